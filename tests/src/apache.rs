@@ -37,7 +37,7 @@ const LOADED: [&str; 20] = [
     "autoindex",
 ];
 
-/// A running Apache; it ends with this.
+/// A running Apache. Dropping it ends Apache.
 pub struct Apache {
     process: Child,
     port: Port,
@@ -45,7 +45,8 @@ pub struct Apache {
 }
 
 impl Apache {
-    /// Starts one with these sites, each a host and its document root. `None` if Apache or its PHP module is not installed.
+    /// Starts Apache with these sites, each a host and its document root. `None` if Apache or its PHP module is not
+    /// installed.
     ///
     /// # Panics
     /// Apache does not listen.
@@ -60,7 +61,7 @@ impl Apache {
         let output = fs::File::create(directory.path().join("output")).unwrap_or_else(|e| panic!("{e}"));
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let mut command = Command::new("setpriv");
-        // Its first process replaces one that crashes, and ends all of its group.
+        // Apache's first process replaces a worker that crashes, and ends all of its process group.
         command.args(["--pdeathsig", "TERM", "--", PROGRAM, "-D", "FOREGROUND", "-f"]).arg(&file).process_group(0);
         command.env_remove("APACHE_RUN_DIR");
         let process = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
@@ -76,19 +77,19 @@ impl Apache {
         Some(apache)
     }
 
-    /// Its port on 127.0.0.1.
+    /// The port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number
     }
 
-    /// A new connection. It serves one at a time.
+    /// A new connection. Apache serves one at a time.
     #[must_use]
     pub fn conn(&self) -> Conn {
         Conn::open(&Target::Tcp(([127, 0, 0, 1], self.port.number).into()))
     }
 
-    /// Its log about an `.htaccess` file that it cannot follow.
+    /// The log's messages about an `.htaccess` file that Apache cannot process.
     #[must_use]
     pub fn complaints(&self) -> String {
         let text = fs::read_to_string(self.directory.path().join("error.log")).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Many requests in flight at once, each with its own marker, in one async worker: the shape of the async scenarios.
+//! Many concurrent requests in one async worker, each with its own marker: the pattern of the async scenarios.
 //!
-//! Scripts carry their marker as `$_GET['m']` (`mark7end`) and meet in `meet('name')`, which returns only when all of
-//! them have arrived: a server that ran one after another would never get there. So what is asserted is the structure
-//! of the run and not its duration.
+//! Scripts get their marker as `$_GET['m']` (`mark7end`) and meet in `meet('name')`, which returns only when all of
+//! them have arrived: a server that ran one after another would never get there. So the tests assert the structure of
+//! the run, not its duration.
 
 use crate::scripts::filled;
 use crate::{Mode, Request, Response, Setup, Site, php};
 use std::collections::BTreeSet;
 
-/// Number of requests that meet unless a scenario says otherwise.
+/// Default number of requests that meet.
 pub const CROWD: usize = 12;
 
 /// The scripts' side. The counters are statics, which all requests of a worker share.
@@ -38,20 +38,20 @@ pub fn marker(number: usize) -> String {
     format!("mark{number}end")
 }
 
-/// The numbers of all markers in a text.
+/// The numbers of all markers in the text.
 fn markers_in(text: &str) -> BTreeSet<usize> {
     let pieces = text.split("mark").skip(1);
     pieces.filter_map(|piece| piece.split_once("end")?.0.parse().ok()).collect()
 }
 
-/// Fails if the answer shows any marker but its own, in headers or body, or not even that.
+/// Fails if the headers or the body contain any marker but the response's own, or not even that.
 pub fn only_own(response: &Response, number: usize) {
     let headers: Vec<String> = response.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     let text = format!("{}\n\n{}", headers.join("\n"), response.text());
     assert_eq!(markers_in(&text), BTreeSet::from([number]), "markers of request {number}: {} {text}", response.status);
 }
 
-/// Sends `count` requests before the first answer is read; returns the answers in the requests' order.
+/// Sends `count` requests before reading the first response; returns the responses in the requests' order.
 #[must_use]
 pub fn at_once(site: &Site, count: usize, request: impl Fn(usize, &str) -> Request) -> Vec<Response> {
     let mut open = Vec::new();
@@ -64,13 +64,13 @@ pub fn at_once(site: &Site, count: usize, request: impl Fn(usize, &str) -> Reque
     open.into_iter().map(|(request, mut conn)| conn.response(request.method())).collect()
 }
 
-/// One script, asked by the crowd at once; every answer has status 200, exactly this body with the own marker for `@`,
-/// and no foreign marker.
+/// Requests one script concurrently from the whole crowd. Every response must have status 200 and exactly this body,
+/// with its own marker for `@` and no other marker.
 pub fn everyone_sees(script: &str, expected: &str) {
     everyone_sees_with(|setup| setup, script, expected);
 }
 
-/// The same with more setup.
+/// As `everyone_sees`, with additional setup.
 pub fn everyone_sees_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     crate::run(
         Mode::Async,

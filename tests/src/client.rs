@@ -1,5 +1,6 @@
-//! A small blocking HTTP/1.1 client with control over every byte: pipelining, half-close, chunked bodies, answers read in
-//! the pieces in which they arrive. It checks framing strictly, so a server that frames its answers wrongly fails a test.
+//! A small blocking HTTP/1.1 client with control over every byte: pipelining, half-close, chunked bodies, responses
+//! read in the pieces in which they arrive. It checks framing strictly, so a server that frames its responses wrongly
+//! fails a test.
 
 use crate::request::Request;
 use crate::response::Response;
@@ -11,17 +12,17 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time limit of a read, after which the test fails; far above what any scenario needs, for some ask for seconds of work on
-/// two dozen connections, of a machine that may have little time for it.
+/// Timeout of a read, after which the test fails. It is far above the needs of any scenario, since some request seconds
+/// of work on two dozen connections, and the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Debug, Clone)]
 pub enum Target {
     Tcp(SocketAddr),
-    /// The same with TLS.
+    /// A TCP address with TLS.
     Tls(SocketAddr),
-    /// The same with this version of HTTP underneath.
+    /// A TCP address, with this version of HTTP underneath.
     Version(SocketAddr, Version),
     /// A Unix socket.
     Unix(PathBuf),
@@ -35,7 +36,7 @@ enum Stream {
     Translated(Translated),
 }
 
-/// End of the body that is being read.
+/// Framing of the body that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Length(u64),
@@ -53,7 +54,7 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Connects, or says why not.
+    /// Connects; returns the error if that fails.
     pub fn try_open(target: &Target) -> io::Result<Self> {
         let Target::Version(address, version) = target else { return Self::try_open_for(target, "http/1.1") };
         let translated = Translated::open(*address, *version)?;
@@ -62,11 +63,11 @@ impl Conn {
         Ok(Self { stream: Stream::Translated(translated), buffer: Vec::new(), framing: Framing::Ended })
     }
 
-    /// The same to speak this protocol (ALPN), where TLS asks for it.
+    /// As `try_open`, offering this protocol (ALPN) if the target uses TLS.
     pub fn try_open_for(target: &Target, protocol: &str) -> io::Result<Self> {
         let stream = match target {
             Target::Tcp(address) => Stream::Tcp(connect(address)?),
-            // A scenario that names a protocol writes its bytes.
+            // A scenario that names a protocol writes that protocol's bytes itself.
             Target::Tls(address) | Target::Version(address, _) => {
                 Stream::Tls(Box::new(tls::begin(connect(address)?, protocol.as_bytes())?))
             }
@@ -90,7 +91,7 @@ impl Conn {
         Self::try_open_for(target, protocol).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
     }
 
-    /// The TCP connection on which HTTP/1 is written; none over a Unix socket.
+    /// The TCP connection that carries HTTP/1; `None` for a Unix socket.
     fn tcp(&self) -> Option<&TcpStream> {
         match &self.stream {
             Stream::Tcp(stream) => Some(stream),
@@ -99,7 +100,7 @@ impl Conn {
         }
     }
 
-    /// The client's own port, for comparing with `REMOTE_PORT`.
+    /// The client's port, for comparison with `REMOTE_PORT`.
     #[must_use]
     pub fn local_port(&self) -> u16 {
         if let Stream::Translated(translated) = &self.stream {
@@ -108,7 +109,7 @@ impl Conn {
         self.tcp().and_then(|stream| stream.local_addr().ok()).map_or(0, |address| address.port())
     }
 
-    /// Writes bytes as they are; reports what the system says.
+    /// Writes bytes as they are; returns the system's error.
     pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(bytes),
@@ -129,13 +130,13 @@ impl Conn {
         self.try_send(bytes.as_ref()).unwrap_or_else(|e| panic!("cannot write to the server: {e}"));
     }
 
-    /// Sends a request and reads its whole answer. The connection stays open if the server keeps it.
+    /// Sends a request and reads the whole response. The connection stays open if the server keeps it.
     pub fn exchange(&mut self, request: &Request) -> Response {
         self.send(request.bytes());
         self.response(request.method())
     }
 
-    /// Says that the client sends nothing more.
+    /// Shuts down the sending side.
     pub fn half_close(&mut self) {
         let done = match &mut self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
@@ -149,7 +150,7 @@ impl Conn {
         done.unwrap_or_else(|e| panic!("cannot half-close: {e}"));
     }
 
-    /// Ends the connection with a reset instead of an orderly close. It is on its way when this returns: closing the socket
+    /// Resets the connection instead of closing it in order. The reset is sent before this returns; closing the socket
     /// would send it only once no process has a copy (see `Drop`).
     pub fn reset(self) {
         if let Some(stream) = self.tcp() {
@@ -157,7 +158,7 @@ impl Conn {
         }
     }
 
-    /// Makes the kernel's receive buffer small, so that a slow reader is slow for the server too.
+    /// Shrinks the kernel's receive buffer, so that a slow reader is slow for the server too.
     pub fn shrink_receive_buffer(&self) {
         if let Some(stream) = self.tcp() {
             rustix::net::sockopt::set_socket_recv_buffer_size(stream, 4096)
@@ -191,7 +192,7 @@ impl Conn {
         Ok(n)
     }
 
-    /// Reads up to and including the next CRLF and returns the line without it; `None` if the server closed before.
+    /// Reads up to and including the next CRLF and returns the line without it; `None` if the server closed first.
     fn line(&mut self) -> Option<String> {
         let mut from = 0;
         loop {
@@ -236,7 +237,7 @@ impl Conn {
         Some(Response { version, status, reason, headers, ..Response::default() })
     }
 
-    /// Reads the next head, whether interim or final.
+    /// Reads the next head, interim or final.
     #[must_use]
     pub fn next_head(&mut self) -> Response {
         self.one_head().unwrap_or_else(|| panic!("the server closed the connection instead of answering"))
@@ -278,7 +279,7 @@ impl Conn {
         self.try_head(method).unwrap_or_else(|| panic!("the server closed the connection instead of answering"))
     }
 
-    /// The next part of the body as it arrives; `None` at its end, an error when it breaks off.
+    /// Reads the next part of the body as it arrives; `None` at its end, an error if it breaks off.
     pub fn try_read_some(&mut self) -> io::Result<Option<Vec<u8>>> {
         let broken = || io::Error::new(ErrorKind::UnexpectedEof, "the body broke off");
         match self.framing {
@@ -322,12 +323,12 @@ impl Conn {
         }
     }
 
-    /// The next part of the body as it arrives; `None` at its end.
+    /// Reads the next part of the body as it arrives; `None` at its end.
     pub fn read_some(&mut self) -> Option<Vec<u8>> {
         self.try_read_some().unwrap_or_else(|e| panic!("reading the body: {e}"))
     }
 
-    /// Reads the body until what was read contains `needle`, and returns it.
+    /// Reads the body until it contains `needle`, and returns everything read.
     pub fn read_until(&mut self, needle: &str) -> String {
         let mut seen = Vec::new();
         while !String::from_utf8_lossy(&seen).contains(needle) {
@@ -339,7 +340,7 @@ impl Conn {
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    /// The rest of the body.
+    /// Reads the rest of the body.
     pub fn read_rest(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         while let Some(piece) = self.read_some() {
@@ -348,21 +349,21 @@ impl Conn {
         body
     }
 
-    /// Reads a whole answer, or `None` if the server closed instead of answering.
+    /// Reads a whole response, or returns `None` if the server closed instead of responding.
     pub fn try_response(&mut self, method: &str) -> Option<Response> {
         let mut response = self.try_head(method)?;
         response.body = self.read_rest();
         Some(response)
     }
 
-    /// Reads a whole answer.
+    /// Reads a whole response.
     pub fn response(&mut self, method: &str) -> Response {
         let mut response = self.head(method);
         response.body = self.read_rest();
         response
     }
 
-    /// The next byte as it came over the wire, outside of any answer.
+    /// Reads the next byte from the wire, outside of any response.
     pub fn raw_byte(&mut self) -> Option<u8> {
         if self.buffer.is_empty() && self.fill().unwrap_or_else(|e| panic!("waiting for a byte: {e}")) == 0 {
             return None;
@@ -370,7 +371,7 @@ impl Conn {
         Some(self.buffer.remove(0))
     }
 
-    /// So many bytes as they came over the wire, outside of any answer.
+    /// Reads this many bytes from the wire, outside of any response.
     pub fn raw_bytes(&mut self, n: usize) -> Vec<u8> {
         while self.buffer.len() < n {
             let more = self.fill().unwrap_or_else(|e| panic!("waiting for {n} bytes: {e}"));
@@ -379,7 +380,7 @@ impl Conn {
         self.buffer.drain(..n).collect()
     }
 
-    /// True once the server has closed the connection with nothing more to read; waits for it.
+    /// Waits until the server closes the connection; true if no bytes were left to read.
     pub fn closed_by_server(&mut self) -> bool {
         assert!(self.buffer.is_empty(), "unread bytes: {:?}", self.buffer.escape_ascii().to_string());
         match self.fill() {
@@ -397,14 +398,15 @@ fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether an error says that the server has ended the connection: by a reset, or under TLS by an alert or without a word.
+/// True if the error means that the server has ended the connection: by a reset or, under TLS, by an alert or without
+/// one.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
 }
 
 impl Drop for Conn {
-    /// Closing alone may come late: a process that another test is just starting has copies of all descriptors until it
-    /// executes its program, and the connection lives on in those.
+    /// Closing alone may take effect late: a process that another test is starting has copies of all descriptors until
+    /// it executes its program, and they keep the connection alive.
     fn drop(&mut self) {
         // The server may have ended the connection already.
         let _ = match &self.stream {

@@ -1,4 +1,5 @@
-//! A collector of traces: takes spans by OTLP over HTTP and keeps them for the test, or refuses them, or never answers.
+//! A collector of traces that receives spans by OTLP over HTTP and keeps them for the test, refuses them, or never
+//! responds.
 
 use crate::process::{PATIENCE, eventually};
 use crate::site::Port;
@@ -16,31 +17,31 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Its treatment of exports.
+/// The collector's behaviour for exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Manner {
     #[default]
     Takes,
-    /// Answers with an error that no repetition helps against.
+    /// Responds with an error that retrying cannot fix.
     Refuses,
-    /// Reads, and never answers.
+    /// Reads, and never responds.
     Hangs,
 }
 
-/// A span as it has arrived, identities in hexadecimal digits.
+/// A received span, its identities in hexadecimal digits.
 #[derive(Debug, Clone, Default)]
 pub struct Span {
     pub name: String,
     pub trace: String,
     pub id: String,
     pub parent: String,
-    /// As the protocol numbers them: 1 internal, 2 server, 3 client.
+    /// The kind by the protocol's numbers: 1 internal, 2 server, 3 client.
     pub kind: i32,
     pub from: u64,
     pub until: u64,
-    /// 2 is an error.
+    /// The status by the protocol's numbers: 2 is an error.
     pub status: i32,
-    /// The traces that it has links to.
+    /// Trace identities of its links.
     pub links: Vec<String>,
     pub attributes: BTreeMap<String, String>,
     /// The attributes of its resource.
@@ -51,11 +52,11 @@ pub struct Span {
 struct Shared {
     manner: Mutex<Manner>,
     spans: Mutex<Vec<Span>>,
-    /// The head of each export: its target, then its fields.
+    /// The head of each export: target and fields.
     heads: Mutex<Vec<(String, HeaderMap)>>,
 }
 
-/// A running collector. It ends with the test.
+/// A running collector. Dropping it ends the collector.
 #[derive(Debug)]
 pub struct Collector {
     port: Port,
@@ -69,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Collector {
-    /// One that takes what comes.
+    /// Starts a collector that accepts everything.
     #[must_use]
     pub fn start() -> Self {
         let mut collector = Self::absent();
@@ -77,13 +78,13 @@ impl Collector {
         collector
     }
 
-    /// A port without a listener yet.
+    /// A collector with a reserved port that does not listen yet.
     #[must_use]
     pub fn absent() -> Self {
         Self { port: Port::hold(), shared: Arc::default(), end: None, thread: None }
     }
 
-    /// Begins to listen.
+    /// Starts listening.
     pub fn listen(&mut self) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.unwrap_or_else(|error| panic!("runtime: {error}"));
@@ -112,13 +113,13 @@ impl Collector {
         }));
     }
 
-    /// Its address in settings.
+    /// The address for settings.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
     }
 
-    /// A `[telemetry]` section for `Setup::setting` that sends there, with further keys.
+    /// A `[telemetry]` section for `Setup::setting` that exports to this collector, with additional keys.
     #[must_use]
     pub fn section(&self, more: &str) -> String {
         format!("{{ endpoint = \"{}\"{}{more} }}", self.url(), if more.is_empty() { "" } else { ", " })
@@ -128,7 +129,7 @@ impl Collector {
         *lock(&self.shared.manner) = manner;
     }
 
-    /// Targets and fields of the exports so far.
+    /// Targets and fields of all exports so far.
     #[must_use]
     pub fn exports(&self) -> Vec<(String, HeaderMap)> {
         lock(&self.shared.heads).clone()
@@ -140,7 +141,7 @@ impl Collector {
         lock(&self.shared.spans).clone()
     }
 
-    /// The span of a request for a path, once it is there.
+    /// Waits for the span of a request for this path.
     #[must_use]
     pub fn of_path(&self, path: &str) -> Span {
         let find = || self.spans().into_iter().find(|span| span.attributes.get("url.path").is_some_and(|p| p == path));
@@ -148,7 +149,7 @@ impl Collector {
         find().unwrap_or_default()
     }
 
-    /// The spans below one, by name.
+    /// The children of a span, by name.
     #[must_use]
     pub fn below(&self, span: &Span) -> BTreeMap<String, Span> {
         let all = self.spans().into_iter().filter(|other| other.parent == span.id);

@@ -1,4 +1,4 @@
-//! Comparing what a script sees under Howdah with what it sees under the reference, key by key.
+//! Compares the variables that a script sees under Howdah with those under the reference, key by key.
 
 use crate::client::Conn;
 use crate::modes::{Backend, Mode};
@@ -7,8 +7,8 @@ use crate::setup::Setup;
 use crate::site::Site;
 use serde_json::{Map, Value};
 
-/// Keys that differ by nature: the server's own name, times, the processes' environment, Howdah's request id, and what
-/// FrankenPHP has and nginx does not.
+/// Keys that differ by nature: the server's own name, times, the process environment, Howdah's request id, and keys
+/// that FrankenPHP has and nginx lacks.
 const OWN: &[&str] = &[
     "SERVER_SOFTWARE",
     "REQUEST_TIME",
@@ -23,18 +23,19 @@ const OWN: &[&str] = &[
     "REMOTE_HOST",
 ];
 
-/// Those of them that nginx sends, and PHP-FPM adds: with Howdah behind the same nginx they are equal.
+/// Those of the keys that nginx sends and PHP-FPM adds: they are equal with Howdah behind the same nginx.
 const OF_NGINX: &[&str] = &["SERVER_SOFTWARE", "FCGI_ROLE", "REMOTE_HOST", "REQUEST_ID"];
 
-/// PHP-FPM sets it or not, depending on who splits the path; CGI says what it is (RFC 3875, 4.1.6), and a test does.
+/// PHP-FPM sets it depending on which side splits the path. CGI defines it (RFC 3875, 4.1.6), and a separate test
+/// covers it.
 const OPTIONAL: &str = "PATH_TRANSLATED";
 
-/// Keys that Debian's nginx sets even when they are empty. Scripts ask for it with `isset` too, and upstream's
-/// fastcgi_params does not have it, so absent counts as empty.
+/// Keys that Debian's nginx sets even if they are empty. Scripts use `isset` on them too, and upstream's fastcgi_params
+/// lacks them, so absent counts as empty.
 const EMPTY_OR_ABSENT: &[&str] = &["REMOTE_USER"];
 
-/// Sends each request to Howdah with one setup and to the reference with the other, and returns every difference in what
-/// the script answered (a JSON object).
+/// Sends each request to Howdah with one setup and to the reference with the other, and returns every difference
+/// between the scripts' responses (JSON objects).
 #[must_use]
 pub fn differences(ours: &Setup, theirs: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
     let setup = ours;
@@ -60,7 +61,7 @@ fn show(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }
 
-/// The script's response, with the parts that must differ replaced by words.
+/// The script's response, with words in place of the parts that must differ.
 fn dump(site: &Site, bytes: &[u8], whole: bool) -> Map<String, Value> {
     let port = site.port().to_string();
     let text = String::from_utf8_lossy(bytes).replace("@PORT@", &port).into_bytes();
@@ -95,7 +96,7 @@ fn dump(site: &Site, bytes: &[u8], whole: bool) -> Map<String, Value> {
     map
 }
 
-/// A request's bytes with a name for messages.
+/// A request's bytes with its name for messages.
 #[must_use]
 pub fn named(name: &'static str, request: &Request) -> (&'static str, Vec<u8>) {
     (name, request.clone().close().bytes())

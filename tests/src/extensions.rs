@@ -1,9 +1,9 @@
-//! Extensions of PHP that are loaded for a scenario alone: `make test` unpacks their packages without installing them.
+//! PHP extensions that are loaded only for a scenario: `make test` unpacks their packages without installing them.
 
 use crate::setup::Setup;
 use std::path::{Path, PathBuf};
 
-/// Where the extension is; none where PHP loads it anyway.
+/// Path of the extension; `None` if PHP loads it anyway.
 fn file(name: &str) -> Option<PathBuf> {
     let configured = std::fs::read_dir("/etc/php").into_iter().flatten().flatten().any(|version| {
         let list = std::fs::read_dir(version.path().join("embed/conf.d")).into_iter().flatten().flatten();
@@ -14,7 +14,7 @@ fn file(name: &str) -> Option<PathBuf> {
 }
 
 impl Setup {
-    /// Loads an extension, by PHP's setting `key`; where this machine does not have it, the scenario is skipped.
+    /// Loads an extension with PHP's setting `key`. Skips the scenario on a machine without the extension.
     #[must_use]
     pub fn extension(self, name: &str, key: &str) -> Self {
         match file(name) {
@@ -24,7 +24,7 @@ impl Setup {
         }
     }
 
-    /// Loads the debugger, without the JIT compiler: where that is not disabled, PHP warns of the two together.
+    /// Loads the debugger and disables the JIT compiler, since PHP warns if both are enabled.
     #[must_use]
     pub fn xdebug(self) -> Self {
         self.extension("xdebug", "zend_extension").ini("opcache.jit", "disable")

@@ -12,14 +12,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A process with a configuration of PHP-FPM, in a directory that relative paths start from.
+/// A process with a PHP-FPM configuration, in a directory to which its paths are relative.
 pub struct Fpm {
     pub process: Child,
     pub top: PathBuf,
     sockets: Vec<String>,
 }
 
-/// `howdah-fpm`, as packages link it.
+/// `howdah-fpm` as a link, as packages install it.
 #[must_use]
 pub fn howdah_fpm(directory: &Path) -> PathBuf {
     let link = directory.join("howdah-fpm");
@@ -29,7 +29,7 @@ pub fn howdah_fpm(directory: &Path) -> PathBuf {
     link
 }
 
-/// PHP-FPM of the newest version that is installed.
+/// The newest installed PHP-FPM, with its version.
 #[must_use]
 pub fn php_fpm() -> Option<(PathBuf, &'static str)> {
     let versions = ["8.5", "8.4", "8.3", "8.2"];
@@ -45,7 +45,7 @@ pub fn is_root() -> bool {
     is_root
 }
 
-/// A directory that every user may enter.
+/// A directory with access for every user.
 #[must_use]
 pub fn open_directory() -> tempfile::TempDir {
     let directory = tempfile::Builder::new().prefix("howdah-fpm-").tempdir().unwrap_or_else(|e| panic!("{e}"));
@@ -70,14 +70,14 @@ impl Fpm {
         fpm
     }
 
-    /// Its messages.
+    /// The messages of the process.
     #[must_use]
     pub fn log(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.top.join(name)).unwrap_or_default();
         read("out.log") + &read("error.log")
     }
 
-    /// Ends it as Debian's unit does.
+    /// Ends the process as Debian's unit does.
     pub fn end(mut self) {
         signal(self.process.id(), Signal::QUIT);
         assert!(wait_for_exit(&mut self.process, PATIENCE).is_some(), "{}", self.log());
@@ -94,7 +94,7 @@ impl Drop for Fpm {
     }
 }
 
-/// nginx before pools of a directory, each with the path of its name and the socket of its name.
+/// nginx in front of a directory's pools. Each pool's name is its URL path and the name of its socket.
 #[must_use]
 pub fn front(top: &Path, pools: &[&str], root: &Path) -> Nginx {
     Nginx::start(1, |_, ports| {
@@ -113,7 +113,7 @@ pub fn front(top: &Path, pools: &[&str], root: &Path) -> Nginx {
     })
 }
 
-/// The response to a GET by nginx.
+/// Sends a GET request through nginx and returns the response.
 #[must_use]
 pub fn get(nginx: &Nginx, target: &str) -> Response {
     let mut conn = Conn::open(&Target::Tcp(([127, 0, 0, 1], nginx.port(0)).into()));

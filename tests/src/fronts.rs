@@ -1,4 +1,4 @@
-//! Web servers other than nginx that send requests for scripts over FastCGI.
+//! Web servers other than nginx that forward requests for scripts over FastCGI.
 
 use crate::client::{Conn, Target};
 use crate::process::{PATIENCE, eventually, signal, wait_for_exit};
@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const APACHE: [&str; 7] = ["mpm_event", "authz_core", "dir", "mime", "rewrite", "proxy", "proxy_fcgi"];
-/// Modules for virtual hosts of any kind.
+/// Additional Apache modules for arbitrary virtual hosts.
 const APACHE_FURTHER: [&str; 6] = ["authz_host", "alias", "headers", "expires", "env", "setenvif"];
 
-/// A running web server; it ends with this.
+/// A running web server. Dropping it ends the server.
 pub struct Front {
     process: Child,
     port: Port,
@@ -22,7 +22,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Apache with mod_proxy_fcgi, before what listens on a socket. `/pretty/…` is rewritten to `/dump.php/…`.
+    /// Apache with mod_proxy_fcgi, in front of the server on a socket. `/pretty/…` is rewritten to `/dump.php/…`.
     #[must_use]
     pub fn apache(root: &Path, socket: &Path) -> Self {
         let (root, socket) = (root.display(), socket.display());
@@ -35,7 +35,7 @@ impl Front {
         })
     }
 
-    /// Apache with these virtual hosts, by the port that it listens on.
+    /// Apache with the virtual hosts that `hosts` returns for its port.
     #[must_use]
     pub fn apache_with(hosts: impl FnOnce(u16) -> String) -> Self {
         let names = APACHE.iter().chain(&APACHE_FURTHER);
@@ -51,7 +51,7 @@ impl Front {
         })
     }
 
-    /// HAProxy with a `fcgi-app`, which keeps connections.
+    /// HAProxy with an `fcgi-app`, which keeps connections open.
     #[must_use]
     pub fn haproxy(root: &Path, socket: &Path) -> Self {
         let (root, socket) = (root.display(), socket.display());
@@ -99,7 +99,7 @@ impl Front {
         front
     }
 
-    /// Its port on 127.0.0.1.
+    /// The port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number

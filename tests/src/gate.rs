@@ -1,4 +1,4 @@
-//! A gate that holds a running script until the test lets it go: a named pipe, so that no test has to sleep.
+//! A gate that holds a running script until the test releases it: a named pipe, so that no test has to sleep.
 //!
 //! In the script: `require 'gate.php'; gate('name');`. The call returns when the test releases the gate.
 
@@ -18,7 +18,7 @@ pub struct Gate {
     path: PathBuf,
 }
 
-/// A script that waits at a gate; dropping this lets it go.
+/// A script that waits at a gate; dropping this releases it.
 #[derive(Debug)]
 pub struct Held {
     pipe: File,
@@ -39,18 +39,19 @@ impl Gate {
     }
 
     fn try_open(&self) -> Option<File> {
-        // Without a reader, opening for writing without blocking fails: so success means that a script has arrived.
+        // Without a reader, opening for writing without blocking fails, so success means that a script has arrived.
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         OpenOptions::new().write(true).custom_flags(nonblocking).open(&self.path).ok()
     }
 
-    /// True if a script waits here now. It stays held only if this is not called for the same script again.
+    /// Returns the script that waits here now, if there is one. It stays held only if this is not called for the same
+    /// script again.
     #[must_use]
     pub fn script_is_here(&self) -> Option<Held> {
         self.try_open().map(|pipe| Held { pipe })
     }
 
-    /// Waits until a script has arrived and keeps it waiting.
+    /// Waits until a script has arrived and keeps it at the gate.
     #[must_use]
     pub fn wait(&self) -> Held {
         let mut pipe = None;
@@ -62,14 +63,14 @@ impl Gate {
         Held { pipe: pipe.unwrap_or_else(|| unreachable!()) }
     }
 
-    /// Waits until a script has arrived and lets it go on.
+    /// Waits until a script has arrived and releases it.
     pub fn release(&self) {
         self.wait().release();
     }
 }
 
 impl Held {
-    /// Lets the script go on.
+    /// Releases the script.
     pub fn release(self) {
         drop(self);
     }
@@ -77,7 +78,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The script may have been killed meanwhile; then there is none to release.
+        // The script may have been killed in the meantime.
         let _ = self.pipe.write_all(b"go\n");
     }
 }

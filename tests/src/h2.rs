@@ -1,5 +1,5 @@
-//! Several HTTP/2 requests at once on one connection, with prior knowledge: just enough of RFC 9113 to prove that the server
-//! multiplexes (Debian 12's curl cannot).
+//! Several concurrent HTTP/2 requests on one connection, with prior knowledge: just enough of RFC 9113 to prove that
+//! the server multiplexes (Debian 12's curl cannot).
 
 use crate::client::{Conn, Target};
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// `:status: 103`: a new entry under name 8 of the static table, its value in Huffman's code.
+/// `:status: 103`: a new entry with name 8 of the static table, its value Huffman-coded.
 const STATUS_103: &[u8] = &[0x48, 0x82, 0x08, 0x19];
 
-/// An answer on one stream.
+/// The response on one stream.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// True if the status was 200.
@@ -34,7 +34,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header block without compression: `:method: GET` and `:scheme: http` from the static table, the rest literally.
+/// An uncompressed header block: `:method: GET` and `:scheme: http` from the static table, the rest literal.
 fn header_block(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86];
     // Indexed names: 4 is `:path`, 1 is `:authority`. Values are short enough for a length of one byte.
@@ -52,13 +52,14 @@ fn read_exactly(conn: &mut Conn, n: usize) -> Vec<u8> {
     (0..n).map(|_| conn.raw_byte().unwrap_or_else(|| panic!("the server closed the connection"))).collect()
 }
 
-/// Gets all paths at once over one connection; answers come in the order of the paths. `finished` is called with a path's
-/// number when its answer is complete.
+/// Requests all paths at once over one connection; returns the responses in the order of the paths. `finished` is
+/// called with a path's index when its response is complete.
 pub fn get_all(target: &Target, paths: &[String], finished: impl FnMut(usize)) -> Vec<Answer> {
     get_all_with_hints(target, paths, |_| {}, finished)
 }
 
-/// The same; `hinted` is called with a path's number when a 103 has come for it, the first one on this connection.
+/// As `get_all`; `hinted` is called with a path's index when a 103 has arrived for it, the first one on this
+/// connection.
 pub fn get_all_with_hints(
     target: &Target,
     paths: &[String],
@@ -84,7 +85,7 @@ pub fn get_all_with_hints(
         match head[3] {
             SETTINGS if head[4] & ACK == 0 => conn.send(frame(SETTINGS, ACK, 0, &[])),
             HEADERS if payload.starts_with(STATUS_103) => hinted(stream as usize / 2),
-            // `:status: 200` is number 8 of the static table and must come first.
+            // `:status: 200` is entry 8 of the static table and must come first.
             HEADERS => answers.entry(stream).or_default().ok = payload.first() == Some(&0x88),
             DATA => {
                 answers.entry(stream).or_default().body.extend(&payload);
@@ -92,7 +93,7 @@ pub fn get_all_with_hints(
                     conn.send(frame(WINDOW_UPDATE, 0, stream, &(length as u32).to_be_bytes()));
                 }
             }
-            // A server that leaves still answers what it was asked before.
+            // A server that shuts down still responds to earlier requests.
             GOAWAY if payload.get(4..8) == Some(&[0; 4]) => {}
             RST_STREAM | GOAWAY => panic!("the server gave up: {payload:?}"),
             _ => {}
@@ -105,8 +106,8 @@ pub fn get_all_with_hints(
     answers.into_values().collect()
 }
 
-/// Gets one path on a separate connection. `moved` is called with each part of the body that comes. Returns the body, and
-/// the code of the reset if the answer was broken off.
+/// Requests one path on a separate connection. `moved` is called with each part of the body. Returns the body, and the
+/// code of the reset if the response was broken off.
 pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -> (Vec<u8>, Option<u32>) {
     let mut conn = Conn::open_for(target, "h2");
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -137,15 +138,15 @@ pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -
     }
 }
 
-/// Settings that give every stream this window; the connection's stays at 65,535 bytes.
+/// Settings that give every stream this window; the connection's window stays at 65,535 bytes.
 fn preface(window: u32) -> Vec<u8> {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     let setting = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
     [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(SETTINGS, 0, 0, &setting)].concat()
 }
 
-/// A connection that asks for a path so many times at once and takes no byte of the answers: its streams have no window. An
-/// error says that the server has closed it meanwhile.
+/// Opens a connection that requests a path `times` times at once and takes no byte of the responses: its streams have
+/// no window. Returns an error if the server closes it in the meantime.
 pub fn ask_without_window(target: &Target, path: &str, times: usize) -> std::io::Result<Conn> {
     let mut conn = Conn::try_open_for(target, "h2")?;
     let mut bytes = preface(0);
@@ -157,7 +158,7 @@ pub fn ask_without_window(target: &Target, path: &str, times: usize) -> std::io:
     Ok(conn)
 }
 
-/// Reads frames until the head of a response has come.
+/// Reads frames until the head of a response arrives.
 pub fn read_until_a_response(conn: &mut Conn) {
     loop {
         let head = read_exactly(conn, 9);
@@ -168,7 +169,7 @@ pub fn read_until_a_response(conn: &mut Conn) {
     }
 }
 
-/// Lets the server send so many more bytes on a stream.
+/// Allows the server to send this many more bytes on a stream.
 pub fn give_window(conn: &mut Conn, stream: u32, bytes: u32) -> std::io::Result<()> {
     conn.try_send(&frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes()))
 }

@@ -1,5 +1,5 @@
-//! A real `howdah serve` with its own directory, and the judgement at its end: a test passes only if the server leaves
-//! nothing behind and has logged no error that the test did not declare.
+//! A real `howdah serve` with its own directory, and the checks at its end: a test passes only if the server leaves
+//! nothing behind and has logged no undeclared error.
 
 use crate::client::{Conn, Target};
 use crate::is_stressed;
@@ -23,7 +23,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A running Howdah.
+/// A running Howdah server.
 #[derive(Debug)]
 pub struct Howdah {
     child: Child,
@@ -39,9 +39,9 @@ pub struct Howdah {
     expect_boot_failure: bool,
     grows: bool,
     before: BTreeMap<String, usize>,
-    /// The workers that are to serve.
+    /// Number of workers that must be serving.
     workers: usize,
-    /// The process that has taken the first one's place.
+    /// The process that has replaced the first one.
     successor: Option<Identity>,
 }
 
@@ -78,7 +78,7 @@ fn toml_text(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The `howdah.toml` for a setup.
+/// Content of `howdah.toml` for a setup.
 fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u16) -> String {
     let mut lines = setup.scripts.settings(mode);
     if setup.addresses_in_file {
@@ -88,14 +88,15 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
         lines.extend(setup.certificates.settings(&place.top));
     }
     if !rustix::process::geteuid().is_root() {
-        // Without root's rights the harness could not look into the server's processes.
+        // Without root the harness could not inspect the server's processes.
         lines.push("dumpable = true".to_owned());
     }
     if setup.version(mode.into()) == Some(Version::Three) && setup.settings.iter().all(|(key, _)| key != "tls.http3") {
         lines.push("tls.http3 = true".to_owned());
     }
     if is_stressed() {
-        // Clients that the scenario makes slow shall not be those that the machine makes slow.
+        // Timeouts for slow clients must hit clients that the scenario makes slow, not those that a busy machine makes
+        // slow.
         let limits = ["http.client_timeout", "http.header_timeout", "http.idle_timeout"];
         let unset = limits.iter().filter(|limit| setup.settings.iter().all(|(key, _)| key != *limit));
         lines.extend(unset.map(|limit| format!("{limit} = \"10m\"")));
@@ -107,20 +108,21 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
     lines.join("\n")
 }
 
-/// Copies a program that is to be started. Another process does it: another test may start a process at any moment,
-/// which has a copy of each open descriptor for a while, and no program runs that is open for writing (ETXTBSY).
+/// Copies a program that will be started. A separate process does it: another test may start a process at any moment,
+/// which has a copy of each open descriptor for a while, and a program that is open for writing cannot be executed
+/// (ETXTBSY).
 pub fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cannot copy {} to {}", from.display(), to.display());
 }
 
-/// The link that the server is started by (`Setup::linked_program`).
+/// The link through which the server is started (`Setup::linked_program`).
 #[must_use]
 pub fn link_to_program(place: &Place) -> PathBuf {
     place.top.join("howdah")
 }
 
-/// The programs, where the user who starts them can reach them.
+/// The programs, in a location that the starting user can access.
 fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
     let original = (program(), php_program());
     if setup.linked_program {
@@ -178,7 +180,7 @@ impl Howdah {
         );
         let (server, php) = programs_for(place, setup);
         option("--php", php.display().to_string());
-        // As on a machine with twice as many cores as this number says.
+        // Behave as on a machine with twice this number of cores.
         if let Ok(threads) = std::env::var("HOWDAH_TEST_THREADS") {
             option("--set", format!("threads={threads}"));
         }
@@ -187,14 +189,14 @@ impl Howdah {
             option("-d", format!("{key}={}", place.fill_in(value)));
         }
         if rustix::process::geteuid().is_root() && setup.user.is_none() {
-            // Scenarios that say nothing about users run as the user of the tests, as the reference does.
+            // Scenarios without users run as the user of the tests, like the reference.
             arguments.push("--allow-root".into());
         }
         arguments.extend(setup.args.iter().map(OsString::from));
         let output = File::create(&log).unwrap_or_else(|e| panic!("{}: {e}", log.display()));
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let (name, value) = mark.split_once('=').unwrap_or_else(|| unreachable!());
-        // setpriv: if the test itself is killed, its server is killed too (and its own children must then notice).
+        // setpriv: if the test itself is killed, its server is killed too (and the server's children must notice).
         let manager = setup.notified.then(|| Manager::bind(&place.top.join("notify.sock")));
         let mut command = if setup.passes_sockets {
             let unix = setup.unix_listener.then(|| place.run.join("http.sock"));
@@ -221,7 +223,7 @@ impl Howdah {
             .envs(manager.is_some().then(|| ("NOTIFY_SOCKET", place.top.join("notify.sock"))))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
-            // `make coverage`: where the counters go.
+            // `make coverage`: location of the counters.
             .envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)))
             .process_group(0)
             .stderr(errors)
@@ -252,13 +254,13 @@ impl Howdah {
         self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
     }
 
-    /// The service manager of the server (`Setup::notified`).
+    /// The server's service manager (`Setup::notified`).
     #[must_use]
     pub fn manager(&self) -> &Manager {
         self.manager.as_ref().unwrap_or_else(|| panic!("the setup has no service manager"))
     }
 
-    /// Follows the server to the process that an upgrade has put in its place, once the one before has ended.
+    /// Follows the server to the process that replaced it in an upgrade, once the predecessor has ended.
     pub fn follow(&mut self) {
         let status = self.command(&["status", "--json"]);
         let status: serde_json::Value =
@@ -278,7 +280,7 @@ impl Howdah {
         self.remember_descriptors(self.workers);
     }
 
-    /// Waits for the end of the server's process: `None` if it does not come, and its status if it is known.
+    /// Waits for the server's process to end: `None` if it does not, else its status, if that is known.
     fn end_of_process(&mut self) -> Option<Option<ExitStatus>> {
         match self.successor {
             Some(successor) => eventually(PATIENCE, || !process::alive(successor)).then_some(None),
@@ -286,7 +288,7 @@ impl Howdah {
         }
     }
 
-    /// The server and all its processes.
+    /// The server and all its child processes.
     #[must_use]
     pub fn processes(&self) -> BTreeSet<Identity> {
         tree(self.pid())
@@ -304,7 +306,7 @@ impl Howdah {
         self.child.try_wait().unwrap_or_else(|e| panic!("wait: {e}")).is_some()
     }
 
-    /// Waits for the server's end and returns its exit status (`None`: ended by a signal).
+    /// Waits for the server to end and returns its exit status (`None`: killed by a signal).
     pub fn wait(&mut self) -> Option<i32> {
         let status = wait_for_exit(&mut self.child, PATIENCE);
         status.unwrap_or_else(|| panic!("howdah has not ended; log:\n{}", self.log())).code()
@@ -316,7 +318,7 @@ impl Howdah {
         self.has_ended()
     }
 
-    /// Sends a signal to the server's process alone.
+    /// Sends a signal only to the server's main process.
     pub fn signal(&self, signal: Signal) {
         process::signal(self.pid(), signal);
     }
@@ -340,13 +342,13 @@ impl Howdah {
             .unwrap_or_else(|e| panic!("cannot run howdah: {e}"))
     }
 
-    /// Everything logged so far.
+    /// Everything that was logged so far.
     #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// Takes the state that the end is compared with: once nothing moves any more.
+    /// Records the state with which the end is compared, once it is stable.
     pub(crate) fn remember_descriptors(&mut self, workers: usize) {
         self.workers = workers;
         if !self.expect_boot_failure {
@@ -364,8 +366,8 @@ impl Howdah {
         self.before = last;
     }
 
-    /// True once so many workers (and zygotes of further pools) are there, and serve, and no pool is still without one:
-    /// only then has the server opened all the descriptors that they need.
+    /// True if this many workers (and zygotes of other pools) exist and serve, and no pool is without a worker. Only
+    /// then has the server opened all the descriptors that they need.
     fn all_serve(&self, workers: usize) -> bool {
         let status = Conn::try_open(&Target::Unix(self.admin.clone())).ok().and_then(|mut conn| {
             conn.try_send(&Request::get("/status").close().bytes()).ok()?;
@@ -377,7 +379,7 @@ impl Howdah {
             let on_demand = pool["manager"] == "ondemand" && !pool["php_version"].is_null();
             on_demand || !pool["down"].is_null() || pool["workers"].as_array().is_some_and(|w| !w.is_empty())
         };
-        // The server and the default pool's zygote are not counted elsewhere.
+        // Adds the server and the default pool's zygote, which are not counted elsewhere.
         self.processes().len() >= workers + 2
             && known.len() + pools.len() > workers
             && pools.iter().all(started)
@@ -386,7 +388,7 @@ impl Howdah {
 
     fn grown_descriptors(&self) -> Vec<String> {
         let mut grown = Vec::new();
-        // Connections that the client has just closed may still be on their way out, and so may replaced workers.
+        // Connections that the client has just closed, and replaced workers, may still be shutting down.
         let _ = eventually(PATIENCE, || {
             let now = descriptors(self.pid());
             grown = now
@@ -399,7 +401,7 @@ impl Howdah {
         grown
     }
 
-    /// Stops the server and judges.
+    /// Stops the server and checks what it leaves behind.
     pub(crate) fn finish(mut self, place: &Place) {
         let mut complaints = Vec::new();
         let running = !self.has_ended();
@@ -414,7 +416,7 @@ impl Howdah {
         let known = self.processes();
         if running {
             self.signal(Signal::TERM);
-            // Should requests be cut at the end of the grace time, the log and the exit status tell.
+            // If requests are cut off at the end of the grace time, the log and the exit status show it.
             match self.end_of_process() {
                 None => complaints.push("howdah has not ended after SIGTERM".to_owned()),
                 Some(Some(status)) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
@@ -424,11 +426,11 @@ impl Howdah {
             }
         }
         complaints.extend(self.judge_processes(&known));
-        // A server that was killed had no chance to remove its socket files; its temporary files have no names.
+        // A killed server could not remove its socket files; its temporary files have no names.
         let killed = self.child.try_wait().ok().flatten().is_some_and(|status| status.signal().is_some());
         let left = judge_files(place, !killed);
         match self.passes_sockets {
-            // The owner of a socket keeps its file.
+            // The owner of a socket file keeps it.
             true if left.iter().all(|file| file.ends_with("http.sock")) => {}
             _ => complaints.extend(left),
         }
@@ -475,7 +477,7 @@ impl Howdah {
     }
 }
 
-/// Files that the server keeps open for reuse, by design and within a bound (`static.open_files`).
+/// Files that the server intentionally keeps open for reuse, up to a limit (`static.open_files`).
 fn kept_on_purpose(kind: &str) -> bool {
     kind.starts_with('/') && !kind.starts_with("/memfd") && !kind.ends_with("(deleted)") && !kind.starts_with("/dev")
 }
@@ -486,7 +488,7 @@ fn is_alarming(line: &str) -> bool {
     texts.iter().any(|text| line.contains(text)) || line.starts_with("ERROR")
 }
 
-/// Files that may not be left once the server has ended: sockets, and anything in its temporary directory.
+/// Files that must not remain after the server's end: sockets, and everything in its temporary directory.
 fn judge_files(place: &Place, sockets_too: bool) -> Vec<String> {
     let list = |path: &Path| fs::read_dir(path).map(|d| d.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let sockets = list(&place.run).into_iter().filter(|e| sockets_too && e.file_type().is_ok_and(|t| t.is_socket()));

@@ -1,10 +1,10 @@
-//! Harness of Howdah's black-box tests: starts a real server with its own directory, talks to it byte by byte, ends
-//! it and judges what it leaves behind. The scenarios are in `tests/`, each one function named after a behaviour.
+//! Harness of Howdah's black-box tests: starts a real server with its own directory, talks to it byte by byte, stops it
+//! and checks what it leaves behind. The scenarios are in `tests/`; each is one function named after a behaviour.
 //!
-//! Every scenario runs on Howdah in each mode it fits and on nginx with PHP-FPM, which validates its expectations.
+//! Every scenario runs on Howdah in each suitable mode and on nginx with PHP-FPM, which validates its expectations.
 
 #![forbid(unsafe_code)]
-// A test helper ends a test by panicking; a `# Panics` section on each would say nothing.
+// A test helper fails a test by panicking; a `# Panics` section on each would say nothing.
 #![allow(clippy::missing_panics_doc)]
 
 pub mod apache;
@@ -54,8 +54,9 @@ use howdah_skip::skip;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-/// Runs one scenario on one server: starts it, runs the body, ends the server and judges. A mode that this run of the tests
-/// is not to have (`HOWDAH_TEST_MODES`) is left out, as are scenarios about memory under the address sanitizer.
+/// Runs one scenario on one server: starts the server, runs the body, stops the server and checks what it leaves
+/// behind. Skips modes that this run of the tests excludes (`HOWDAH_TEST_MODES`), and scenarios about memory under the
+/// address sanitizer.
 pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
     report::failures_at_once();
     let backend = backend.into();
@@ -84,12 +85,12 @@ pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body
     }
 }
 
-/// Declares that the running scenario may take longer than a minute, which is the runner's limit for all others.
+/// Declares that the scenario may take longer than a minute, the runner's default limit.
 pub fn time_limit(seconds: u64, why: &str) {
     eprintln!("time limit: {seconds} s, {why}");
 }
 
-/// A time limit of the server that has to pass in a scenario, and that PHP's start has to keep: ten times as long in `make
+/// A time limit of the server that must expire in a scenario, but not during PHP's start: ten times as long in `make
 /// test-stress`, where everything is slow.
 #[must_use]
 pub fn limit(milliseconds: u64) -> Duration {
@@ -100,8 +101,8 @@ pub(crate) fn is_stressed() -> bool {
     std::env::var_os("HOWDAH_TEST_STRESS").is_some()
 }
 
-/// The number of repetitions of a scenario that proves something by many: the environment variable `name`, which `make
-/// test-long` sets, else `usual`. Declares a time limit for `per_second` repetitions a second on a slow machine.
+/// Number of repetitions of a scenario that needs many to prove something: the environment variable `name`, which `make
+/// test-long` sets, else `usual`. Declares a time limit for `per_second` repetitions per second on a slow machine.
 #[must_use]
 pub fn repetitions(name: &str, usual: u64, per_second: u64) -> u64 {
     let number =

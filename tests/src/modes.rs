@@ -1,10 +1,11 @@
-//! The one list of what a scenario runs on: Howdah in each of its modes, and the reference.
+//! The single list of servers that a scenario runs on: Howdah in each of its modes, and the reference.
 //!
-//! A scenario is written once. `scenario!` is for what the server does whatever runs behind it; `script_scenario!` is for
-//! what a script sees and sends, and runs in every mode from the same scripts. A mode that is to be left out needs a
-//! written reason. A new mode is a variant of `Mode` here, its settings and files, and a line in `scenario_in!`.
+//! A scenario is written once. `scenario!` is for behaviour of the server that does not depend on the mode;
+//! `script_scenario!` is for the input and output of scripts, and runs in every mode from the same scripts. Excluding a
+//! mode requires a written reason. To add a mode, add a variant of `Mode` here, its settings and files, and a line in
+//! `scenario_in!`.
 
-/// A mode of Howdah. Which one a scenario runs in is a fact that the harness knows (`Site::mode`): it alone writes the
+/// A mode of Howdah. The harness knows the mode in which a scenario runs (`Site::mode`): only the harness writes the
 /// setting `mode` of the default pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -12,7 +13,7 @@ pub enum Mode {
     Classic,
     /// A script that stays booted and loops over requests.
     Worker,
-    /// An application that has booted once and is put back to that state after each request.
+    /// An application that boots once and is restored to that state after each request.
     Snapshot,
     /// Up to a hundred requests at once in each process.
     Async,
@@ -23,7 +24,8 @@ pub enum Mode {
 pub enum Backend {
     /// Howdah in this mode.
     Howdah(Mode),
-    /// nginx and PHP-FPM as Debian configures them: what scripts are used to, so the measure of the expectations.
+    /// nginx and PHP-FPM as Debian configures them: the environment that scripts expect, so the reference for
+    /// expectations.
     Reference,
 }
 
@@ -33,24 +35,24 @@ impl From<Mode> for Backend {
     }
 }
 
-/// The loop that gives requests to a scenario's scripts (`Setup::php`).
+/// Determines how requests reach a scenario's scripts (`Setup::php`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scripts {
-    /// They are written for classic mode. Other modes run them too: snapshot mode behind a boot file of the harness, worker
-    /// and async mode as closures that are compiled once and called in one loop.
+    /// Scripts written for classic mode. Other modes run them too: snapshot mode after a boot file of the harness,
+    /// worker and async mode as closures that are compiled once and called in one loop.
     Wrapped,
-    /// The scenario brings the file that its mode boots, and its scripts stay as they are.
+    /// The scenario provides the file that its mode boots, and its scripts stay unchanged.
     AsTheyAre,
 }
 
-/// Runs the scripts of a scenario. It names no superglobal itself, so that each is made only where a script needs it.
+/// Runs a scenario's scripts. It names no superglobal itself, so that each is created only if a script needs it.
 const WORKER: &str = include_str!("php/worker.php");
 
-/// Something for the snapshot to hold; what it leaves must not show in any scenario.
+/// Gives the snapshot some content, which must not be visible in any scenario.
 const BOOT: &str = include_str!("php/boot.php");
 
 impl Mode {
-    /// Its name in settings.
+    /// The mode's name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,19 +63,19 @@ impl Mode {
         }
     }
 
-    /// True if this run of the tests is to have it: `HOWDAH_TEST_MODES=classic,worker` leaves out the others.
+    /// True if this run of the tests includes the mode: `HOWDAH_TEST_MODES=classic,worker` excludes the others.
     pub(crate) fn is_selected(self) -> bool {
         std::env::var("HOWDAH_TEST_MODES").map_or(true, |names| names.split(',').any(|name| name == self.name()))
     }
 
-    /// True where the harness wraps scripts into closures.
+    /// True if the harness wraps scripts in closures.
     fn loops(self) -> bool {
         matches!(self, Self::Worker | Self::Async)
     }
 }
 
 impl Backend {
-    /// The mode, on Howdah.
+    /// The mode, if this is Howdah.
     #[must_use]
     pub fn mode(self) -> Option<Mode> {
         match self {
@@ -84,7 +86,7 @@ impl Backend {
 }
 
 impl Scripts {
-    /// The lines of `howdah.toml` that choose the mode and what it boots.
+    /// Lines of `howdah.toml` that select the mode and the file that it boots.
     pub(crate) fn settings(self, mode: Mode) -> Vec<String> {
         let boots = match (self, mode) {
             (Self::Wrapped, Mode::Worker | Mode::Async) => Some("script = \"worker.php\""),
@@ -95,7 +97,7 @@ impl Scripts {
         mode.into_iter().chain(boots.map(str::to_owned)).collect()
     }
 
-    /// Files of the harness that the mode needs, by their path from the document root.
+    /// Files of the harness that the mode needs, by path from the document root.
     pub(crate) fn files(self, backend: Backend) -> &'static [(&'static str, &'static str)] {
         match (self, backend.mode()) {
             (Self::Wrapped, Some(Mode::Worker | Mode::Async)) => &[("../run/worker.php", WORKER)],
@@ -104,7 +106,7 @@ impl Scripts {
         }
     }
 
-    /// A scenario's script as this mode runs it; its first line is the second one of the file in each.
+    /// A scenario's script as this mode runs it; its first line is the second line of the file in every mode.
     pub(crate) fn script(self, backend: Backend, code: &str) -> String {
         if self == Self::Wrapped && backend.mode().is_some_and(Mode::loops) {
             format!("<?php return function () {{\n{code}\n}};\n")
@@ -114,7 +116,7 @@ impl Scripts {
     }
 }
 
-/// One test of a scenario: in this mode, or none where the mode is left out.
+/// One test of a scenario: in this mode, or none if the mode is excluded.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! scenario_in {
@@ -151,9 +153,9 @@ macro_rules! scenario_in {
     };
 }
 
-/// Declares a scenario about the server, whatever mode is behind it: `scenario!(name, setup, body)` runs in classic mode
-/// and on the reference. `scenario!(name, howdah_only = "reason", setup, body)` leaves out the reference, for
-/// behaviour that nginx and PHP-FPM do not have or configure elsewhere.
+/// Declares a scenario about the server that does not depend on the mode: `scenario!(name, setup, body)` runs in
+/// classic mode and on the reference. `scenario!(name, howdah_only = "reason", setup, body)` excludes the reference,
+/// for behaviour that nginx and PHP-FPM do not have or configure elsewhere.
 #[macro_export]
 macro_rules! scenario {
     ($name:ident, howdah_only = $why:literal, $setup:expr, $body:expr $(,)?) => {
@@ -164,9 +166,10 @@ macro_rules! scenario {
     };
 }
 
-/// Declares a scenario about what a script sees and sends: it runs in every mode and on the reference, from the same
+/// Declares a scenario about the input and output of scripts: it runs in every mode and on the reference, from the same
 /// scripts. `howdah_only = "reason"`, `not_worker = "reason"`, `not_snapshot = "reason"` and `not_async = "reason"`
-/// behind the name leave one out; what does not fit worker mode does not fit async mode, which runs the same scripts.
+/// after the name exclude one; scenarios unsuitable for worker mode are unsuitable for async mode too, which runs the
+/// same scripts.
 #[macro_export]
 macro_rules! script_scenario {
     (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, howdah_only = $why:literal, $($rest:tt)*) => {
@@ -198,8 +201,8 @@ macro_rules! script_scenario {
     };
 }
 
-/// Declares a scenario of snapshot mode that runs with the way to find written pages that is best here, with the one that
-/// works everywhere, and with the one that does without: all must behave the same.
+/// Declares a scenario of snapshot mode that runs with each method to find written pages: the best one here, the one
+/// that works everywhere, and the one that needs no search. All must behave the same.
 #[macro_export]
 macro_rules! in_each_way {
     ($name:ident, $setup:expr, $body:expr $(,)?) => {

@@ -1,4 +1,4 @@
-//! nginx as a separate server, on the other side of whatever a test is about.
+//! nginx as a separate server, as the peer of the server under test.
 
 use crate::process::{PATIENCE, eventually, signal, wait_for_exit};
 use crate::site::Port;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A running nginx; it ends with this.
+/// A running nginx. Dropping it ends nginx.
 pub struct Nginx {
     process: Child,
     ports: Vec<Port>,
@@ -17,8 +17,8 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one that listens on so many free ports of 127.0.0.1. `servers` says what stands in `http { }`, by a directory for
-    /// its files and the ports.
+    /// Starts nginx on this many free ports of 127.0.0.1. `servers` returns the content of `http { }` for a directory
+    /// for its files and the ports.
     ///
     /// # Panics
     /// nginx does not listen.
@@ -39,7 +39,7 @@ impl Nginx {
         let (file, log) = (directory.path().join("nginx.conf"), directory.path().join("error.log"));
         fs::write(&file, configuration).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let mut command = Command::new("setpriv");
-        // By its path: /usr/sbin is not in every user's PATH.
+        // With its path: /usr/sbin is not in every user's PATH.
         command.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-e"]).arg(&log).arg("-c").arg(&file);
         let process = command.stdin(Stdio::null()).spawn().unwrap_or_else(|e| panic!("cannot start nginx: {e}"));
         let nginx = Self { process, ports, directory };
@@ -49,7 +49,7 @@ impl Nginx {
         nginx
     }
 
-    /// A port that it listens on.
+    /// One of the ports that nginx listens on.
     #[must_use]
     pub fn port(&self, at: usize) -> u16 {
         self.ports[at].number

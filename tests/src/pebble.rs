@@ -1,5 +1,5 @@
-//! Pebble, the ACME test server, with its own DNS server that sends every name to this machine. The real thing: an authority
-//! that refuses what RFC 8555 forbids. `scripts/pebble.sh` builds both.
+//! Pebble, the ACME test server, with its own DNS server that resolves every name to this machine. It is a real
+//! authority that refuses everything that RFC 8555 forbids. `scripts/pebble.sh` builds both.
 
 use crate::process::{PATIENCE, eventually};
 use crate::site::Port;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Where the programs are; what a test that needs them is skipped for otherwise.
+/// Directory of the programs. Tests that need them are skipped if they are missing.
 ///
 /// # Errors
-/// They were not built.
+/// The programs were not built.
 pub fn programs() -> Result<PathBuf, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
@@ -27,9 +27,9 @@ pub fn programs() -> Result<PathBuf, String> {
 /// Settings that differ from Pebble's defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Pebble {
-    /// Percent of nonces that are refused.
+    /// Percentage of nonces that are refused.
     pub nonce_reject: u32,
-    /// Seconds that certificates are valid; 0 for a long time.
+    /// Validity of certificates in seconds; 0 for a long time.
     pub validity: u64,
     /// True if accounts need external binding: `kid-1` with `Pebble::EAB_KEY`.
     pub external_account: bool,
@@ -45,7 +45,7 @@ pub struct Authority {
     directory: TempDir,
     listen: Port,
     management: Port,
-    /// Where it comes to look at names: plain, and with TLS.
+    /// Ports on which it validates names: plain, and with TLS.
     pub http_port: u16,
     pub tls_port: u16,
     dns_port: u16,
@@ -55,13 +55,13 @@ pub struct Authority {
 impl Pebble {
     pub const EAB_KEY: &'static str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
 
-    /// Starts it. It will look at names on these ports of this machine.
+    /// Starts Pebble. It validates names on these ports of this machine.
     #[must_use]
     pub fn start(self, http_port: u16, tls_port: u16) -> Authority {
         let programs = programs().unwrap_or_else(|why| panic!("{why}"));
         let directory = tempfile::Builder::new().prefix("howdah-pebble-").tempdir();
         let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
-        // For its own server; no other authority vouches for it.
+        // For Pebble's own server; no other authority issues a certificate for it.
         let own = certificate(directory.path(), "own", &["localhost"]);
         let (dns_port, dns_management) = (Port::hold(), Port::hold());
         let mut dns = command(&programs.join("pebble-challtestsrv"), directory.path());
@@ -88,19 +88,19 @@ impl Pebble {
 }
 
 impl Authority {
-    /// The address of its directory.
+    /// URL of its ACME directory.
     #[must_use]
     pub fn directory(&self) -> String {
         format!("https://localhost:{}/dir", self.listen.number)
     }
 
-    /// Its server's authority.
+    /// The authority that issued its server's certificate.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
         self.own.cert.clone()
     }
 
-    /// These as settings of `[acme]`; they need `Setup::time("acme.retry", "5s")`.
+    /// Settings of `[acme]` for this authority; they need `Setup::time("acme.retry", "5s")`.
     #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {
         let text = |text: &str| format!("{text:?}");
@@ -109,7 +109,7 @@ impl Authority {
             .to_vec()
     }
 
-    /// Ends it; it forgets everything.
+    /// Stops Pebble; it loses all its state.
     pub fn go_down(&mut self) {
         if let Some(mut pebble) = self.pebble.take() {
             let _ = pebble.kill();
@@ -117,7 +117,7 @@ impl Authority {
         }
     }
 
-    /// Starts it again.
+    /// Restarts Pebble.
     pub fn go_on(&mut self) {
         self.go_down();
         let (programs, pebble) = &self.arguments;
@@ -150,7 +150,7 @@ impl Authority {
         assert!(eventually(PATIENCE, answers), "Pebble does not start:\n{}", self.log());
     }
 
-    /// Its log.
+    /// Pebble's log.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("pebble.log")).unwrap_or_default()
@@ -162,14 +162,14 @@ impl Authority {
         self.log().matches("Issued certificate serial").count()
     }
 
-    /// The certificate that it signs with, which no client trusts.
+    /// The certificate that signs all others; no client trusts it.
     #[must_use]
     pub fn root(&self) -> String {
         let url = format!("https://localhost:{}/roots/0", self.management.number);
         curl(&["--insecure", &url]).unwrap_or_else(|| panic!("no root"))
     }
 
-    /// Says when this certificate should be renewed (ARI).
+    /// Sets the time at which this certificate should be renewed (ARI).
     pub fn set_renewal(&self, certificate: &str, from: &str, until: &str) {
         let window = json!({"suggestedWindow": {"start": from, "end": until}}).to_string();
         let body = json!({"certificate": certificate, "ariResponse": window}).to_string();
@@ -192,13 +192,13 @@ fn command(program: &Path, directory: &Path) -> Command {
     let log = File::options().create(true).append(true).open(directory.join(format!("{name}.log")));
     let log = log.unwrap_or_else(|e| panic!("{e}"));
     let errors = log.try_clone().unwrap_or_else(|e| panic!("{e}"));
-    // If the test itself is killed, so are these.
+    // If the test itself is killed, these processes are killed too.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null()).stdout(log).stderr(errors);
     command
 }
 
-/// The body found there; `None` unless the status is 2xx.
+/// The body of curl's response; `None` unless the status is 2xx.
 pub fn curl(arguments: &[&str]) -> Option<String> {
     let output = Command::new("curl").args(["-sSf", "--max-time", "20"]).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// The directories of one site.
 #[derive(Debug)]
 pub struct Place {
-    /// Everything below is removed at the end.
+    /// The top directory; it is removed at the end.
     pub top: PathBuf,
     /// The document root.
     pub root: PathBuf,
@@ -26,8 +26,9 @@ impl Place {
     }
 }
 
-/// A TCP port of 127.0.0.1 that is kept for a server of the test's own: nobody else gets it while this lives, whether the
-/// server listens there already or not. (It sets `SO_REUSEADDR` as all servers do, and may then bind it a second time.)
+/// A TCP port of 127.0.0.1 that is reserved for a server of this test: no other socket gets it while this lives,
+/// whether or not the server listens there already. (It sets `SO_REUSEADDR` as all servers do, which may then bind the
+/// port a second time.)
 #[derive(Debug)]
 pub struct Port {
     pub number: u16,
@@ -35,8 +36,8 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port that is not bound. Numbers do not come twice in a process, so no test meets what was meant for a server
-    /// that has ended, and they are below those that the system hands out.
+    /// Reserves a port that is not bound. Numbers do not repeat in a process, so no test receives traffic meant for a
+    /// server that has ended, and they are below those that the system assigns.
     #[must_use]
     pub fn hold() -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
@@ -51,7 +52,7 @@ impl Port {
     }
 }
 
-/// Where a test program begins to look, above 20000: the test runner gives each test its own numbers.
+/// First port that a test program tries, above 20000: the test runner gives each test its own range.
 fn first_port() -> u16 {
     let given = std::env::var("HOWDAH_TEST_PORTS").ok().and_then(|port| port.parse::<u16>().ok());
     given.map_or_else(
@@ -60,8 +61,8 @@ fn first_port() -> u16 {
     )
 }
 
-/// Binds a port that no other socket is bound to. It does not listen: a process that another test is just starting has a
-/// copy for a moment, and would keep a listener alive.
+/// Binds a port that no other socket is bound to, without listening. A process that another test is starting has a copy
+/// for a moment, which would keep a listener alive.
 fn bind_alone(port: u16) -> rustix::io::Result<OwnedFd> {
     use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, socket_with, sockopt};
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -70,7 +71,7 @@ fn bind_alone(port: u16) -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A port of the test's own, kept until the test program ends.
+/// Reserves a port of this test until the test program ends.
 #[must_use]
 pub fn free_port() -> u16 {
     let port = Port::hold();

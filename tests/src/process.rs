@@ -1,4 +1,4 @@
-//! Processes seen through `/proc`: trees, descriptors, who is left after an end.
+//! Processes seen through `/proc`: trees, descriptors, and processes left after an end.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,11 +6,11 @@ use std::fs;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Time that a test waits for what must happen: so long that only what never comes is missed, however little of the
-/// processor the machine has for it, and however long a process is stopped meanwhile.
+/// Time that a test waits for expected events. It is so long that only events that never come are missed, however
+/// little processor time the machine has, and however long a process is stopped meanwhile.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 
-/// A process that cannot be confused with a later one of the same number.
+/// Identifies a process; distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// The process id.
@@ -28,7 +28,7 @@ struct Stat {
 
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may itself hold spaces and parentheses.
+    // The name, in parentheses, may contain spaces and parentheses itself.
     let rest = &text[text.rfind(')')? + 2..];
     let fields: Vec<&str> = rest.split(' ').collect();
     Some(Stat {
@@ -44,7 +44,7 @@ fn all() -> Vec<Stat> {
     entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).filter_map(stat).collect()
 }
 
-/// The process and everything below it.
+/// The process and all its descendants.
 #[must_use]
 pub fn tree(root: u32) -> BTreeSet<Identity> {
     let processes = all();
@@ -60,7 +60,7 @@ pub fn tree(root: u32) -> BTreeSet<Identity> {
     }
 }
 
-/// The process that has this number now.
+/// The process that currently has this number.
 #[must_use]
 pub fn identity(pid: u32) -> Option<Identity> {
     stat(pid).map(|stat| stat.identity)
@@ -72,20 +72,20 @@ pub fn children(parent: u32) -> Vec<u32> {
     all().iter().filter(|p| p.parent == parent && p.state != 'Z').map(|p| p.identity.pid).collect()
 }
 
-/// Descendants that were not reaped. Not the root itself, which is its starter's to reap.
+/// Unreaped descendants. Excludes the root itself, which its parent has to reap.
 #[must_use]
 pub fn zombies(root: u32) -> Vec<u32> {
     let members: BTreeSet<u32> = tree(root).iter().map(|i| i.pid).filter(|pid| *pid != root).collect();
     all().iter().filter(|p| p.state == 'Z' && members.contains(&p.identity.pid)).map(|p| p.identity.pid).collect()
 }
 
-/// True while the process exists and is no zombie.
+/// True while the process exists and is not a zombie.
 #[must_use]
 pub fn alive(identity: Identity) -> bool {
     stat(identity.pid).is_some_and(|s| s.identity == identity && s.state != 'Z')
 }
 
-/// Of the known processes, and of all that carry `mark` in their environment or belong to `group`: those that live.
+/// Living processes among the known ones, and among all with `mark` in their environment or in this process group.
 #[must_use]
 pub fn left_over(known: &BTreeSet<Identity>, mark: &str, group: u32) -> Vec<String> {
     let marked = |pid: u32| {
@@ -103,8 +103,8 @@ pub fn left_over(known: &BTreeSet<Identity>, mark: &str, group: u32) -> Vec<Stri
         .collect()
 }
 
-/// Waits until a process has nothing to do: a worker has work left when its answer has arrived, such as to restore its
-/// memory. One that is only kept from the processor by others does not count as asleep.
+/// Waits until a process is idle: after its response has arrived, a worker still has work, such as restoring its
+/// memory. A process that only waits for the processor is not idle.
 pub fn wait_until_asleep(pid: u32) {
     let mut seen = 0;
     let asleep = eventually(PATIENCE, || {
@@ -120,7 +120,7 @@ pub fn descriptors(pid: u32) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return kinds };
     for entry in entries.flatten() {
-        // A descriptor may be closed between the listing and the look.
+        // A descriptor may be closed between the listing and this call.
         let Ok(target) = fs::read_link(entry.path()) else { continue };
         let target = target.to_string_lossy();
         let kind: String = target.chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -132,11 +132,11 @@ pub fn descriptors(pid: u32) -> BTreeMap<String, usize> {
 /// Sends a signal to a process started by this harness.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).unwrap_or_else(|| panic!("bad pid {pid}"));
-    // The process may have ended already; then there is none to signal.
+    // The process may have ended already.
     let _ = kill_process(pid, signal);
 }
 
-/// Asks `condition` until it holds; false when `limit` has passed.
+/// Polls `condition` until it is true; returns false after `limit`.
 #[must_use]
 pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + limit;
@@ -151,7 +151,7 @@ pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool 
     }
 }
 
-/// Waits for a child's end.
+/// Waits for a child to end.
 pub fn wait_for_exit(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let mut status = None;
     let _ = eventually(limit, || {

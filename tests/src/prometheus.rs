@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes a server, from Debian's package, which `scripts/unpack-prometheus.sh` unpacks.
+//! A Prometheus that scrapes a server. It comes from Debian's package, which `scripts/unpack-prometheus.sh` unpacks.
 
 use crate::pebble::curl;
 use crate::process::{PATIENCE, eventually};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// The alert rules of the package, which every Prometheus of the tests loads.
+/// The alert rules in our package; every Prometheus of the tests loads them.
 const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/monitoring/alerts.yml");
 
-/// A running one.
+/// A running Prometheus.
 #[derive(Debug)]
 pub struct Prometheus {
     server: Child,
@@ -21,7 +21,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Where the program is; what a test that needs it is skipped for otherwise.
+    /// Path of the program. Tests that need it are skipped if it is missing.
     #[must_use]
     pub fn program() -> Option<PathBuf> {
         let target = std::env::var_os("CARGO_TARGET_DIR")
@@ -29,7 +29,7 @@ impl Prometheus {
         Some(target.join("prometheus/prometheus")).filter(|program| program.exists())
     }
 
-    /// Has it scrape an admin address of this machine twice a second, exemplars included.
+    /// Starts Prometheus, which scrapes an admin address of this machine twice a second, including exemplars.
     #[must_use]
     pub fn start(program: &Path, admin: u16) -> Self {
         let directory = tempfile::Builder::new().prefix("howdah-prometheus-").tempdir();
@@ -43,7 +43,7 @@ impl Prometheus {
         let file = |name: &str| directory.path().join(name);
         std::fs::write(file("prometheus.yml"), settings).unwrap_or_else(|e| panic!("{e}"));
         let log = File::create(file("log")).unwrap_or_else(|e| panic!("{e}"));
-        // If the test itself is killed, so is this.
+        // If the test itself is killed, this process is killed too.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program);
         command.arg(format!("--config.file={}", file("prometheus.yml").display()));
@@ -62,7 +62,7 @@ impl Prometheus {
         format!("http://127.0.0.1:{}{path}", self.port.number)
     }
 
-    /// Its log and its targets, for the message of a test that failed.
+    /// The log and the targets, for the message of a failed test.
     #[must_use]
     pub fn log(&self) -> String {
         let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Prometheus {
         format!("{log}\n{targets}")
     }
 
-    /// The value of an expression that has one series, if it has a value by now.
+    /// The current value of an expression with one series, if there is one.
     #[must_use]
     pub fn value(&self, expression: &str) -> Option<f64> {
         let query = format!("query={expression}");
@@ -81,7 +81,7 @@ impl Prometheus {
         series.first()?["value"][1].as_str()?.parse().ok()
     }
 
-    /// Answer of the API to a path, with parameters.
+    /// Response of the API to a path with parameters.
     #[must_use]
     pub fn ask(&self, path: &str, parameters: &[&str]) -> Value {
         let mut arguments = vec!["--get"];
@@ -91,7 +91,7 @@ impl Prometheus {
         curl(&arguments).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// The exemplars of a series of the last hour.
+    /// Exemplars of a series in the last hour.
     #[must_use]
     pub fn exemplars(&self, series: &str) -> String {
         let query = format!("query={series}");

@@ -1,5 +1,5 @@
-//! nginx and PHP-FPM with Debian's own fastcgi.conf: the truth that expectations are checked against. The same nginx may
-//! stand before Howdah, which has PHP-FPM's socket then.
+//! nginx and PHP-FPM with Debian's own fastcgi.conf: the reference for expectations. The same nginx can also be put in
+//! front of Howdah, which then has PHP-FPM's socket.
 
 use crate::place::Place;
 use crate::process::{self, wait_for_exit};
@@ -19,19 +19,19 @@ pub struct Reference {
     logs: Vec<PathBuf>,
 }
 
-/// A running nginx before what listens on `socket`.
+/// A running nginx in front of the server on `socket`.
 #[derive(Debug)]
 pub(crate) struct WebServer {
     nginx: Child,
     logs: Vec<PathBuf>,
 }
 
-/// The socket that nginx sends requests for scripts to.
+/// The socket to which nginx sends requests for scripts.
 pub(crate) fn socket(place: &Place) -> PathBuf {
     place.run.join("fpm.sock")
 }
 
-/// Debian's PHP-FPM: `PHP_FPM`, or the newest that is installed.
+/// Debian's PHP-FPM: `PHP_FPM`, or the newest installed one.
 fn fpm_program() -> PathBuf {
     if let Some(path) = std::env::var_os("PHP_FPM") {
         return path.into();
@@ -62,7 +62,7 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
 
 fn nginx_configuration(place: &Place, setup: &Setup, port: u16, keeps: bool) -> String {
     let keep = if keeps { ("keepalive 1;", "fastcgi_keep_conn on;") } else { ("", "") };
-    // What a mode boots responds to every path, whatever script nginx would look for.
+    // The file that a mode boots responds to every path, whatever script nginx would look for.
     let boots = keeps && setup.settings.iter().any(|(key, _)| matches!(key.as_str(), "script" | "boot"));
     let rest = if boots { "@loop" } else { "$uri/ /index.php?$query_string" };
     let run = place.run.display();
@@ -164,13 +164,13 @@ impl Reference {
 }
 
 impl WebServer {
-    /// `keeps`: with connections that stay open.
+    /// `keeps`: with persistent connections.
     pub(crate) fn start(place: &Place, setup: &Setup, port: u16, keeps: bool) -> Self {
         let configuration = place.run.join("nginx.conf");
         write(&configuration, &nginx_configuration(place, setup, port, keeps));
         let logs: Vec<PathBuf> = ["nginx.log", "nginx.out"].iter().map(|name| place.run.join(name)).collect();
         let mut nginx = Command::new("setpriv");
-        // By its path: /usr/sbin is not in every user's PATH.
+        // With its path: /usr/sbin is not in every user's PATH.
         nginx.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-c"]).arg(&configuration).arg("-e").arg(&logs[0]);
         Self { nginx: spawn(&mut nginx, place, &logs[1]), logs }
     }

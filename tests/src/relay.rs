@@ -1,5 +1,5 @@
-//! A network between a server of ours and another: it passes bytes on, slowly if asked to, and can be cut off such that
-//! both ends keep their connections and hear nothing.
+//! A network between one of our servers and another: it forwards bytes, slowly if requested, and can be cut off such
+//! that both ends keep their connections and receive nothing.
 
 use crate::site::Port;
 use std::io::{Read, Write};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A relay to one server. It ends with the test.
+/// A relay to one server. Dropping it ends the relay.
 #[derive(Debug)]
 pub struct Relay {
-    /// Its port on 127.0.0.1.
+    /// The port on 127.0.0.1.
     pub port: u16,
     _held: Port,
     shared: Arc<Shared>,
@@ -37,7 +37,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while the network is cut. `false`: the relay ends.
+    /// Waits while the network is cut. `false`: the relay is ending.
     fn is_open(&self) -> bool {
         let waited = self.changed.wait_while(self.state(), |state| state.is_cut && !state.ends);
         !waited.unwrap_or_else(PoisonError::into_inner).ends
@@ -45,7 +45,7 @@ impl Shared {
 }
 
 impl Relay {
-    /// A relay to this port. Each piece, in each direction, takes `delay`.
+    /// Starts a relay to this port. Each piece, in each direction, is delayed by `delay`.
     #[must_use]
     pub fn to(target: u16, delay: Duration) -> Self {
         let held = Port::hold();
@@ -73,12 +73,12 @@ impl Relay {
         Self { port: held.number, _held: held, shared, listening: Some(listening) }
     }
 
-    /// Passes nothing on any more; connections stay open.
+    /// Stops forwarding; connections stay open.
     pub fn cut(&self) {
         self.shared.state().is_cut = true;
     }
 
-    /// Ends that: everything arrives, late.
+    /// Resumes forwarding: everything arrives, late.
     pub fn mend(&self) {
         self.shared.state().is_cut = false;
         self.shared.changed.notify_all();
@@ -88,7 +88,7 @@ impl Relay {
 fn pass(mut from: TcpStream, mut to: TcpStream, delay: Duration, shared: &Shared) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        // That is how slow this network is; no test waits for it.
+        // The latency of this network; no test waits for it.
         std::thread::sleep(delay);
         if !shared.is_open() || to.write_all(&bytes[..count]).is_err() {
             break;
@@ -101,7 +101,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.state().ends = true;
         self.shared.changed.notify_all();
-        // The listener sees that with its next connection.
+        // Wakes the listener, which checks for the end with its next connection.
         if let Ok(last) = TcpStream::connect(("127.0.0.1", self.port)) {
             let _ = last.shutdown(Shutdown::Both);
         }

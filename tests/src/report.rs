@@ -1,14 +1,14 @@
-//! A failure's own words at once, with its test's name: the test runner keeps what a test prints until all have ended,
-//! and a reader of the middle of a long run would see no more than `FAILED`.
+//! Prints a failure's message at once, with its test's name: the test runner holds back a test's output until all tests
+//! have ended, so in a long run one would see only `FAILED`.
 
 use std::io::Write;
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 
-/// So much of a message is shown at once; the rest, such as a server's log, comes with the runner's own report.
+/// Maximum number of lines printed at once; the rest, such as a server's log, comes with the runner's own report.
 const LINES: usize = 15;
 
-/// From now on every panic is also told on the standard error output, past the runner's capture.
+/// From now on every panic is also printed to standard error, bypassing the runner's capture.
 pub(crate) fn failures_at_once() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

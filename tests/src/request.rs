@@ -1,4 +1,4 @@
-//! A request as a test writes it down, and its exact bytes.
+//! A request as written in a test, and its exact bytes.
 
 /// One HTTP/1.1 request.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ enum Body {
 }
 
 impl Request {
-    /// A request without a body. A `Host` header is added unless one is set.
+    /// Begins a request without a body. A `Host` header is added unless one is set.
     #[must_use]
     pub fn new(method: &str, target: &str) -> Self {
         Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Body::None }
@@ -34,7 +34,7 @@ impl Request {
         Self::new("POST", target).header("Content-Type", content_type).body(body)
     }
 
-    /// A POST request with an HTML form's encoding.
+    /// A POST request with the encoding of an HTML form.
     #[must_use]
     pub fn form(target: &str, body: &str) -> Self {
         Self::post(target, "application/x-www-form-urlencoded", body)
@@ -61,7 +61,7 @@ impl Request {
         self
     }
 
-    /// Asks the server to close the connection after the answer.
+    /// Asks the server to close the connection after the response.
     #[must_use]
     pub fn close(self) -> Self {
         self.header("Connection", "close")
@@ -72,7 +72,7 @@ impl Request {
         &self.method
     }
 
-    /// The bytes that go over the wire.
+    /// The bytes as sent over the wire.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);

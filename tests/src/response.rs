@@ -1,9 +1,9 @@
-//! An answer as the client read it, with the questions tests ask of it.
+//! A response as read by the client, with helpers for assertions.
 
 use serde_json::Value;
 use std::io::Read;
 
-/// One HTTP answer.
+/// One HTTP response.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     /// `HTTP/1.1` or `HTTP/1.0`.
@@ -16,7 +16,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// The body, with transfer coding removed.
     pub body: Vec<u8>,
-    /// The 1xx answers that came before.
+    /// The 1xx responses that came before.
     pub interim: Vec<Response>,
 }
 
@@ -77,7 +77,7 @@ impl Response {
     }
 }
 
-/// The beginning of a text, for messages.
+/// The beginning of a long text, for messages.
 #[must_use]
 pub fn clip(text: &str) -> &str {
     match text.char_indices().nth(600) {

@@ -1,4 +1,4 @@
-//! PHP code of scenarios that is more than a line: in separate files, where editors and `php -l` see it.
+//! PHP code of scenarios that is longer than a line: in separate files, where editors and `php -l` see it.
 
 const TAG: &str = "<?php\n";
 
@@ -10,7 +10,7 @@ pub const fn code(file: &'static str) -> &'static str {
     code
 }
 
-/// Code with `__NAME__` replaced, which it must have.
+/// Code with `__NAME__` replaced; fails if the code does not contain it.
 #[must_use]
 pub fn filled(code: &str, name: &str, value: &impl std::fmt::Display) -> String {
     let hole = format!("__{name}__");
@@ -18,8 +18,8 @@ pub fn filled(code: &str, name: &str, value: &impl std::fmt::Display) -> String 
     code.replace(&hole, &value.to_string())
 }
 
-/// The code of a PHP file in `php/` next to the Rust file, without its opening tag. `php!("waits/tcp.php", PORT = port)`
-/// puts the value instead of `__PORT__`.
+/// The code of a PHP file in `php/` next to the Rust file, without its opening tag. `php!("waits/tcp.php", PORT =
+/// port)` replaces `__PORT__` with the value.
 #[macro_export]
 macro_rules! php {
     ($path:literal $(,)?) => {

@@ -1,5 +1,5 @@
-//! Private database servers for scenarios, each with its own directory and gone with the test: MariaDB, PostgreSQL,
-//! Redis, with and without encryption, NATS.
+//! Private database servers for scenarios: MariaDB, PostgreSQL, Redis (with and without encryption), NATS. Each has its
+//! own directory and ends with the test.
 
 use crate::process::{self, PATIENCE, eventually, wait_for_exit};
 use crate::site::Port;
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Server {
     process: Child,
-    /// Its TCP port on 127.0.0.1.
+    /// The TCP port on 127.0.0.1.
     pub port: u16,
     _held: Port,
-    /// Where it keeps its files; a Unix socket of MariaDB is `db.sock` there.
+    /// Its data directory; MariaDB's Unix socket is `db.sock` in it.
     directory: TempDir,
 }
 
@@ -32,7 +32,7 @@ fn directory() -> TempDir {
     directory.unwrap_or_else(|e| panic!("tempdir: {e}"))
 }
 
-/// A key and a certificate that no client has to trust.
+/// A self-signed key and certificate; clients do not have to trust it.
 fn certificate(directory: &Path) -> (PathBuf, PathBuf) {
     let (key, certificate) = (directory.join("key.pem"), directory.join("cert.pem"));
     checked(
@@ -69,13 +69,13 @@ fn quiet(command: &mut Command) -> bool {
 }
 
 impl Server {
-    /// Where it keeps its files.
+    /// Its data directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// MariaDB; user `root` without a password, on TCP and on a Unix socket, encrypted where a client asks for it.
+    /// Starts MariaDB; user `root` without a password, on TCP and on a Unix socket, encrypted if a client asks for it.
     #[must_use]
     pub fn mariadb() -> Self {
         let directory = directory();
@@ -86,21 +86,22 @@ impl Server {
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .arg("--skip-name-resolve")
                 .args(user)
-                // Else those that start at the same time share the names of their temporary tables.
+                // Otherwise servers that start at the same time share the names of their temporary tables.
                 .arg(format!("--tmpdir={}", top.display()))
                 .arg(format!("--datadir={}", top.join("data").display())),
         );
         let (key, cert) = certificate(&top);
         let held = Port::hold();
         let port = held.number;
-        // Debian puts servers where the path of a normal user does not look.
+        // Debian installs servers in a directory that is not in a normal user's PATH.
         let program = if Path::new("/usr/sbin/mariadbd").exists() { "/usr/sbin/mariadbd" } else { "mariadbd" };
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--", program, "--no-defaults", "--bind-address=127.0.0.1"])
             .args(user)
             .args(["--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve"])
-            // It gives up clients that do not finish their greeting in time: not those on a machine that has little.
+            // The default disconnects clients that do not finish the handshake in time, which hits clients on a busy
+            // machine.
             .arg("--connect-timeout=300")
             .arg(format!("--port={port}"))
             .arg(format!("--ssl-key={}", key.display()))
@@ -116,7 +117,7 @@ impl Server {
                     .arg(top.join("db.sock")),
             )
         });
-        // Over TCP without a name to resolve, root is another user.
+        // Over TCP with skipped name resolution, root is a different user.
         checked(
             Command::new("mariadb")
                 .args(["--no-defaults", "--user=root", "--socket"])
@@ -133,7 +134,8 @@ impl Server {
         checked(command.args(["--no-defaults", "--user=root", "-e", sql, "--socket"]).arg(socket));
     }
 
-    /// PostgreSQL; user `tester` without a password, encrypted where a client asks for it. As root it runs as `postgres`.
+    /// Starts PostgreSQL; user `tester` without a password, encrypted if a client asks for it. As root it runs as
+    /// `postgres`.
     #[must_use]
     pub fn postgres() -> Self {
         let directory = directory();
@@ -172,7 +174,7 @@ impl Server {
         })
     }
 
-    /// Redis; with `encrypted` it speaks nothing else than TLS.
+    /// Starts Redis; with `encrypted` it accepts only TLS.
     #[must_use]
     pub fn redis(encrypted: bool) -> Self {
         let directory = directory();
@@ -198,7 +200,7 @@ impl Server {
         spawn(&mut command, directory, held, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
     }
 
-    /// Redis that speaks nothing else than TLS, for a client that checks its certificate and knows the password.
+    /// Starts Redis that accepts only TLS, for a client that checks its certificate and knows the password.
     #[must_use]
     pub fn redis_with_password(certificate: &Certificate, password: &str) -> Self {
         let directory = directory();
@@ -220,7 +222,7 @@ impl Server {
 }
 
 impl Server {
-    /// NATS with JetStream.
+    /// Starts NATS with JetStream.
     #[must_use]
     pub fn nats() -> Self {
         let directory = directory();
@@ -232,12 +234,12 @@ impl Server {
         spawn(&mut command, directory, held, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
     }
 
-    /// It accepts connections from now on and says nothing.
+    /// Suspends the server: it accepts connections and sends nothing.
     pub fn suspend(&self) {
         process::signal(self.process.id(), Signal::STOP);
     }
 
-    /// Ends that.
+    /// Resumes the server.
     pub fn resume(&self) {
         process::signal(self.process.id(), Signal::CONT);
     }
@@ -256,7 +258,7 @@ impl Drop for Server {
     }
 }
 
-/// Debian keeps each version's programs apart; the newest is taken.
+/// Debian installs each version's programs separately; the newest is used.
 fn postgres_programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").map(|d| d.flatten().map(|e| e.path()).collect());
     let mut versions: Vec<PathBuf> = versions.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A service manager, as systemd is one: the socket for the server's notifications, and the sockets that it passes.
+//! A service manager like systemd: the socket for the server's notifications, and the sockets that it passes to the
+//! server.
 
 use crate::process::PATIENCE;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
@@ -16,23 +17,23 @@ pub struct Manager {
     socket: UnixDatagram,
 }
 
-/// A notification, with its sender as the kernel names it.
+/// A notification, with its sender's process as reported by the kernel.
 #[derive(Debug)]
 pub struct Notice {
     pub pid: u32,
     pub text: String,
-    /// A descriptor that came along; it is closed with the notice.
+    /// Descriptors that came with it; they are closed with the notice.
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Notice {
-    /// True if this is one of its lines.
+    /// True if the notification contains this line.
     #[must_use]
     pub fn says(&self, line: &str) -> bool {
         self.text.lines().any(|said| said == line)
     }
 
-    /// Value after `NAME=`.
+    /// The value after `NAME=`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
@@ -49,19 +50,19 @@ impl Manager {
         Self { socket }
     }
 
-    /// The next notice.
+    /// Waits for the next notification.
     #[must_use]
     pub fn hear(&self) -> Notice {
         self.receive(RecvFlags::empty()).unwrap_or_else(|e| panic!("no notice: {e}"))
     }
 
-    /// All that was said and not heard yet.
+    /// All pending notifications.
     #[must_use]
     pub fn heard(&self) -> Vec<Notice> {
         std::iter::from_fn(|| self.receive(RecvFlags::DONTWAIT).ok()).collect()
     }
 
-    /// The next notice with this line; those before are passed over.
+    /// Waits for a notification with this line; skips earlier ones.
     #[must_use]
     pub fn until(&self, line: &str) -> Notice {
         loop {
@@ -91,11 +92,11 @@ impl Manager {
     }
 }
 
-/// A shell that passes its standard input and output on as the descriptors 3 and 4, in the way of systemd, and then becomes the
-/// program that is named.
+/// A shell that passes its standard input and output on as descriptors 3 and 4, as systemd does, and then executes the
+/// named program.
 const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=$0 exec \"$@\"";
 
-/// A command that becomes `program` with one socket that was kept for it under this name.
+/// A command that executes `program` with one stored socket under this name.
 #[must_use]
 pub fn with_kept(socket: OwnedFd, name: &str, program: &str) -> Command {
     let pass = "exec 3<&0 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=$0 exec \"$@\"";
@@ -104,7 +105,7 @@ pub fn with_kept(socket: OwnedFd, name: &str, program: &str) -> Command {
     command
 }
 
-/// The same with two sockets.
+/// As `with_kept`, with two sockets.
 #[must_use]
 pub fn with_two_kept(sockets: [(OwnedFd, String); 2], program: &str) -> Command {
     let [(first, one), (second, other)] = sockets;
@@ -113,7 +114,7 @@ pub fn with_two_kept(sockets: [(OwnedFd, String); 2], program: &str) -> Command 
     command
 }
 
-/// The sockets of a unit, and their names.
+/// The sockets of a unit, with their names.
 pub(crate) struct Passed {
     tcp: OwnedFd,
     other: OwnedFd,
@@ -121,7 +122,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// A TCP socket, and one of Unix if a path is given, else one of UDP at the same port.
+    /// Binds a TCP socket, and a Unix socket if a path is given, else a UDP socket on the same port.
     pub(crate) fn bind(port: u16, unix: Option<&Path>) -> Self {
         let address = ("127.0.0.1", port);
         let tcp = TcpListener::bind(address).unwrap_or_else(|e| panic!("{address:?}: {e}")).into();
@@ -137,7 +138,7 @@ impl Passed {
         }
     }
 
-    /// A command that becomes `program` with these sockets, and with what is standard error as its output.
+    /// A command that executes `program` with these sockets; its standard output goes to standard error.
     pub(crate) fn to(self, program: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", PASS_SOCKETS, self.names, program]).stdin(self.tcp).stdout(self.other);

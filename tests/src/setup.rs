@@ -1,4 +1,4 @@
-//! Needs of a scenario: files, PHP settings, limits. One description, understood by every backend.
+//! Requirements of a scenario: files, PHP settings, limits. One description that every backend understands.
 
 use crate::modes::{Backend, Scripts};
 use crate::tls;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// This code, as the mode that runs the scenario wants it (`modes.rs`).
+    /// This code, adapted to the mode that runs the scenario (`modes.rs`).
     Script(String),
 }
 
-/// The description of a site to start. Methods return it, so that a scenario reads as one expression.
+/// Description of a site to start. Methods return it, so that a scenario reads as one expression.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub(crate) files: Vec<(String, Content)>,
     pub(crate) trees: Vec<PathBuf>,
     pub(crate) scripts: Scripts,
     pub(crate) workers: usize,
-    /// 0: as many as `workers`.
+    /// Maximum number of workers; 0: as many as `workers`.
     pub(crate) most_workers: usize,
     pub(crate) more_processes: usize,
     pub(crate) ini: Vec<(String, String)>,
@@ -34,17 +34,17 @@ pub struct Setup {
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
     pub(crate) behind_nginx: bool,
-    /// Not even where all scenarios are.
+    /// Not even if all scenarios run behind nginx.
     pub(crate) never_behind_nginx: bool,
     pub(crate) addresses_in_file: bool,
-    /// Somebody hears how the server is (`Howdah::manager`).
+    /// A service manager receives the server's notifications (`Howdah::manager`).
     pub(crate) notified: bool,
     pub(crate) passes_sockets: bool,
-    /// The scenario speaks TLS (`Some(true)`), or does not in any case.
+    /// The scenario always uses TLS (`Some(true)`), or never does (`Some(false)`).
     pub(crate) https: Option<bool>,
-    /// Why no other version of HTTP can take the place of HTTP/1.1.
+    /// The reason why no other version of HTTP can replace HTTP/1.1.
     pub(crate) http1: Option<String>,
-    /// The certificates that it has for that.
+    /// The certificates for TLS.
     pub(crate) certificates: tls::Plan,
     pub(crate) expected_log: Vec<String>,
     pub(crate) allowed_log: Vec<String>,
@@ -54,9 +54,9 @@ pub struct Setup {
     pub(crate) linked_program: bool,
     pub(crate) open_to_users: bool,
     pub(crate) measures_memory: bool,
-    /// `howdah dev` and not `howdah serve`.
+    /// `howdah dev` instead of `howdah serve`.
     pub(crate) develops: bool,
-    /// A need of the scenario that this machine lacks, and why.
+    /// A requirement of the scenario that this machine lacks, and the reason for it.
     pub(crate) lack: Option<(String, String)>,
 }
 
@@ -107,14 +107,14 @@ impl Setup {
         self
     }
 
-    /// Puts a PHP script below the document root; the opening tag is added. Requests for its path run it, in every mode.
+    /// Puts a PHP script below the document root and adds the opening tag. Requests for its path run it, in every mode.
     #[must_use]
     pub fn php(mut self, path: &str, code: &str) -> Self {
         self.files.push((path.to_owned(), Content::Script(code.to_owned())));
         self
     }
 
-    /// Puts a PHP file below the document root for scripts to include, the same in every mode.
+    /// Puts a PHP file for inclusion by scripts below the document root, the same in every mode.
     #[must_use]
     pub fn library(self, path: &str, code: &str) -> Self {
         self.file(path, format!("<?php\n{code}\n"))
@@ -129,7 +129,7 @@ impl Setup {
         self.php(path, code)
     }
 
-    /// Copies a directory's content to the document root, with what its symbolic links lead to.
+    /// Copies a directory's content, including the targets of its symbolic links, to the document root.
     #[must_use]
     pub fn tree(mut self, source: &Path) -> Self {
         self.trees.push(source.to_owned());
@@ -148,21 +148,21 @@ impl Setup {
         self
     }
 
-    /// The number of PHP processes (default 2).
+    /// Sets the number of PHP processes (default 2).
     #[must_use]
     pub fn workers(mut self, n: usize) -> Self {
         self.workers = n;
         self
     }
 
-    /// The pool grows from its number of PHP processes to this one while requests wait.
+    /// Lets the pool grow from its number of PHP processes to this one while requests wait.
     #[must_use]
     pub fn grows_to(mut self, n: usize) -> Self {
         self.most_workers = n;
         self
     }
 
-    /// Declares how many processes pools of the scenario's own have, zygotes included: readiness waits for them.
+    /// Declares the number of processes of the scenario's own pools, including zygotes: readiness waits for them.
     #[must_use]
     pub fn more_processes(mut self, n: usize) -> Self {
         self.more_processes = n;
@@ -183,14 +183,14 @@ impl Setup {
         self
     }
 
-    /// Shortens a duration that no setting changes (`fixed_time` in `crates/config`), to a text such as `200ms`.
+    /// Shortens a duration that no setting changes (`fixed_time` in `crates/config`), to a value such as `200ms`.
     #[must_use]
     pub fn time(mut self, name: &str, duration: &str) -> Self {
         self.times.push(format!("{name}={duration}"));
         self
     }
 
-    /// Starts the server by a link, `howdah::link_to_program`, which may lead to another program later.
+    /// Starts the server through a link, `howdah::link_to_program`, whose target may change later.
     #[must_use]
     pub fn linked_program(mut self) -> Self {
         self.linked_program = true;
@@ -212,7 +212,7 @@ impl Setup {
     }
 
     /// Sets a key of `howdah.toml`, such as `http.max_body`, to a value in TOML. The reference understands
-    /// `http.max_body` and ignores others. `@ROOT@` and `@TOP@` stand for the same as in `ini`.
+    /// `http.max_body` and ignores others. `@ROOT@` and `@TOP@` are replaced as in `ini`.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> Self {
         assert!(!["mode", "script", "boot"].contains(&key), "{key}: see `run`, `Setup::script` and `Setup::boot`");
@@ -220,96 +220,97 @@ impl Setup {
         self
     }
 
-    /// A setting with a time limit (`limit`).
+    /// Sets a key of `howdah.toml` to a time limit (see `limit`).
     #[must_use]
     pub fn limit(self, key: &str, milliseconds: u64) -> Self {
         self.setting(key, &format!("\"{}ms\"", crate::limit(milliseconds).as_millis()))
     }
 
-    /// The mode runs this script of the scenario's own, by its path from the document root; all scripts stay as they are.
+    /// Makes the mode run this script of the scenario, by its path from the document root; all scripts stay unchanged.
     #[must_use]
     pub fn script(self, path: &str) -> Self {
         self.booting("script", path)
     }
 
-    /// The mode boots this file of the scenario's own, by its path from the document root; all scripts stay as they are.
+    /// Makes the mode boot this file of the scenario, by its path from the document root; all scripts stay unchanged.
     #[must_use]
     pub fn boot(self, path: &str) -> Self {
         self.booting("boot", path)
     }
 
     fn booting(mut self, key: &str, path: &str) -> Self {
-        // Settings are relative to the file that they are in, which is next to the document root.
+        // Settings are relative to their file, which is next to the document root.
         let path = if path.starts_with("../") { path.to_owned() } else { format!("../root/{path}") };
         self.scripts = Scripts::AsTheyAre;
         self.settings.push((key.to_owned(), format!("\"{path}\"")));
         self
     }
 
-    /// Listens on a Unix socket too (`Site::unix`).
+    /// Also listens on a Unix socket (`Site::unix`).
     #[must_use]
     pub fn unix_listener(mut self) -> Self {
         self.unix_listener = true;
         self
     }
 
-    /// Puts nginx in front, which sends requests for scripts over FastCGI; clients connect to nginx.
+    /// Puts nginx in front, which forwards requests for scripts over FastCGI; clients connect to nginx.
     #[must_use]
     pub fn behind_nginx(mut self) -> Self {
         self.behind_nginx = true;
         self
     }
 
-    /// Puts no nginx in front, not even where all scenarios have one, for this reason.
+    /// Puts no nginx in front, not even if all scenarios have one, for this reason.
     #[must_use]
     pub fn never_behind_nginx(mut self, _why: &str) -> Self {
         self.never_behind_nginx = true;
         self
     }
 
-    /// `HOWDAH_TEST_FASTCGI=1` puts nginx before every scenario that says nothing of it.
+    /// `HOWDAH_TEST_FASTCGI=1` puts nginx in front of every scenario that does not decide this itself.
     pub(crate) fn is_behind_nginx(&self, backend: Backend) -> bool {
         let all = std::env::var_os("HOWDAH_TEST_FASTCGI").is_some_and(|value| value != "0");
         backend != Backend::Reference && !self.never_behind_nginx && (self.behind_nginx || all)
     }
 
-    /// Listens on a second TCP port too (`Site::second`).
+    /// Also listens on a second TCP port (`Site::second`).
     #[must_use]
     pub fn second_listener(mut self) -> Self {
         self.second_listener = true;
         self
     }
 
-    /// Tells the server where to say how it is, as systemd does (`Howdah::manager`).
+    /// Passes the server a socket for its notifications, as systemd does (`Howdah::manager`).
     #[must_use]
     pub fn notified(mut self) -> Self {
         self.notified = true;
         self
     }
 
-    /// Passes sockets to the server, as systemd does: the one of its port, and its Unix socket if it has one, else the one for
-    /// HTTP/3.
+    /// Passes sockets to the server, as systemd does: the one of its port, and its Unix socket if it has one, else the
+    /// one for HTTP/3.
     #[must_use]
     pub fn passes_sockets(mut self) -> Self {
         self.passes_sockets = true;
         self
     }
 
-    /// Names the address in `howdah.toml` and not on the command line, which a reload could not change.
+    /// Sets the address in `howdah.toml`, not on the command line, so that a reload can change it.
     #[must_use]
     pub fn addresses_in_file(mut self) -> Self {
         self.addresses_in_file = true;
         self
     }
 
-    /// Speaks TLS to the server; the reference does not. The certificate is for `localhost`: `site.pem` in the site's directory.
+    /// Uses TLS with the server, but not with the reference. The certificate is for `localhost`: `site.pem` in the
+    /// site's directory.
     #[must_use]
     pub fn https(mut self) -> Self {
         self.https = Some(true);
         self
     }
 
-    /// The same with certificates for these names, in files that begin so.
+    /// As `https`, with certificates for these names, in files with these prefixes.
     #[must_use]
     pub fn https_certificates(mut self, certificates: &[(&str, &[&str])]) -> Self {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -317,22 +318,22 @@ impl Setup {
         self.https()
     }
 
-    /// The same with one that was valid once.
+    /// As `https`, with an expired certificate.
     #[must_use]
     pub fn https_expired(mut self) -> Self {
         self.certificates.expired = true;
         self.https()
     }
 
-    /// Speaks TLS on the second listener (`Site::second`), to clients that may (`optional`) or must (`required`) show a
-    /// certificate: `clients.pem` in the site's directory is one that they can show.
+    /// Uses TLS on the second listener (`Site::second`), with clients that may (`optional`) or must (`required`)
+    /// present a certificate: `clients.pem` in the site's directory is one they can present.
     #[must_use]
     pub fn https_clients(mut self, auth: &str) -> Self {
         self.certificates.clients = Some(auth.to_owned());
         self.never_https().second_listener()
     }
 
-    /// Never speaks TLS, not even where all scenarios are to: it is about what only plain connections do.
+    /// Never uses TLS, not even if all scenarios do: the scenario is about behaviour of plain connections.
     #[must_use]
     pub fn never_https(mut self) -> Self {
         self.https = Some(false);
@@ -346,15 +347,15 @@ impl Setup {
         self.setting("root", "\"@ROOT@\"").setting("acme.state", "\"@TOP@/state\"")
     }
 
-    /// The scenario is about HTTP/1.1's bytes or connections, as this says: where all are to speak another version, it is
-    /// skipped, and counted.
+    /// Declares that the scenario is about HTTP/1.1's bytes or connections, for this reason. In runs with another
+    /// version it is skipped and counted.
     #[must_use]
     pub fn http1(mut self, why: &str) -> Self {
         self.http1 = Some(why.to_owned());
         self
     }
 
-    /// Why it cannot run in the version of HTTP that this run of the tests is for.
+    /// The reason why it cannot run in the HTTP version of this run of the tests.
     pub(crate) fn only_in_http1(&self, backend: Backend) -> Option<&str> {
         if backend == Backend::Reference || Version::asked_for().is_none() {
             return None;
@@ -363,7 +364,7 @@ impl Setup {
         self.http1.as_deref().or(plain)
     }
 
-    /// The version of HTTP underneath the client, if it is not HTTP/1.1.
+    /// The HTTP version underneath the client, unless it is HTTP/1.1.
     pub(crate) fn version(&self, backend: Backend) -> Option<Version> {
         let fits = backend != Backend::Reference
             && !self.is_behind_nginx(backend)
@@ -372,35 +373,35 @@ impl Setup {
         Version::asked_for().filter(|_| fits)
     }
 
-    /// Declares that the log will hold an error line with this text; it must then be there.
+    /// Declares that the log will contain an error line with this text; the test fails if it does not.
     #[must_use]
     pub fn expect_log(mut self, text: &str) -> Self {
         self.expected_log.push(text.to_owned());
         self
     }
 
-    /// Declares that the log may hold an error line with this text, where that depends on timing.
+    /// Declares that the log may contain an error line with this text, if that depends on timing.
     #[must_use]
     pub fn allow_log(mut self, text: &str) -> Self {
         self.allowed_log.push(text.to_owned());
         self
     }
 
-    /// Declares that PHP will not start; readiness then means only that the server answers.
+    /// Declares that PHP will not start; readiness then means only that the server responds.
     #[must_use]
     pub fn expect_boot_failure(mut self) -> Self {
         self.expect_boot_failure = true;
         self
     }
 
-    /// Declares the exit status at the end, or `None` if the scenario ends the server itself.
+    /// Declares the exit status, or `None` if the scenario ends the server itself.
     #[must_use]
     pub fn expect_exit(mut self, status: Option<i32>) -> Self {
         self.expect_exit = status;
         self
     }
 
-    /// Declares that the scenario measures memory or uses it up, which an address sanitizer changes.
+    /// Declares that the scenario measures or exhausts memory, which an address sanitizer affects.
     #[must_use]
     pub fn measures_memory(mut self) -> Self {
         self.measures_memory = true;
@@ -414,20 +415,21 @@ impl Setup {
         self
     }
 
-    /// Declares that the scenario needs the rights to become several users.
+    /// Declares that the scenario needs the rights to switch to several users.
     #[must_use]
     pub fn needs_root(self) -> Self {
         if rustix::process::geteuid().is_root() { self } else { self.lacks("root", "only root becomes other users") }
     }
 
-    /// Has this user start the server, instead of root who runs the tests. The reference ignores it.
+    /// Has this user start the server, instead of root if root runs the tests. The reference ignores it.
     #[must_use]
     pub fn started_by(mut self, user: &str) -> Self {
         self.user = Some(user.to_owned());
         self.open_to_users()
     }
 
-    /// Every user may write where the server and PHP write: for scenarios in which these are several.
+    /// Lets every user write to the directories of the server and PHP, for scenarios in which these are different
+    /// users.
     #[must_use]
     pub fn open_to_users(mut self) -> Self {
         self.open_to_users = true;

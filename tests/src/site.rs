@@ -1,4 +1,4 @@
-//! A running server with its own directory, whatever its kind: the thing that scenarios talk to.
+//! A running server of any kind, with its own directory: the peer of scenarios.
 
 use crate::client::{Conn, Target};
 use crate::gate::{self, Gate};
@@ -35,14 +35,14 @@ pub struct Site {
     /// nginx in front (`Setup::behind_nginx`).
     front: Option<WebServer>,
     place: Place,
-    // Last, so that the directory outlives the server.
+    // Last field, so that the directory outlives the server.
     _directory: TempDir,
 }
 
 fn lay_out(backend: Backend, setup: &Setup) -> (TempDir, Place) {
     let directory =
         tempfile::Builder::new().prefix("howdah-test-").tempdir().unwrap_or_else(|e| panic!("tempdir: {e}"));
-    // PHP-FPM's and nginx's workers may run as another user.
+    // Workers of PHP-FPM and nginx may run as another user.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap_or_else(|e| panic!("chmod: {e}"));
     let top = directory.path().canonicalize().unwrap_or_else(|e| panic!("canonicalize: {e}"));
     let place = Place {
@@ -87,7 +87,7 @@ fn lay_out(backend: Backend, setup: &Setup) -> (TempDir, Place) {
 }
 
 impl Site {
-    /// Starts a server and waits until it answers.
+    /// Starts a server and waits until it responds.
     #[must_use]
     pub fn start(backend: impl Into<Backend>, setup: &Setup) -> Self {
         let backend = backend.into();
@@ -121,10 +121,10 @@ impl Site {
         site
     }
 
-    /// Asks until PHP answers, or, when PHP is expected not to start, until the server does.
+    /// Polls until PHP responds or, if PHP is expected not to start, until the server does.
     fn wait_until_ready(&mut self, static_only: bool) -> bool {
         let target = match self.target {
-            // A server that does not listen yet says so over TCP at once.
+            // Over plain TCP a server that does not listen yet is detected at once.
             Target::Version(address, _) => Target::Tls(address),
             ref target => target.clone(),
         };
@@ -144,13 +144,13 @@ impl Site {
         answered && !ended
     }
 
-    /// The mode it runs in; none on the reference.
+    /// The mode of the site; `None` on the reference.
     #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         self.backend.mode()
     }
 
-    /// True where one process keeps its state from request to request, and ends with a script that exits or fails.
+    /// True if one process keeps its state between requests, and ends with a script that exits or fails.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
         matches!(self.mode(), Some(Mode::Worker | Mode::Async))
@@ -192,7 +192,7 @@ impl Site {
         self.place.root.join(path)
     }
 
-    /// Where the server listens.
+    /// The server's address.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
@@ -219,13 +219,13 @@ impl Site {
         Target::Tcp(([127, 0, 0, 1], self.howdah().second_port()).into())
     }
 
-    /// Howdah's own HTTP listener, past the web server in front of it.
+    /// Howdah's own HTTP listener, bypassing the web server in front of it.
     #[must_use]
     pub fn direct(&self) -> Target {
         Target::Tcp(([127, 0, 0, 1], self.ports[0].number).into())
     }
 
-    /// The FastCGI listener's path (`Setup::behind_nginx`).
+    /// Path of the FastCGI listener (`Setup::behind_nginx`).
     #[must_use]
     pub fn fastcgi(&self) -> PathBuf {
         reference::socket(&self.place)
@@ -249,25 +249,25 @@ impl Site {
         self.send(&Request::get(target))
     }
 
-    /// Gets a path, fails unless the status is 200, returns the body's text.
+    /// Gets a path, fails unless the status is 200, and returns the body's text.
     #[must_use]
     pub fn get_ok(&self, target: &str) -> String {
         self.get(target).expect(200).text()
     }
 
-    /// A gate that scripts can wait at. Each wait of a script needs its own name.
+    /// A gate at which scripts can wait. Each wait of a script needs its own name.
     #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
         Gate::new(&self.place.top.join("gates"), name)
     }
 
-    /// Number of times that scripts have left this mark.
+    /// Number of times that scripts have set this mark.
     #[must_use]
     pub fn marks(&self, name: &str) -> u64 {
         fs::metadata(self.place.top.join("marks").join(name)).map_or(0, |m| m.len())
     }
 
-    /// Waits until scripts have left this mark so often.
+    /// Waits until scripts have set this mark this many times.
     pub fn wait_for_mark(&self, name: &str, times: u64) {
         let done = eventually(PATIENCE, || self.marks(name) >= times);
         assert!(done, "mark {name:?} was left {} times, not {times}; log:\n{}", self.marks(name), self.log());
@@ -288,7 +288,7 @@ impl Site {
         self.front.as_ref().map(WebServer::log).unwrap_or_default()
     }
 
-    /// Waits until the log holds a line with all of these texts, and returns that line.
+    /// Waits until the log has a line with all of these texts, and returns that line.
     #[must_use]
     pub fn wait_for_log(&self, texts: &[&str]) -> String {
         let mut found = None;
@@ -299,19 +299,19 @@ impl Site {
         found.unwrap_or_else(|| panic!("no log line with {texts:?} in:\n{}", self.log()))
     }
 
-    /// Ends the server in good order and judges what is left.
+    /// Shuts the server down and checks what it leaves behind.
     pub fn finish(self) {
         match self.server {
             Server::Howdah(howdah) => howdah.finish(&self.place),
             Server::Reference(reference) => reference.finish(),
         }
-        // It still has open connections to Howdah, which ends all the same.
+        // nginx still has open connections to Howdah, which shuts down nevertheless.
         if let Some(front) = self.front {
             front.finish();
         }
     }
 
-    /// Ends the server at once, without judging (a test has failed already).
+    /// Ends the server at once, without checks (the test has already failed).
     pub fn abandon(self) {
         if let Some(front) = self.front {
             front.finish();
@@ -327,7 +327,7 @@ impl Site {
 pub fn replace_file(path: &Path, content: impl AsRef<[u8]>) {
     let beside = path.with_extension("new");
     fs::write(&beside, content).unwrap_or_else(|e| panic!("{}: {e}", beside.display()));
-    // OPcache tells versions of a file apart by the second: two of one second would be one to it.
+    // OPcache distinguishes versions of a file by time in seconds; two versions of the same second would look the same.
     let file = fs::File::options().write(true).open(&beside).unwrap_or_else(|e| panic!("{}: {e}", beside.display()));
     let later = std::time::SystemTime::now() + Duration::from_secs(2);
     file.set_modified(later).unwrap_or_else(|e| panic!("{}: {e}", beside.display()));

@@ -1,5 +1,5 @@
-//! TLS for the harness: certificates for servers under test, and a client that takes every one. It learns when a connection
-//! was cut: only a `close_notify` is an end.
+//! TLS for the harness: certificates for servers under test, and a client that trusts every certificate. It detects
+//! truncated connections: only a `close_notify` is a proper end.
 
 use howdah_trusting::Trusting;
 use rcgen::{
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, LazyLock};
 
-/// A connection with TLS.
+/// A TLS connection.
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// True if scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`).
+/// True if scenarios that do not decide this themselves run over TLS (`HOWDAH_TEST_TLS=1`).
 pub(crate) fn is_asked_for() -> bool {
     std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0")
 }
@@ -32,15 +32,15 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// As an entry of `tls.certificates`.
+    /// The certificate as an entry of `tls.certificates`.
     #[must_use]
     pub fn setting(&self) -> String {
         format!("{{ cert = {:?}, key = {:?} }}", self.cert.display().to_string(), self.key.display().to_string())
     }
 }
 
-/// Makes a self-signed certificate for these names, in files that begin with `stem`. Those that are there are replaced as tools
-/// do it: one after the other, each at once.
+/// Creates a self-signed certificate for these names, in files that begin with `stem`. Existing files are replaced as
+/// tools do it: one after the other, each atomically.
 #[must_use]
 pub fn certificate(dir: &Path, stem: &str, names: &[&str]) -> Certificate {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -71,10 +71,10 @@ pub fn key_bytes(pem: &str) -> Vec<u8> {
     key.secret_der().to_vec()
 }
 
-/// Which certificates a site has.
+/// The certificates of a site.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The beginning of the files' names, and the names that they are for.
+    /// Prefixes of the files' names, each with the names in its certificate.
     pub(crate) names: Vec<(String, Vec<String>)>,
     pub(crate) expired: bool,
     /// `tls.client_auth`.
@@ -88,7 +88,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Makes them in the site's directory, and says what stands in `howdah.toml`.
+    /// Creates the certificates in the site's directory and returns the settings for `howdah.toml`.
     pub(crate) fn settings(&self, top: &Path) -> Vec<String> {
         let made = self.names.iter().map(|(stem, names)| make(top, stem, names, self.expired).setting());
         let mut lines = vec![format!("tls.certificates = [{}]", made.collect::<Vec<_>>().join(", "))];
@@ -103,14 +103,14 @@ impl Plan {
     }
 }
 
-/// For a client that trusts every certificate, and speaks this protocol.
+/// Configuration of a client that trusts every certificate and speaks this protocol.
 pub(crate) fn client_config(protocol: &[u8]) -> ClientConfig {
     let mut config = ClientConfig::clone(&CONFIG);
     config.alpn_protocols = vec![protocol.to_vec()];
     config
 }
 
-/// Begins to speak TLS; the handshake comes with the first byte that is written or read.
+/// Begins TLS; the handshake happens with the first byte that is written or read.
 pub(crate) fn begin(stream: TcpStream, protocol: &[u8]) -> io::Result<TlsStream> {
     let config = client_config(protocol);
     let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
@@ -125,14 +125,14 @@ static CONFIG: LazyLock<ClientConfig> = LazyLock::new(|| {
     builder.with_custom_certificate_verifier(Trusting::new(provider)).with_no_client_auth()
 });
 
-/// An authority with the certificate of one of its clients, whose names are `CN=Ann,O=Smith\, Sons`.
+/// An authority with the certificate of a client whose subject is `CN=Ann,O=Smith\, Sons`.
 #[derive(Debug)]
 pub struct Authority {
     pub ca: PathBuf,
     pub client: Certificate,
 }
 
-/// Makes one, in files that begin with `stem`.
+/// Creates an authority, in files that begin with `stem`.
 #[must_use]
 pub fn authority(dir: &Path, stem: &str) -> Authority {
     let failed = |e: rcgen::Error| -> ! { panic!("{e}") };
@@ -159,7 +159,7 @@ pub fn authority(dir: &Path, stem: &str) -> Authority {
     authority
 }
 
-/// Output of `openssl s_client` with these arguments and this input; it says good-bye after that.
+/// Output of `openssl s_client` with these arguments and this input; it closes the connection properly after that.
 #[must_use]
 pub fn s_client(port: u16, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("openssl")
@@ -171,7 +171,7 @@ pub fn s_client(port: u16, arguments: &[&str], input: &[u8]) -> String {
         .spawn()
         .unwrap_or_else(|e| panic!("cannot run openssl: {e}"));
     let mut stdin = child.stdin.take().unwrap_or_else(|| unreachable!());
-    // It may have ended already.
+    // The process may have ended already.
     let _ = stdin.write_all(input);
     drop(stdin);
     let output = child.wait_with_output().unwrap_or_else(|e| panic!("openssl: {e}"));

@@ -1,4 +1,4 @@
-//! A server of a test's own that requests are handed on to: it sees each byte that comes, and sends what the test likes.
+//! A test's own server, to which requests are proxied: it sees each received byte, and sends whatever the test wants.
 
 use crate::process::{PATIENCE, eventually};
 use crate::site::Port;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// A running server. It ends with the test.
+/// A running server. Dropping it ends the server.
 #[derive(Debug)]
 pub struct Upstream {
     port: Port,
@@ -29,18 +29,18 @@ struct Shared {
     streams: Mutex<Vec<TcpStream>>,
 }
 
-/// One connection to it, as its handler has it.
+/// A connection to the server, for its handler.
 #[derive(Debug)]
 pub struct Peer {
     stream: TcpStream,
     buffer: Vec<u8>,
     shared: Arc<Shared>,
-    /// The number of the connection, from 1.
+    /// Number of the connection, from 1.
     pub number: usize,
 }
 
 impl Upstream {
-    /// A server that calls `handle` for each connection, in a separate thread.
+    /// Starts a server that calls `handle` for each connection, in a separate thread.
     #[must_use]
     pub fn start(handle: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
         let mut upstream = Self { port: Port::hold(), shared: Arc::default(), listening: None };
@@ -48,7 +48,7 @@ impl Upstream {
         upstream
     }
 
-    /// A server that gives every request with a complete head this response, and keeps its connections.
+    /// Starts a server that sends this response for every request with a complete head, and keeps its connections open.
     #[must_use]
     pub fn saying(response: &'static str) -> Self {
         Self::start(move |peer| {
@@ -58,13 +58,13 @@ impl Upstream {
         })
     }
 
-    /// A port without a listener yet.
+    /// A server with a reserved port that does not listen yet.
     #[must_use]
     pub fn absent() -> Self {
         Self { port: Port::hold(), shared: Arc::default(), listening: None }
     }
 
-    /// Begins to listen.
+    /// Starts listening.
     pub fn listen(&mut self, handle: impl Fn(&mut Peer) + Send + Sync + 'static) {
         let listener = TcpListener::bind(("127.0.0.1", self.port.number)).unwrap_or_else(|e| panic!("listen: {e}"));
         let shared = self.shared.clone();
@@ -92,7 +92,7 @@ impl Upstream {
         }));
     }
 
-    /// Stops to listen and ends all connections.
+    /// Stops listening and ends all connections.
     pub fn end(&mut self) {
         self.shared.ends.store(true, SeqCst);
         if let Some(listening) = self.listening.take() {
@@ -102,7 +102,7 @@ impl Upstream {
         self.cut();
     }
 
-    /// Ends all connections: what the server under test keeps of them would count as left behind.
+    /// Ends all connections: those that the server under test keeps would count as left behind.
     pub fn cut(&self) {
         for stream in self.shared.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
@@ -114,25 +114,25 @@ impl Upstream {
         self.port.number
     }
 
-    /// Its address in settings.
+    /// The address for settings.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
     }
 
-    /// A `[[rule]]` that hands all below `/p/` on to it, for `Setup::setting`.
+    /// A `[[rule]]` that proxies everything below `/p/` to this server, for `Setup::setting`.
     #[must_use]
     pub fn route(&self) -> String {
         format!("[{{ path = \"/p/*\", proxy = \"{}\" }}]", self.url())
     }
 
-    /// Connections so far.
+    /// Number of connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.accepted.load(SeqCst)
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.shared.requests.load(SeqCst)
@@ -144,12 +144,13 @@ impl Upstream {
         self.shared.heads.lock().unwrap_or_else(PoisonError::into_inner).last().cloned().unwrap_or_default()
     }
 
-    /// Waits until the clients have closed the connections that this server has ended: a request sent on one is lost.
+    /// Waits until the clients have closed the connections that this server has ended: a request sent on such a
+    /// connection is lost.
     pub fn wait_until_left(&self) {
         assert!(eventually(PATIENCE, || !half_closed(self.port.number)), "a client keeps a connection that has ended");
     }
 
-    /// Waits until all its connections have ended.
+    /// Waits until all connections have ended.
     pub fn wait_until_alone(&self) {
         assert!(eventually(PATIENCE, || self.shared.open.load(SeqCst) == 0), "connections stay open");
     }
@@ -175,7 +176,7 @@ impl Peer {
         }
     }
 
-    /// The next request's head, without the empty line; `None` if the connection has ended.
+    /// Reads the next request's head, without the empty line; `None` if the connection has ended.
     pub fn head(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -191,14 +192,14 @@ impl Peer {
         }
     }
 
-    /// So many bytes that follow; fewer if the connection ends.
+    /// Reads this many bytes; fewer if the connection ends.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length && self.fill() {}
         let length = length.min(self.buffer.len());
         self.buffer.drain(..length).collect()
     }
 
-    /// The bytes up to and with this text, or up to the connection's end.
+    /// Reads up to and including this text, or to the connection's end.
     pub fn until(&mut self, end: &str) -> String {
         loop {
             if let Some(at) = self.buffer.windows(end.len()).position(|bytes| bytes == end.as_bytes()) {
@@ -211,12 +212,12 @@ impl Peer {
         }
     }
 
-    /// Sends; a connection that has ended is no error here.
+    /// Sends bytes; an ended connection is not an error here.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Waits until the other side has closed.
+    /// Waits until the peer has closed.
     pub fn wait_for_end(&mut self) {
         while self.fill() {
             self.buffer.clear();
@@ -224,8 +225,8 @@ impl Peer {
     }
 }
 
-/// True if a client on this machine keeps a connection to this port of 127.0.0.1 of which the server has ended or is ending
-/// its side (proc(5), /proc/net/tcp; states as in the kernel's `net/tcp_states.h`).
+/// True if a client on this machine keeps a connection to this port of 127.0.0.1 whose server side has ended or is
+/// ending (proc(5), /proc/net/tcp; states as in the kernel's `net/tcp_states.h`).
 fn half_closed(port: u16) -> bool {
     const ENDING: [&str; 2] = ["01", "08"]; // ESTABLISHED, CLOSE_WAIT
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap_or_else(|e| panic!("/proc/net/tcp: {e}"));
@@ -236,7 +237,7 @@ fn half_closed(port: u16) -> bool {
     })
 }
 
-/// The head of a response that changes to WebSocket, as the head of the request wants it (RFC 6455 4.2.2).
+/// The head of a response that switches to WebSocket, for the head of its request (RFC 6455 4.2.2).
 #[must_use]
 pub fn switched(request: &str) -> String {
     let key = field(request, "sec-websocket-key").unwrap_or_else(|| panic!("no handshake: {request}"));

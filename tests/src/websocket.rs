@@ -1,4 +1,4 @@
-//! A WebSocket client that writes and reads frames byte by byte, and shares no line with the server.
+//! A WebSocket client that writes and reads frames byte by byte, and shares no code with the server.
 
 use crate::client::Conn;
 use crate::request::Request;
@@ -8,7 +8,7 @@ use crate::site::Site;
 /// A frame from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The final bit, the reserved bits and the kind.
+    /// The final bit, the reserved bits and the opcode.
     pub first: u8,
     pub payload: Vec<u8>,
 }
@@ -34,10 +34,10 @@ impl WebSocket {
         Self::ask(site, target, &[]).unwrap_or_else(|response| panic!("no connection: {response:?}"))
     }
 
-    /// Asks for a connection with further fields.
+    /// Requests a connection with additional header fields.
     ///
     /// # Errors
-    /// The response, if it is another than 101.
+    /// The response, unless its status is 101.
     pub fn ask(site: &Site, target: &str, fields: &[(&str, &str)]) -> Result<Self, Box<Response>> {
         let mut conn = site.conn();
         let request = Request::get(target)
@@ -60,7 +60,7 @@ impl WebSocket {
         self.conn.send(frame(first, payload.as_ref()));
     }
 
-    /// The next frame; `None` if the server has closed the connection.
+    /// Reads the next frame; `None` if the server has closed the connection.
     pub fn try_next(&mut self) -> Option<Frame> {
         let first = self.conn.raw_byte()?;
         let mut bytes = |n| self.conn.raw_bytes(n);
@@ -79,7 +79,7 @@ impl WebSocket {
         self.try_next().unwrap_or_else(|| panic!("the server closed the connection without a close frame"))
     }
 
-    /// The next frame, which has to be of this kind, as text.
+    /// Reads the next frame, which must be of this kind, as text.
     #[must_use]
     pub fn next(&mut self, first: u8) -> String {
         let frame = self.some_next();
@@ -88,7 +88,8 @@ impl WebSocket {
         String::from_utf8(frame.payload).unwrap_or(text)
     }
 
-    /// The code with which the server closes, after frames of other kinds; confirms it and awaits the end.
+    /// Returns the server's close code, after frames of other kinds; confirms the close and awaits the connection's
+    /// end.
     #[must_use]
     pub fn closed(&mut self) -> u16 {
         loop {
@@ -97,7 +98,7 @@ impl WebSocket {
                 continue;
             }
             let code = frame.payload.first_chunk().map_or(1005, |code| u16::from_be_bytes(*code));
-            // It may have gone after a broken frame.
+            // The server may already be gone after a broken frame.
             let _ = self.conn.try_send(&self::frame(CLOSE, &frame.payload));
             assert_eq!(self.try_next(), None);
             return code;
@@ -105,7 +106,7 @@ impl WebSocket {
     }
 }
 
-/// A frame of a client.
+/// A client's frame.
 #[must_use]
 pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![first];

@@ -1,6 +1,7 @@
-//! The workspace depends only on what `deny.toml` allows: licences, no second versions, no banned crates, one source.
+//! The workspace depends only on what `deny.toml` permits: licences, no duplicate versions, no banned crates, one
+//! source.
 //!
-//! The rules are those of `cargo deny`, as far as this file uses them. Its advisories need a database that is fetched; see
+//! The rules are those of `cargo deny`, as far as this file uses them. Its advisories need a downloaded database; see
 //! CONTRIBUTING.md.
 #![allow(clippy::unwrap_used)]
 
@@ -19,9 +20,10 @@ fn cargo(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The packages that are built for any of the targets.
+/// Packages that are built for any of the targets.
 ///
-/// What metadata and lock file call resolved holds more: what a feature would only add to (`ring?/alloc`) and nothing asks for.
+/// Metadata and the lock file contain more packages as resolved: those that a feature would only extend (`ring?/alloc`)
+/// and nothing requests.
 fn packages(rules: &toml::Table) -> Vec<Value> {
     let mut built = BTreeSet::new();
     for target in strings(&rules["graph"]["targets"]) {
@@ -53,7 +55,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// True if the licences of an SPDX expression can all be had from the list.
+/// True if the licences of an SPDX expression can be satisfied from the list.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     // Older manifests write a slash for OR.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");

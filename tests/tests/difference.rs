@@ -1,16 +1,16 @@
-//! Common parts of the comparisons of a mode with classic mode: an order that can be repeated, answers as they are
-//! compared, and the first place in which two differ.
+//! Shared parts of the comparisons of a mode with classic mode: a reproducible order, normalized responses, and the
+//! first position in which two differ.
 
 use howdah_tests::{Response, Site, repetitions};
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A small generator of its own, so that an order can be repeated.
+/// A small random number generator, so that an order is reproducible.
 pub(crate) struct Order(u64);
 
 impl Order {
-    /// The order that `HOWDAH_DIFFERENCE_SEED` says: the one of a number, or with `any` another one each time, which the
-    /// log then names. Without it always the same one: a run of all tests that fails can be repeated.
+    /// The order of the seed in `HOWDAH_DIFFERENCE_SEED`: a number, or with `any` a new one each time, which is logged.
+    /// Without it the seed is fixed, so that a failure of the whole test suite is reproducible.
     pub(crate) fn new() -> Self {
         let seed = match std::env::var("HOWDAH_DIFFERENCE_SEED").as_deref() {
             Err(_) => 415_084_297,
@@ -24,7 +24,7 @@ impl Order {
         Self(seed * 2 + 1)
     }
 
-    /// An order that follows from another one's number.
+    /// An order derived from a number of another one.
     pub(crate) fn of(seed: u64) -> Self {
         Self(seed * 2 + 1)
     }
@@ -42,7 +42,7 @@ pub(crate) fn requests(otherwise: u64) -> usize {
     usize::try_from(repetitions("HOWDAH_DIFFERENCE_REQUESTS", otherwise, 10)).unwrap()
 }
 
-/// The keys of the array that a script returns, before and behind the one named `ENDS`.
+/// The keys of the array that a script returns, before and after the key `ENDS`.
 pub(crate) fn names(script: &str) -> (Vec<String>, Vec<String>) {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("www").join(script);
     let text = std::fs::read_to_string(file).unwrap();
@@ -53,13 +53,13 @@ pub(crate) fn names(script: &str) -> (Vec<String>, Vec<String>) {
     (all, ends)
 }
 
-/// Headers that are not compared: times, the request's id, the connection's end, and how the body is framed (short answers
-/// have a length or not, depending on what has arrived when the head is sent).
+/// Headers that are not compared: times, the request's id, the connection's end, and the body's framing (short
+/// responses have a length or not, depending on the data available when the head is sent).
 const UNCOMPARED: [&str; 7] =
     ["date", "expires", "last-modified", "x-request-id", "connection", "content-length", "transfer-encoding"];
 
-/// An answer as it is compared. A worker script's handler is called from elsewhere than a script is, so lines of stack
-/// traces are left out.
+/// A normalized response. A worker script's handler has another caller than a script, so lines of stack traces are
+/// removed.
 pub(crate) fn comparable(site: &Site, response: &Response) -> String {
     let mut text = format!("{} {} {}\n", response.version, response.status, response.reason);
     for (name, value) in &response.headers {
@@ -79,7 +79,7 @@ fn is_trace(line: &str) -> bool {
     line.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Shows where an answer begins to differ from what classic mode answers.
+/// Shows where a response begins to differ from classic mode's.
 pub(crate) fn first_difference(target: &str, expected: &str, got: &str) -> String {
     let at = expected.bytes().zip(got.bytes()).position(|(a, b)| a != b).unwrap_or(expected.len().min(got.len()));
     let part = |text: &str| {

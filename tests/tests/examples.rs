@@ -1,4 +1,4 @@
-//! The applications in `examples/`, as their READMEs start them.
+//! The applications in `examples/`, started as in their READMEs.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
@@ -6,8 +6,8 @@ use howdah_tests::websocket::{CLOSE, TEXT, WebSocket};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, run};
 use std::collections::BTreeSet;
 
-/// The example's script, where a pool in this mode has its own. Its front page also has the path by which the harness asks
-/// whether PHP is there.
+/// The example's script, if it has its own for this mode. Its front page also gets the path with which the harness
+/// checks for PHP.
 fn example(setup: Setup, script: &str, front: &str) -> Setup {
     assert!(script.contains(front), "the example has no front page");
     let script = script.replacen(front, &front.replace('/', "/gate.php"), 1);
@@ -79,7 +79,7 @@ fn async_example_asks_its_questions_at_once() {
         Mode::Async,
         |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), script, "'/' =>"),
         |site| {
-            // One after the other they would all have the same connection.
+            // Sequential requests would all use the same connection.
             let at_once = eventually(PATIENCE, || {
                 let page = site.get("/gate.php").expect(200).json();
                 assert!(page["version"]["version"].as_str().is_some_and(|version| !version.is_empty()), "{page}");

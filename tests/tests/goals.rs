@@ -1,5 +1,5 @@
-//! Commands that documents show work in the environment of a login: `PATH`, `HOME` and a terminal. A variable that
-//! only continuous integration or a developer has set must not be what makes a goal or a script work.
+//! Documented commands work in the environment of a login: `PATH`, `HOME` and a terminal. A goal or a script must not
+//! depend on a variable that only continuous integration or a developer has set.
 #![allow(clippy::unwrap_used)]
 
 use regex_lite::Regex;
@@ -25,7 +25,7 @@ fn by_a_person(program: &str, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The goals that `make help` lists.
+/// The goals listed by `make help`.
 fn goals() -> BTreeSet<String> {
     let help = String::from_utf8(by_a_person("make", &["help"]).stdout).unwrap();
     let goals: BTreeSet<String> =
@@ -74,7 +74,7 @@ fn inherited(text: &str) -> BTreeSet<String> {
     names(&read).into_iter().filter(|name| !known.contains(name) && !of_a_login(name)).collect()
 }
 
-/// The text without comments and without what is in single quotes, which another program reads.
+/// The text without comments and without single-quoted text, which another program reads.
 fn shell_code(text: &str) -> String {
     let quoted = Regex::new(r"'[^']*'").unwrap();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -84,7 +84,7 @@ fn shell_code(text: &str) -> String {
 #[test]
 fn no_recipe_and_no_script_reads_a_variable_that_nothing_sets() {
     let makefile = read("Makefile");
-    // A recipe's own shell: `$$NAME` in the Makefile.
+    // In a recipe the shell's own variables: `$$NAME` in the Makefile.
     let recipes = shell_code(&makefile).replace("$(", "(").replace("$$", "$");
     assert_eq!(inherited(&recipes), BTreeSet::new(), "Makefile");
     for script in scripts() {
@@ -128,7 +128,8 @@ fn documents_name_goals_that_exist() {
     }
 }
 
-/// The commands that `docs/reference/commands.md`, made from the command line's definition, has, each with its section.
+/// Commands in `docs/reference/commands.md`, which is generated from the command line's definition, each with its
+/// section.
 fn commands(reference: &str) -> BTreeMap<&str, &str> {
     reference.split("\n## `howdah ").skip(1).filter_map(|section| section.split_once('`')).collect()
 }
@@ -148,7 +149,7 @@ fn documents_name_commands_and_flags_that_exist() {
             let section = commands.get(&called[1]);
             let section = section.unwrap_or_else(|| panic!("{document}: `howdah {}` does not exist", &called[1]));
             for flag in flag.captures_iter(&called[2]) {
-                // `check` takes those of `serve`.
+                // `check` accepts the flags of `serve`.
                 let exists = [*section, commands["serve"]].iter().any(|section| section.contains(&flag[1]));
                 assert!(exists, "{document}: `howdah {} {}` does not exist", &called[1], &flag[1]);
             }

@@ -34,7 +34,7 @@ pub(crate) struct Sharing {
     given: VecDeque<Order>,
 }
 
-/// How an order is executed.
+/// The process that executes an order.
 pub(crate) enum Origin {
     /// The zygote forks the worker, which boots.
     Zygote(Order),

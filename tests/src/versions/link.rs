@@ -1,4 +1,4 @@
-//! A connection of HTTP/2 or HTTP/3 to the server under test, and one exchange on it. Windows are small, so that a client
+//! An HTTP/2 or HTTP/3 connection to the server under test, and one exchange on it. Windows are small, so that a client
 //! that does not read is slow for the server too.
 
 use super::Version;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 const WINDOW: u32 = 65_535;
 
-/// The stream or the connection ended before what was expected of it.
+/// The stream or the connection ended prematurely.
 #[derive(Debug)]
 pub(super) struct Lost;
 
@@ -32,7 +32,7 @@ enum Requests {
     Three { requests: h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>, _closing: Closing },
 }
 
-/// Ends the connection at once when the scenario lets it go, with whatever is under way.
+/// Ends the connection at once when the scenario drops it, with all exchanges in progress.
 struct Closing(quinn::Connection);
 
 impl Drop for Closing {
@@ -95,7 +95,7 @@ impl Link {
         while self.ended.changed().await.is_ok() {}
     }
 
-    /// Sends a head; `ends` says that no body follows.
+    /// Sends a head; `ends`: no body follows.
     pub(super) async fn begin(&mut self, request: Request<()>, ends: bool) -> Result<(Sender, Receiver), Lost> {
         match &mut self.requests {
             Requests::Two(requests) => {
@@ -124,7 +124,7 @@ enum Up {
     Three(Box<Http3Stream<h3_quinn::SendStream<Bytes>>>),
 }
 
-/// The way of a body to the server.
+/// Sends a body to the server.
 pub(super) struct Sender {
     way: Up,
     ended: bool,
@@ -158,7 +158,7 @@ impl Sender {
     }
 }
 
-/// A body that breaks off must not look like a short one: quinn ends streams that are let go.
+/// A truncated body must not look like a complete one: quinn ends streams that are dropped.
 impl Drop for Sender {
     fn drop(&mut self) {
         if !self.ended {
@@ -170,14 +170,14 @@ impl Drop for Sender {
     }
 }
 
-/// The way of a response.
+/// Receives a response.
 pub(super) enum Receiver {
     Two { response: h2::client::ResponseFuture, body: Option<h2::RecvStream> },
     Three(Http3Stream<h3_quinn::RecvStream>),
 }
 
 impl Receiver {
-    /// The next head, informational or final.
+    /// Receives the next head, informational or final.
     pub(super) async fn head(&mut self) -> Result<Response<()>, Lost> {
         match self {
             Self::Two { response, body } => {
@@ -199,7 +199,7 @@ impl Receiver {
         }
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Receives the next piece of the body; `None` at its end.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Lost> {
         match self {
             Self::Two { body, .. } => {
@@ -209,7 +209,8 @@ impl Receiver {
                         body.flow_control().release_capacity(piece.len()).map_err(|_| Lost)?;
                         Ok(Some(piece))
                     }
-                    // A server that has answered and wants no more of a request's body says so like this.
+                    // A server that has responded and does not want the rest of the request's body signals it like
+                    // this.
                     Some(Err(error)) if error.reason() == Some(h2::Reason::NO_ERROR) => Ok(None),
                     Some(Err(_)) => Err(Lost),
                     None => Ok(None),

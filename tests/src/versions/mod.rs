@@ -1,8 +1,8 @@
-//! HTTP/2 and HTTP/3 underneath the tests' client. A scenario writes and reads HTTP/1.1; what it writes is read here
-//! (`request`), goes to the server over the version that this run of the tests is for (`link`), and what comes back is
-//! written as HTTP/1.1 again (`translate`). So the same scenarios look at all versions.
+//! HTTP/2 and HTTP/3 underneath the tests' client. A scenario writes and reads HTTP/1.1. This module parses its
+//! requests (`request`), sends them over the version of this run of the tests (`link`), and writes the responses as
+//! HTTP/1.1 again (`translate`). So the same scenarios test all versions.
 //!
-//! Requests that only HTTP/1.1 can express fail their test here: such a scenario says `Setup::http1`.
+//! Requests that only HTTP/1.1 can express fail their test here: such a scenario declares `Setup::http1`.
 
 mod link;
 mod request;
@@ -17,16 +17,16 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Debug)]
 enum End {
-    /// One of the two sides is gone, or the response broke off; the scenario sees an end.
+    /// One side is gone, or the response broke off; the scenario sees an end of the connection.
     Gone,
-    /// The scenario wrote what this version cannot say, or the server sent what it must not.
+    /// The scenario wrote something that this version cannot express, or the server broke the protocol.
     Complaint(String),
 }
 
-/// A version of HTTP that is not written as text.
+/// A version of HTTP with a binary format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Two,
@@ -34,7 +34,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The one that this run of the tests is for (`HOWDAH_TEST_HTTP`), if it is not HTTP/1.1.
+    /// The version of this run of the tests (`HOWDAH_TEST_HTTP`), if it is not HTTP/1.1.
     #[must_use]
     pub fn asked_for() -> Option<Self> {
         match std::env::var("HOWDAH_TEST_HTTP").as_deref() {
@@ -55,7 +55,7 @@ impl Version {
     }
 }
 
-/// Value of `SERVER_PROTOCOL` for scripts in this run of the tests, where the scenario does not write the version itself.
+/// Value of `SERVER_PROTOCOL` for scripts in this run of the tests, unless the scenario writes the version itself.
 #[must_use]
 pub fn server_protocol() -> &'static str {
     Version::asked_for().map_or("HTTP/1.1", Version::word)
@@ -72,7 +72,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 pub(crate) struct Translated {
     pub(crate) side: UnixStream,
     pub(crate) local_port: u16,
-    /// Why the scenario cannot be said in this version.
+    /// The reason why this version cannot express the scenario's request.
     complaint: Arc<OnceLock<String>>,
     task: AbortHandle,
 }
@@ -86,7 +86,7 @@ impl Translated {
         let complaint = Arc::new(OnceLock::new());
         let told = complaint.clone();
         let run = async move {
-            // The scenario sees the end after the complaint: `other` goes last.
+            // The scenario must see the end after the complaint: `other` is dropped last.
             let mut other = tokio::net::UnixStream::from_std(other)?;
             if let Err(End::Complaint(why)) = translate::serve(&mut other, link).await {
                 let _ = told.set(why);
@@ -96,7 +96,7 @@ impl Translated {
         Ok(Self { side, local_port, complaint, task: spawn(run) })
     }
 
-    /// Fails the test where it has written what cannot be said in this version.
+    /// Fails the test if it has written something that this version cannot express.
     pub(crate) fn check(&self) {
         if let Some(why) = self.complaint.get() {
             panic!("{why}: a scenario that is about HTTP/1's bytes says so with `Setup::http1`");
@@ -104,7 +104,7 @@ impl Translated {
     }
 }
 
-/// A client that goes takes its connection with it.
+/// Closes the connection to the server with its client.
 impl Drop for Translated {
     fn drop(&mut self) {
         self.task.abort();

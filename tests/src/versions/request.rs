@@ -1,4 +1,4 @@
-//! Requests as scenarios write them, taken apart: the head, then the body in the pieces in which it comes.
+//! Parses requests as scenarios write them: the head, then the body in the pieces in which it arrives.
 
 use super::End;
 use bytes::Bytes;
@@ -6,11 +6,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::ReadHalf;
 
-/// The rest of a body that is still to come.
+/// State of a body that is not complete yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Bytes(u64),
-    /// The next chunk's size comes.
+    /// The next chunk's size follows.
     Chunk,
     Ended,
 }
@@ -45,7 +45,7 @@ impl<'a> Input<'a> {
         Ok(self.from.read_buf(&mut self.buffer).await.map_err(|_| End::Gone)? > 0)
     }
 
-    /// The next request's head; `None` if there is none.
+    /// Reads the next request's head; `None` if there is none.
     pub(super) async fn head(&mut self) -> Result<Option<Head>, End> {
         let end = loop {
             if let Some(at) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -105,7 +105,7 @@ impl<'a> Input<'a> {
         Ok(Head { request, has_body: self.left != Left::Ended, closes })
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Reads the next piece of the body; `None` at its end.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, End> {
         loop {
             match self.left {

@@ -1,4 +1,5 @@
-//! One connection's requests, one after the other: sent as they are written, answered in HTTP/1.1.
+//! Handles a connection's requests one after the other: sends each over the new version and writes its response as
+//! HTTP/1.1.
 
 use super::End;
 use super::link::{Link, Lost, Receiver, Sender};
@@ -40,7 +41,7 @@ pub(super) async fn serve(scenario: &mut UnixStream, mut link: Link) -> Result<(
                 }
                 received = &mut download => {
                     received?;
-                    // The server may answer before it has all of a body. The rest of it does no harm.
+                    // The server may respond before it has the whole body. The rest of the body does no harm.
                     match at_once(&mut upload).await {
                         Some(sent) => sent?,
                         None => false,
@@ -54,7 +55,7 @@ pub(super) async fn serve(scenario: &mut UnixStream, mut link: Link) -> Result<(
     }
 }
 
-/// Result of a future that is ready at once.
+/// Result of a future, if it is ready at once.
 async fn at_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     tokio::select! {
         biased;
@@ -63,7 +64,7 @@ async fn at_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     }
 }
 
-/// Sends the body as it comes; false if the server wanted no more of it.
+/// Sends the body as it arrives; false if the server wanted no more of it.
 async fn upload(input: &mut Input<'_>, up: &mut Sender) -> Result<bool, End> {
     while let Some(piece) = input.piece().await? {
         if up.send(piece).await.is_err() {
@@ -112,7 +113,7 @@ async fn write(to: &mut WriteHalf<'_>, bytes: &[u8]) -> Result<(), End> {
     to.write_all(bytes).await.map_err(|_| End::Gone)
 }
 
-/// Fields that no head of HTTP/2 and HTTP/3 may have (RFC 9113 section 8.2.2).
+/// Fields that are forbidden in heads of HTTP/2 and HTTP/3 (RFC 9113 section 8.2.2).
 const FORBIDDEN: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 fn head_text(head: &Response<()>, framing: &str) -> Result<String, End> {
@@ -122,7 +123,7 @@ fn head_text(head: &Response<()>, framing: &str) -> Result<String, End> {
         if FORBIDDEN.contains(&name.as_str()) {
             return Err(End::Complaint(format!("the server sent {name}, which belongs to HTTP/1.1 alone")));
         }
-        // Scenarios read heads as UTF-8 with replacements; so is this.
+        // Scenarios read heads as UTF-8 with replacements, so this does too.
         let _ = write!(text, "{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes()));
     }
     text.push_str(framing);

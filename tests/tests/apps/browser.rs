@@ -1,11 +1,11 @@
-//! A person's browser for applications: keeps cookies and a connection, finds the fields of a form.
+//! A visitor's browser for applications: keeps cookies and a connection, and fills in forms.
 
 use howdah_tests::{Conn, Request, Response, Target};
 use regex_lite::Regex;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A connection that was idle for longer is not used again: a server may close it at any moment, as it says in its settings.
+/// A connection that was idle for longer is not reused: a server may close it at any moment, according to its settings.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// One visitor of one site.
@@ -16,12 +16,12 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// A visitor without cookies.
+    /// Creates a visitor without cookies.
     pub(crate) fn new(target: Target) -> Self {
         Self { target, conn: None, cookies: BTreeMap::new() }
     }
 
-    /// Sends a request with the cookies that were set so far, over the connection that is open.
+    /// Sends a request with the cookies set so far, over the open connection.
     pub(crate) fn send(&mut self, request: &Request) -> Response {
         let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut request = request.clone();
@@ -53,13 +53,13 @@ impl Browser {
         }
     }
 
-    /// The names of the cookies that are set.
+    /// Names of the cookies that are set.
     pub(crate) fn cookie_names(&self) -> Vec<&str> {
         self.cookies.keys().map(String::as_str).collect()
     }
 }
 
-/// The first group of a pattern in a page; fails if it is not there.
+/// The first group of a pattern in a page; fails if the pattern does not match.
 pub(crate) fn find(page: &str, pattern: &str) -> String {
     let found = Regex::new(pattern).unwrap().captures(page).and_then(|c| c.get(1));
     found.map(|m| m.as_str().to_owned()).unwrap_or_else(|| panic!("no {pattern:?} in: {page}"))
@@ -80,8 +80,8 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
     )
 }
 
-/// What a browser would send for a form that nobody has touched: the first form whose tag and content hold `marker`. Fields
-/// of `changes` take the value given there, and are added if the form lacks them.
+/// Fields that a browser would send for an untouched form: the first form whose tag and content contain `marker`.
+/// `changes` sets the values of fields, and adds fields that the form lacks.
 pub(crate) fn form(page: &str, marker: &str, changes: &[(&str, &str)]) -> Vec<(String, String)> {
     let forms = Regex::new(r"(?s)<form\b.*?</form>").unwrap();
     let form = forms.find_iter(page).map(|m| m.as_str()).find(|form| form.contains(marker));
@@ -115,7 +115,7 @@ pub(crate) fn form(page: &str, marker: &str, changes: &[(&str, &str)]) -> Vec<(S
     fields
 }
 
-/// Fields in the encoding of a form that is posted.
+/// Encodes fields like a posted form.
 pub(crate) fn encode(fields: &[(String, String)]) -> String {
     let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
     pairs.join("&")

@@ -1,4 +1,4 @@
-//! A private MariaDB: own data directory, own Unix socket, no TCP port. Ends with the test.
+//! A private MariaDB: own data directory, own Unix socket, no TCP port. It ends with the test.
 
 use howdah_tests::process::{self, eventually, wait_for_exit};
 use rustix::process::Signal;
@@ -15,7 +15,7 @@ pub(crate) struct Database {
     _directory: TempDir,
 }
 
-/// The user that the server runs as: MariaDB refuses to run as root unless told so.
+/// Argument for the server's user: MariaDB refuses to run as root unless `--user` says so.
 fn user_argument() -> Vec<&'static str> {
     if rustix::process::geteuid().is_root() { vec!["--user=root"] } else { Vec::new() }
 }
@@ -33,7 +33,7 @@ impl Database {
                 "--skip-name-resolve",
             ])
             .args(user_argument())
-            // Else those that start at the same time remove each other's temporary tables.
+            // Otherwise servers that start at the same time remove each other's temporary tables.
             .arg(format!("--tmpdir={}", directory.path().display()))
             .arg(format!("--datadir={}", data.display()))
             .stdin(Stdio::null())
@@ -80,7 +80,7 @@ impl Database {
         self.client(&["-e", sql]).unwrap_or_else(|e| panic!("{sql}: {e}"));
     }
 
-    /// Fills a database with the content of another one, which it loses before.
+    /// Replaces the content of a database with that of another one.
     pub(crate) fn copy(&self, from: &str, to: &str) {
         self.run(&format!("DROP DATABASE IF EXISTS {to}; CREATE DATABASE {to}"));
         let mut dump = Command::new("mariadb-dump")
@@ -100,7 +100,7 @@ impl Database {
         assert!(dump.wait().unwrap().success() && load.success(), "cannot copy the database {from}");
     }
 
-    /// The Unix socket that clients connect to.
+    /// The Unix socket for clients.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
@@ -116,7 +116,7 @@ impl Drop for Database {
     }
 }
 
-/// Debian puts servers where the path of a normal user does not look.
+/// Debian installs servers in a directory that is not in a normal user's PATH.
 fn server_program() -> &'static str {
     if Path::new("/usr/sbin/mariadbd").exists() { "/usr/sbin/mariadbd" } else { "mariadbd" }
 }

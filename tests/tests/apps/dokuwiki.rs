@@ -1,5 +1,5 @@
-//! DokuWiki: reading, login, editing, media with scaled images, administration. Needs no database; links carry the page's
-//! name in `PATH_INFO`.
+//! DokuWiki: reading, login, editing, media with scaled images, administration. It needs no database; links contain the
+//! page's name in `PATH_INFO`.
 
 use crate::browser::{encode, find, form};
 use crate::files::{copy_tree, make_directory, packaged, write};
@@ -8,13 +8,13 @@ use crate::normal::Rules;
 use crate::pair::{Pair, Side};
 use howdah_tests::{Mode, Part, Request, Setup, multipart};
 
-/// The picture that is uploaded: a real one, from a package of WordPress.
+/// The picture to upload: a real one, from a package of WordPress.
 const PICTURE: &str = "usr/share/wordpress/wp-content/themes/twentytwentythree/screenshot.png";
 
 const CONFIGURATION: &str = include_str!("php/dokuwiki/configuration.php");
 
-/// A wiki with one administrator, whose password is `secret`. Configuration and pages lie beside the document root, not
-/// reachable over the web, as in Debian's own layout.
+/// Installs a wiki with one administrator, whose password is `secret`. Configuration and pages lie outside of the
+/// document root, not reachable over the web, as in Debian's own layout.
 fn install(side: &mut Side) {
     let place = side.site.place();
     let (conf, data) = (place.top.join("conf"), place.top.join("data"));
@@ -23,7 +23,7 @@ fn install(side: &mut Side) {
     for name in "attic cache index locks log media media_attic media_meta meta pages tmp".split(' ') {
         make_directory(&data.join(name));
     }
-    // The file that DokuWiki leaves to whoever installs it.
+    // The file that DokuWiki leaves to the administrator.
     let preload = format!("<?php define('DOKU_CONF', '{}/');\n", conf.display());
     write(&place.root.join("inc/preload.php"), &preload);
     write(&conf.join("local.php"), &CONFIGURATION.replace("@DATA@", &data.display().to_string()));
@@ -39,7 +39,7 @@ fn install(side: &mut Side) {
 
 fn rules() -> Rules {
     Rules::new(&[
-        // The cookie's name holds a hash of the port.
+        // The cookie's name contains a hash of the port.
         (r"\bDW[0-9a-f]{32}", "<login>"),
         (r"(DokuWiki|<login>)=[A-Za-z0-9,%+-]+", "$1=<value>"),
         // Security tokens, cache keys, a hash of the configuration's time.
@@ -121,8 +121,8 @@ fn upload(pair: &mut Pair) {
         Request::get("/lib/exe/fetch.php/picture.png").header("Range", "bytes=100-299")
     });
     pair.step("the picture's head", 200, |_| Request::new("HEAD", "/lib/exe/fetch.php/picture.png"));
-    // What DokuWiki keeps of the page says that there is no picture, and by whole seconds it holds that for outdated if the
-    // page was saved in the second in which it was shown: on one of both it may be.
+    // DokuWiki's cache of the page lacks the picture. It compares times in whole seconds, so the cache is outdated only
+    // if the page was saved and shown in the same second, which may differ between the two sides.
     pair.get("the page with the picture", 200, "/doku.php/start?purge=true");
     pair.step("the scaled picture", 200, |side| {
         let target = find(&side.page(), r#"src="(/lib/exe/fetch\.php/picture\.png\?[^"]*)""#);
@@ -159,7 +159,7 @@ fn administer(pair: &mut Pair) {
     pair.get("the editor for strangers", 200, "/doku.php/start?do=edit");
 }
 
-/// A whole visit on both.
+/// A complete visit to both servers.
 fn visit(pair: &mut Pair) {
     read_as_a_stranger(pair);
     log_in(pair);
@@ -168,7 +168,7 @@ fn visit(pair: &mut Pair) {
     administer(pair);
 }
 
-/// Settings hold from the next request on: OPcache looks at each file again.
+/// Settings take effect with the next request: OPcache checks each file for changes.
 fn setup() -> Setup {
     Setup::default().allow_log("PHP Warning").ini("opcache.revalidate_freq", "0")
 }
@@ -181,7 +181,7 @@ fn dokuwiki_is_the_same_under_howdah() {
     pair.finish();
 }
 
-/// Until the wiki is there, the boot does nothing; then it is the recipe's.
+/// Before the wiki is installed, the boot does nothing; afterwards it is the recipe's.
 const BOOT: &str = include_str!("php/dokuwiki/boot.php");
 
 #[test]

@@ -1,9 +1,9 @@
-//! Private copies of what the packages hold, so that nothing on the machine is changed.
+//! Private copies of the packages' content, so that nothing on the machine is changed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a file of a package is: below the directory that `scripts/unpack-apps.sh` filled, else where it is installed.
+/// Path of a package's file: below the directory that `scripts/unpack-apps.sh` filled, otherwise as installed.
 pub(crate) fn packaged(path: &str) -> PathBuf {
     let top = std::env::var_os("HOWDAH_APPS").unwrap_or_else(|| "/".into());
     let path = Path::new(&top).join(path);
@@ -11,21 +11,21 @@ pub(crate) fn packaged(path: &str) -> PathBuf {
     path
 }
 
-/// Copies the content of a directory into another one. Symbolic links become what they point to, because packages link
-/// parts of a program to places outside of it; times and modes stay.
+/// Copies the content of a directory into another one. Symbolic links are replaced by their targets, because packages
+/// link to files outside of the application; times and modes are kept.
 pub(crate) fn copy_tree(from: &Path, to: &Path) {
     let mut source = from.to_owned();
     source.push(".");
     make_directory(to);
     let output = Command::new("cp").args(["-rL", "--preserve=mode,timestamps"]).arg(source).arg(to).output();
     let output = output.unwrap_or_else(|e| panic!("cp: {e}"));
-    // A link to a package that the program only suggests leads nowhere; everything else must be there.
+    // A link to a package that is only suggested may be dangling; everything else must exist.
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let serious = errors.lines().find(|line| !line.contains("cannot stat"));
     assert!(serious.is_none(), "cannot copy {} to {}: {errors}", from.display(), to.display());
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 pub(crate) fn make_directory(path: &Path) {
     std::fs::create_dir_all(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }

@@ -1,21 +1,21 @@
-//! Processes of a site do not grow while they serve the same pages hundreds of times.
+//! Processes of a site must not grow while they serve the same pages hundreds of times.
 
 use howdah_tests::Site;
 use howdah_tests::process::eventually;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Requests that each page gets before sizes are noted: caches of PHP and of the application fill.
+/// Requests for each page before sizes are recorded: caches of PHP and of the application fill up.
 const BEFORE: usize = 40;
 
-/// Requests that each page gets afterwards.
+/// Requests for each page afterwards.
 const AFTER: usize = 150;
 
-/// Growth of a worker that is allowed at the end, in KiB: pages that were read for the first time, not one page for each request.
+/// Permitted growth of a worker, in KiB: pages used for the first time, but not one page for each request.
 const SLACK: u64 = 2048;
 
-/// A process that leaks grows every time. One that has hardly been asked before, as others were free, has yet to use for the
-/// first time what its requests need.
+/// Number of measurements. A process that leaks grows every time. One that has served few requests, as others were
+/// free, may still use some of its memory for the first time.
 const MEASURED: usize = 3;
 
 /// Descriptors, mappings and resident KiB.
@@ -38,8 +38,8 @@ fn sizes(site: &Site) -> BTreeMap<u32, Size> {
     sizes
 }
 
-/// Asks for each page hundreds of times. No process may end or grow, and each answer must be the first one: `ask`
-/// sends a request for a path and returns the body without what differs by design.
+/// Requests each page hundreds of times. No process may end or grow, and each response must equal the first one: `ask`
+/// sends a request for a path and returns the body without parts that differ by design.
 pub(crate) fn assert_none(site: &Site, pages: &[&str], mut ask: impl FnMut(&str) -> String) {
     let first: Vec<String> = pages.iter().map(|page| ask(page)).collect();
     let mut rounds = |count| {
@@ -55,7 +55,7 @@ pub(crate) fn assert_none(site: &Site, pages: &[&str], mut ask: impl FnMut(&str)
     assert!(all.len() > 2, "no workers: {before:?}");
     for measured in 1..=MEASURED {
         rounds(AFTER);
-        // The last request of a worker may still be on its way back when the client has its answer.
+        // A worker may still be finishing its last request when the client has the response.
         let mut grown = Vec::new();
         let mut after = BTreeMap::new();
         let settled = eventually(Duration::from_secs(10), || {

@@ -1,5 +1,5 @@
 //! A small Laravel application (`laravel/`, on Debian's packages of Laravel 8) in snapshot mode, booted by the worker
-//! script of `examples/snapshot`: its pages are those of its plain front controller in classic mode.
+//! script of `examples/snapshot`. Its pages must equal those of its plain front controller in classic mode.
 
 use howdah_tests::site::replace_file;
 use howdah_tests::{Mode, Request, Setup, Site, php, run};
@@ -59,7 +59,7 @@ fn warmed(setup: Setup, warmup: &str) -> Setup {
 const PAGES: [&str; 8] =
     ["/", "/?q=a+b", "/items/7?x=1", "/items/8", "/rows", "/check?mail=no-address", "/token", "/nowhere"];
 
-/// Status, type and text of each page, with a host of its own.
+/// Status, type and text of each page, for a separate host.
 fn visit(site: &Site) -> Vec<String> {
     let ask = |page: &&str| {
         let answer = site.send(&Request::get(page).header("Host", "shop.example:81"));
@@ -71,7 +71,7 @@ fn visit(site: &Site) -> Vec<String> {
     shown
 }
 
-/// A visitor with a session: `n` pages that count.
+/// Visits `n` counting pages with one session.
 fn visits(site: &Site, n: usize) -> Vec<String> {
     let mut cookie = String::new();
     let mut page = || {
@@ -132,7 +132,7 @@ fn laravel_in_snapshot_mode_follows_its_configuration() {
     );
 }
 
-/// A visitor with a browser's memory.
+/// A visitor that keeps cookies.
 #[derive(Default)]
 struct Visitor {
     cookies: Vec<(String, String)>,
@@ -157,7 +157,7 @@ impl Visitor {
         text
     }
 
-    /// The token of a form, and who Laravel takes the visitor for.
+    /// The token of a form, and the user that Laravel takes the visitor for.
     fn form(&mut self, site: &Site) -> (String, String) {
         let text = self.get(site, "/form");
         let token = text.split("value=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -190,7 +190,7 @@ fn pool(site: &Site) -> serde_json::Value {
     status["pools"][0].clone()
 }
 
-/// Everything that a visitor has alone is that visitor's alone.
+/// Checks that state of one visitor is not visible to another.
 fn visitors_are_strangers(site: &Site) {
     let mut tokens = HashSet::new();
     for _ in 0..12 {
@@ -247,7 +247,8 @@ fn visitors_of_a_warm_laravel_are_strangers_to_each_other() {
     }
 }
 
-/// The worker script without the reset: the check finds that, and the application serves right without its warm-up.
+/// Without the worker script's reset, the check must detect the leak, and the application must serve correctly without
+/// its warm-up.
 #[test]
 fn a_warm_laravel_that_is_not_reset_is_refused() {
     for driver in ["database", "file"] {

@@ -1,5 +1,5 @@
-//! Takes out of an answer what differs between any two runs of an application, on whatever server: times, nonces, random
-//! ids, the port and the directory of the copy.
+//! Removes everything from a response that differs between any two runs of an application on any server: times, nonces,
+//! random ids, the port and the directory of the copy.
 
 use howdah_tests::{Response, Site};
 use regex_lite::Regex;
@@ -8,7 +8,7 @@ use regex_lite::Regex;
 const OWN_HEADERS: &[&str] =
     &["server", "date", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-ranges"];
 
-/// Times in the forms that applications print them.
+/// Times in the formats in which applications print them.
 const TIMES: &[(&str, &str)] = &[
     (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{1,2}[ -][A-Z][a-z]{2}[ -]\d{4} \d\d:\d\d:\d\d ?(GMT|\+0000)?", "<http-date>"),
     (r"\b20\d\d([-/])\d\d[-/]\d\d([ T]|%20|\+)\d\d(:|%3A)\d\d((:|%3A)\d\d)?", "<date-time>"),
@@ -20,7 +20,7 @@ const TIMES: &[(&str, &str)] = &[
 pub(crate) struct Rules(Vec<(Regex, &'static str)>);
 
 impl Rules {
-    /// Further ones of an application, pattern and replacement, and then those for times.
+    /// Creates the application's own rules, pattern and replacement, followed by those for times.
     pub(crate) fn new(own: &[(&str, &'static str)]) -> Self {
         let compile = |(pattern, word): &(&str, &'static str)| {
             (Regex::new(pattern).unwrap_or_else(|e| panic!("{pattern}: {e}")), *word)
@@ -28,12 +28,12 @@ impl Rules {
         Self(own.iter().map(compile).chain(TIMES.iter().map(compile)).collect())
     }
 
-    /// A text with everything replaced.
+    /// Applies all replacements to a text.
     pub(crate) fn apply(&self, site: &Site, text: &str) -> String {
         self.replace(&site.place().top.display().to_string(), site.port(), text)
     }
 
-    /// The same for a server with this directory and port.
+    /// As `apply`, for a server with this directory and port.
     pub(crate) fn replace(&self, top: &str, port: u16, text: &str) -> String {
         let port = Regex::new(&format!(r"\b{port}\b")).unwrap();
         let mut text = text.replace(top, "<top>").replace(&top.replace('/', "\\/"), "<top>");
@@ -45,7 +45,7 @@ impl Rules {
     }
 }
 
-/// The header fields that the application has set or that say what the body is, sorted: `name: value`.
+/// Header fields that the application set or that describe the body, sorted: `name: value`.
 pub(crate) fn headers(response: &Response) -> Vec<String> {
     let from_php = response.header("x-powered-by").is_some();
     let mut lines: Vec<String> = response
@@ -54,10 +54,10 @@ pub(crate) fn headers(response: &Response) -> Vec<String> {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()))
         .filter(|(name, _)| !OWN_HEADERS.contains(&name.as_str()))
         .filter_map(|(name, value)| match name.as_str() {
-            // Howdah compresses and says so; the reference's nginx does not compress.
+            // Howdah compresses and declares it; the reference's nginx does not compress.
             "vary" => without_token(value, "accept-encoding").map(|rest| format!("vary: {rest}")),
             "content-encoding" => None,
-            // Each server makes entity tags of its own for static files.
+            // Each server generates its own entity tags for static files.
             "etag" if !from_php => None,
             "content-type" if !from_php => Some(format!("content-type: {}", media_type(value))),
             _ => Some(format!("{name}: {value}")),
@@ -67,7 +67,8 @@ pub(crate) fn headers(response: &Response) -> Vec<String> {
     lines
 }
 
-/// The type of a static file without its charset, which Howdah names and nginx does not; both names of JavaScript are one.
+/// The type of a static file without its charset, which Howdah adds and nginx does not; treats both names of JavaScript
+/// as equal.
 fn media_type(value: &str) -> &str {
     match value.split(';').next().unwrap_or_default() {
         "application/javascript" => "text/javascript",

@@ -1,4 +1,5 @@
-//! Two sites with the same application, visited in step: each request goes to both, and the answers must be equal.
+//! Two sites with the same application, visited in lockstep: each request goes to both, and the responses must be
+//! equal.
 
 use crate::browser::Browser;
 use crate::normal::{self, Rules};
@@ -9,12 +10,12 @@ use std::fmt::Write;
 pub(crate) struct Side {
     pub(crate) site: Site,
     pub(crate) browser: Browser,
-    /// The last answer.
+    /// The last response.
     pub(crate) last: Response,
 }
 
 impl Side {
-    /// The last answer's body as text.
+    /// The last response's body as text.
     pub(crate) fn page(&self) -> String {
         self.last.text()
     }
@@ -36,20 +37,20 @@ fn side(backend: Backend, setup: &Setup) -> Side {
 }
 
 impl Pair {
-    /// Starts both, Howdah in this mode, without an application yet.
+    /// Starts both, Howdah in this mode, without an application.
     pub(crate) fn start(mode: Mode, setup: &Setup, rules: Rules) -> Self {
         howdah_tests::time_limit(600, "a visitor clicks through an application, and each page is compared");
         let sides = [side(mode.into(), setup), side(Backend::Reference, setup)];
         Self { sides, rules, differences: Vec::new(), steps: 0 }
     }
 
-    /// Has Howdah boot its pools anew, as after a deployment.
+    /// Makes Howdah boot its pools anew, as after a deployment.
     pub(crate) fn reload(&mut self) {
         let output = self.sides[0].site.howdah().command(&["reload"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A page of Howdah's for a new visitor, without what differs by design.
+    /// A page of Howdah for a new visitor, without parts that differ by design.
     pub(crate) fn fresh_page(&self, path: &str) -> String {
         let site = &self.sides[0].site;
         let answer = site.get(path);
@@ -57,12 +58,13 @@ impl Pair {
         self.rules.apply(site, &answer.text())
     }
 
-    /// Gets a path as a new visitor, from Howdah many times at once, so that each of its workers is asked; compares them all.
+    /// Gets a path as a new visitor and compares the responses; from Howdah many times at once, so that each of its
+    /// workers is used.
     pub(crate) fn everywhere(&mut self, name: &str, path: &str) {
         self.steps += 1;
         let [ours, theirs] = &self.sides;
         let truth = theirs.site.get(path);
-        // The first visitor is alone: applications do after a change what must be done once.
+        // The first request runs alone: after a change applications do some work only once.
         let mut answers = vec![ours.site.get(path)];
         std::thread::scope(|scope| {
             let asked: Vec<_> = (0..12).map(|_| scope.spawn(|| ours.site.get(path))).collect();
@@ -75,21 +77,21 @@ impl Pair {
         self.differences.extend(found.map(|what| format!("{name}: {what}")));
     }
 
-    /// Whether the last answers of both hold a text.
+    /// Checks that the last responses of both contain a text, or do not.
     pub(crate) fn shows(&mut self, text: &str, wanted: bool) {
         let both = self.sides.iter().all(|side| side.page().contains(text) == wanted);
         self.differences.extend((!both).then(|| format!("{text:?} is {}there", if wanted { "not " } else { "" })));
     }
 
-    /// Does the same on both.
+    /// Performs the same action on both.
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut Side)) {
         for side in &mut self.sides {
             act(side);
         }
     }
 
-    /// Sends a request, which may depend on what the site has answered before, and compares the answers. Both
-    /// must have this status.
+    /// Sends a request, which may depend on the site's earlier responses, and compares the responses. Both must have
+    /// this status.
     pub(crate) fn step(&mut self, name: &str, status: u16, request: impl Fn(&Side) -> Request) {
         self.steps += 1;
         for side in &mut self.sides {
@@ -112,7 +114,7 @@ impl Pair {
         self.differences.extend(found.into_iter().map(|what| format!("{name}: {what}")));
     }
 
-    /// Gets a path whose answers differ for a reason that is known; their statuses are compared all the same.
+    /// Gets a path whose responses differ for a known reason; their statuses are still compared.
     pub(crate) fn get_differing(&mut self, name: &str, why: &str, status: u16, target: &str) {
         let before = self.differences.len();
         self.get(name, status, target);
@@ -151,7 +153,7 @@ impl Pair {
         Some(text)
     }
 
-    /// Gets everything of the last page that a browser would load from the same site, at most `limit` files.
+    /// Gets all resources of the last page that a browser would load from the same site, at most `limit` files.
     pub(crate) fn load_assets(&mut self, name: &str, limit: usize) {
         let pattern = regex_lite::Regex::new(r#"(?:src|href)=["'](?:http://localhost)?(/[^"'#]+)["']"#).unwrap();
         let tag = regex_lite::Regex::new(r"(?s)<(?:script|link|img)\b[^>]*>").unwrap();
@@ -169,7 +171,7 @@ impl Pair {
         };
         let [ours, theirs] = [assets(&self.sides[0].page()), assets(&self.sides[1].page())];
         assert!(!theirs.is_empty(), "{name}: the page loads nothing");
-        // Targets may hold ids of their own; the pages have been compared, so they come in the same order.
+        // Targets may contain generated ids; the pages were compared already, so they are in the same order.
         for (mine, truth) in ours.into_iter().zip(theirs).take(limit) {
             let reference = self.sides[1].site.port();
             self.step(&format!("{name}: {truth}"), 200, |side| {
@@ -178,7 +180,8 @@ impl Pair {
         }
     }
 
-    /// Fails if any answer differed. For servers whose settings have changed, which have other processes than at their start.
+    /// Fails if any response differed. For servers whose settings have changed, so that their processes differ from
+    /// those at the start.
     pub(crate) fn judge(self) {
         println!("{} steps compared", self.steps);
         assert!(self.differences.is_empty(), "answers differ:\n- {}", self.differences.join("\n- "));
@@ -188,7 +191,7 @@ impl Pair {
         ours.site.abandon();
     }
 
-    /// Stops both, judges Howdah's end, and fails if any answer differed.
+    /// Stops both, checks what Howdah leaves behind, and fails if any response differed.
     pub(crate) fn finish(self) {
         let Self { sides: [ours, theirs], differences, steps, .. } = self;
         println!("{steps} steps compared");

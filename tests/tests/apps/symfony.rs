@@ -1,5 +1,5 @@
 //! A Symfony application (`lab/apps/symfony`, on Debian's packages) in snapshot mode, booted by the files of
-//! `examples/snapshot`: its pages are those of classic mode.
+//! `examples/snapshot`. Its pages must equal those of classic mode.
 
 use howdah_tests::site::replace_file;
 use howdah_tests::{Mode, Setup, Site, run};
@@ -15,7 +15,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The project around the document root, with the names that Symfony's own skeleton has.
+/// The project around the document root, with the names used by Symfony's skeleton.
 fn project(setup: Setup) -> Setup {
     let sources = ["Kernel", "Order", "OrderController", "Product", "ProductController"];
     let setup = sources
@@ -83,7 +83,7 @@ fn symfonys_pages_are_the_same_in_snapshot_mode() {
     assert_eq!(by_boot_file, classic);
 }
 
-/// As a deployment does: another file of the application, then `cache:clear`.
+/// Simulates a deployment: another version of a file of the application, then `cache:clear`.
 fn deploy(site: &Site) {
     let top = &site.place().top;
     let kernel = top.join("src/Kernel.php");
@@ -119,7 +119,7 @@ fn symfony_in_snapshot_mode_follows_a_new_container() {
     follows_a_new_container(|s| s.boot("../symfony-boot.php"));
 }
 
-/// A kernel of Symfony's own class with a service that is reset between requests; marks tell what has run.
+/// A kernel of Symfony's own class with a service that is reset between requests; marks record which code has run.
 const SMALL: &str = include_str!("php/symfony/small.php");
 
 /// The loop of the package `howdah/runtime`.
@@ -179,7 +179,7 @@ fn symfonys_worker_script_loads_and_follows_its_env_file() {
                 assert_eq!(site.get_ok("/a"), "1 two /a");
             }
             let _ = site.wait_for_log(&[".env has changed"]);
-            // Symfony's own file for one machine goes before it.
+            // Symfony's file for one machine overrides it.
             std::fs::write(site.place().top.join(".env.local"), "OF_ENV=three\n").unwrap();
             for _ in 0..6 {
                 assert_eq!(site.get_ok("/a"), "1 three /a");

@@ -1,5 +1,5 @@
-//! WordPress with MariaDB: installation, reading, comments, login, the administration, uploads with scaled images, the REST
-//! interface, pretty addresses.
+//! WordPress with MariaDB: installation, reading, comments, login, the administration, uploads with scaled images, the
+//! REST API, pretty addresses.
 
 use crate::browser::{encode, find, form};
 use crate::database::Database;
@@ -8,11 +8,11 @@ use crate::normal::Rules;
 use crate::pair::{Pair, Side};
 use howdah_tests::{Mode, Part, Request, Setup, multipart, php};
 
-/// The picture that is uploaded: wide enough that WordPress makes several smaller ones of it.
+/// The picture to upload: wide enough that WordPress creates several smaller versions.
 const PICTURE: &str = "usr/share/wordpress/wp-content/themes/twentytwentythree/screenshot.png";
 
-/// The configuration of WordPress's own sample file, but fixed keys (so that nonces differ only by session) and no
-/// requests to the outside.
+/// The configuration from WordPress's own sample file, but with fixed keys (so that nonces differ only by session) and
+/// without requests to the outside.
 const CONFIGURATION: &str = include_str!("php/wordpress/configuration.php");
 
 fn install_files(side: &mut Side, database: &Database) {
@@ -38,13 +38,13 @@ fn rules() -> Rules {
         ),
         (r#"((?:[nN]once|_wpnonce)[^<>\n]{0,60}?\b)[0-9a-f]{10}\b"#, "$1<nonce>"),
         (r#"\b([0-9a-f]{10})(["'])"#, "<hex>$2"),
-        // Generated anew for each answer.
+        // Generated anew for each response.
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uuid>"),
         (r#"data-pw="[^"]*""#, "data-pw=<password>"),
         (r"^[0-9a-f]{10}$", "<nonce>"),
-        // Of the second in which a comment was sent.
+        // Depends on the second in which a comment was sent.
         (r"\bmoderation-hash=[0-9a-f]{32}", "moderation-hash=<hash>"),
-        // Made hard to read for robots, differently each time; one of several servers for pictures of persons.
+        // Obfuscated for robots, differently each time; one of several servers for avatars.
         (r"(?:&#\d+;|[\w@.-])*&#\d+;(?:&#\d+;|[\w@.-])*", "<masked>"),
         (r"\b[0-3]\.gravatar\.com", "<n>.gravatar.com"),
         (r"\b\d+ (second|min)s? ago", "<date>"),
@@ -128,7 +128,7 @@ pub(crate) fn new_settings(pair: &mut Pair, name: &str) {
 }
 
 pub(crate) fn pretty_permalinks(pair: &mut Pair) {
-    // WordPress proposes /index.php/ in addresses under servers that it does not know by SERVER_SOFTWARE.
+    // WordPress proposes addresses with /index.php/ under servers that it does not recognize by SERVER_SOFTWARE.
     pair.get("the permalinks", 200, "/wp-admin/options-permalink.php");
     pair.step("pretty permalinks", 302, |side| {
         let changes = [("permalink_structure", "/%year%/%postname%/"), ("selection", "/%year%/%postname%/")];
@@ -232,7 +232,7 @@ fn log_out(pair: &mut Pair) {
 pub(crate) fn setup() -> Setup {
     Setup::default()
         .workers(4)
-        // WordPress 6.1 itself, of the requests to the outside that are blocked, and of two undefined variables.
+        // WordPress 6.1 itself logs these, about blocked requests to the outside and two undefined variables.
         .allow_log("PHP Warning")
         .ini("sendmail_path", "/bin/true")
         .ini("upload_max_filesize", "8M")
@@ -247,12 +247,12 @@ pub(crate) fn installed(mode: Mode, setup: &Setup, database: &Database) -> Pair 
         database.run(&format!("CREATE DATABASE {}", database_name(side)));
     });
     install(&mut pair);
-    // From here on both have the same rows, generated times and hashes included.
+    // From here on both databases have the same rows, including generated times and hashes.
     database.copy("howdah", "reference");
     pair
 }
 
-/// A whole visit on both.
+/// A complete visit to both servers.
 pub(crate) fn visit(pair: &mut Pair) {
     read_as_a_stranger(pair);
     log_in(pair);
@@ -275,7 +275,7 @@ fn wordpress_is_the_same_in_a_sandbox() {
     let database = Database::start();
     let setup = setup().setting("sandbox", "\"app\"").allow_log("Access to the script is denied");
     let mut pair = installed(Mode::Classic, &setup, &database);
-    // WordPress sees that it cannot change its own code, and would ask for another way to do it.
+    // WordPress detects that it cannot modify its own code, and would ask for another method.
     pair.each(|side| {
         let file = side.site.file("wp-config.php");
         let text = std::fs::read_to_string(&file).unwrap();
@@ -284,21 +284,22 @@ fn wordpress_is_the_same_in_a_sandbox() {
             &text.replace("<?php", "<?php define('DISALLOW_FILE_MODS', true); define('FS_METHOD', 'direct');"),
         );
     });
-    // The files came after the server's start; now WordPress is recognized, and its directory for uploads is made.
+    // The files were installed after the server's start; now WordPress is detected, and its directory for uploads is
+    // created.
     pair.reload();
     visit(&mut pair);
     web_shell(&pair);
     pair.finish();
 }
 
-/// A file that somebody got into the uploads past all of WordPress's checks.
+/// A file that an attacker got into the uploads past all of WordPress's checks.
 fn web_shell(pair: &Pair) {
     let site = &pair.sides[0].site;
     let uploads = site.file("wp-content/uploads");
     write(&uploads.join("shell.php"), "<?php eval(file_get_contents('php://input'));");
     let answer = site.send(&Request::post("/wp-content/uploads/shell.php", "text/plain", "echo 'it runs';"));
     assert_eq!(answer.status, 403, "{}", answer.text());
-    // And one that a plugin had already.
+    // And one that a plugin already contained.
     write(&site.file("wp-content/plugins/shell.php"), "<?php eval(file_get_contents('php://input'));");
     let root = site.place().root.display().to_string();
     let attempts = php!("wordpress/web_shell.php", PORT = site.port(), ROOT = root);

@@ -1,5 +1,5 @@
-//! WordPress by the server's own recipe: what strangers read runs on the boot, everything else in classic mode, and every page
-//! is as under nginx with PHP-FPM, also after what an administrator changes.
+//! WordPress with the server's own recipe: pages for anonymous visitors run on the booted application, everything else
+//! in classic mode. Every page must be as under nginx with PHP-FPM, also after an administrator's changes.
 
 use crate::browser::find;
 use crate::database::Database;
@@ -24,7 +24,7 @@ const PAGES: [&str; 9] = [
     "/nowhere/at/all",
 ];
 
-/// Installed in classic mode, then booted: the recipe is for a WordPress that is there.
+/// Installed in classic mode, then booted: the recipe needs an installed WordPress.
 fn booted(database: &Database, environment: &str) -> Pair {
     let mut pair = installed(Mode::Classic, &setup().allow_log("PHP Notice"), database);
     pair.each(|side| {
@@ -35,14 +35,14 @@ fn booted(database: &Database, environment: &str) -> Pair {
     });
     let settings = pair.sides[0].site.place().run.join("howdah.toml");
     let said = std::fs::read_to_string(&settings).unwrap();
-    // The application's rules keep versioned files in caches, as nginx here does not.
+    // The application's rules make clients cache versioned files; nginx here does not.
     let rule = "[[rule]]\npath = [\"*.css\", \"*.js\"]\nheaders = { Cache-Control = \"\" }\n";
     write(&settings, &format!("app = \"wordpress\"\nmode = \"snapshot\"\n{environment}{said}\n{rule}"));
     pair.reload();
     pair
 }
 
-/// Number of requests that the booted pool has run; none while it does not serve.
+/// Number of requests that the booted pool has run; `None` while it does not serve.
 fn on_the_boot(pair: &Pair) -> Option<u64> {
     let output = pair.sides[0].site.howdah().command(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -82,7 +82,7 @@ fn wordpress_booted_by_its_recipe_is_the_same_after_every_change() {
     look(&mut pair, "with pretty addresses");
     switch_plugin(&mut pair, "deactivate", "marker");
     look(&mut pair, "without the plugin");
-    // The files that make the theme's pages.
+    // The files that render the theme's pages.
     pair.each(|side| {
         let part = side.site.place().root.join("wp-content/themes/twentytwentythree/parts/footer.html");
         let text = std::fs::read_to_string(&part).unwrap();
@@ -92,7 +92,7 @@ fn wordpress_booted_by_its_recipe_is_the_same_after_every_change() {
     pair.shows("changed by hand", true);
     let count = on_the_boot(&pair);
     assert!(count.is_some(), "the boot does not serve: {}", pair.sides[0].site.log());
-    // A plugin that nobody vouches for.
+    // A plugin that is not known to be safe.
     switch_plugin(&mut pair, "activate", "looks");
     look(&mut pair, "with a plugin that looks at the request");
     pair.everywhere("what that plugin does", "/?x=1");

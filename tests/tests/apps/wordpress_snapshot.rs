@@ -1,6 +1,6 @@
-//! WordPress in snapshot mode, booted by the files of `examples/snapshot`: the visit of `wordpress.rs`, then everything
-//! that an administrator changes while several workers hold snapshots. Every page after a change is as under nginx with
-//! PHP-FPM.
+//! WordPress in snapshot mode, booted by the files of `examples/snapshot`: the visit of `wordpress.rs`, then every kind
+//! of change by an administrator while several workers hold snapshots. Every page after a change must be as under nginx
+//! with PHP-FPM.
 
 use crate::browser::find;
 use crate::database::Database;
@@ -10,14 +10,15 @@ use crate::pair::{Pair, Side};
 use crate::wordpress::{installed, log_in, new_settings, pretty_permalinks, setup, visit};
 use howdah_tests::{Mode, Request, Setup};
 
-/// Until WordPress is installed, the boot does nothing; then it is the recipe's.
+/// Before WordPress is installed, the boot does nothing; afterwards it is the recipe's.
 const BOOT: &str = include_str!("php/wordpress_snapshot/boot.php");
 
-/// Pages that visitors read run on the snapshot, the rest in a classic pool, as the recipes say.
+/// Pages for visitors run on the snapshot, the rest in a classic pool, as the recipes recommend.
 const ROUTES: &str = r#"[{ path = "/wp-admin/*", pool = "classic" }, { path = "/wp-login.php", pool = "classic" },
     { path = "/wp-comments-post.php", pool = "classic" }, { path = "/xmlrpc.php", pool = "classic" }]"#;
 
-/// What a plugin may read while WordPress boots: an option, rows of a table, a transient; and what it may add for good.
+/// Everything that a plugin may read while WordPress boots (an option, rows of a table, a transient), and what it may
+/// add permanently.
 const PLUGIN: &str = include_str!("php/wordpress_snapshot/plugin.php");
 
 const THEME: [(&str, &str); 3] = [
@@ -48,7 +49,7 @@ fn install_additions(side: &mut Side) {
     }
 }
 
-/// The page for strangers from every worker, and for the administrator.
+/// Compares the page for anonymous visitors from every worker, and the page for the administrator.
 fn look(pair: &mut Pair, what: &str) {
     for page in ["/", "/?p=1", "/?feed=rss2", "/?rest_route=/wp/v2/types", "/category/uncategorized/"] {
         pair.everywhere(&format!("{what}: {page} for strangers"), page);
@@ -66,7 +67,7 @@ fn rest(pair: &mut Pair, name: &str, status: u16, route: &str, body: &str) {
     });
 }
 
-/// Follows a link of an administrator's page, given by a pattern.
+/// Follows a link on an administrator's page, given by a pattern.
 fn click(pair: &mut Pair, name: &str, page: &str, link: &str) {
     pair.get(&format!("before {name}"), 200, page);
     pair.step(name, 302, |side| {
@@ -86,7 +87,7 @@ fn switch_theme(pair: &mut Pair, theme: &str) {
     click(pair, &format!("the theme {theme}"), "/wp-admin/themes.php", &link);
 }
 
-/// Everything that an administrator changes, some of it in the classic pool and some of it on a snapshot.
+/// Makes every kind of change by an administrator, some in the classic pool and some on a snapshot.
 fn change_everything(pair: &mut Pair) {
     log_in(pair);
     look(pair, "at first");

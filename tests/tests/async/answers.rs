@@ -1,6 +1,6 @@
-//! Async mode: sockets that a driver has connected stay registered in epoll, and a wait for an answer mostly asks the
-//! kernel for nothing. What could be missed that way is asked for here: answers in pieces, the end behind an answer, an
-//! answer that fills the reader's buffer, a number that gets another file.
+//! Async mode: sockets that a driver has connected stay registered in epoll, and most waits for a response need no
+//! system call. These tests cover the cases that could be missed that way: responses in pieces, the end after a
+//! response, a response that fills the reader's buffer, a descriptor number that is reused.
 
 use howdah_tests::at_once::everyone_sees;
 use howdah_tests::php;
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 type Subscribers = Arc<Mutex<HashMap<String, TcpStream>>>;
 
-/// A server that answers lines: `echo TEXT`, `big LENGTH` (so many bytes with the line's end), `subscribe NAME`, `push NAME`
-/// (a line to whoever has subscribed), `bye` (answers and closes at once).
+/// A server with a line protocol: `echo TEXT`, `big LENGTH` (that many bytes including the line's end), `subscribe
+/// NAME`, `push NAME` (a line to all subscribers), `bye` (responds and closes at once).
 fn line_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -51,7 +51,7 @@ fn serve_lines(mut stream: TcpStream, subscribers: &Subscribers) {
     }
 }
 
-/// Every one of a crowd sees `expected`; `$open()` connects, `$ask($socket, $line)` asks and reads a line.
+/// Every request of a crowd must see `expected`; `$open()` connects, `$ask($socket, $line)` sends a line and reads one.
 fn with_lines(script: &str, expected: &str) {
     let port = line_server();
     let functions = format!(

@@ -1,5 +1,5 @@
-//! Connections of async mode where something is wrong with their use: one wanted by two coroutines, a transaction left open;
-//! and the numbers of pools as an operator sees them.
+//! Misused connections in async mode: one connection used by two coroutines, a transaction left open; and the counters
+//! of pools as an operator sees them.
 
 use crate::async_mode::library::{passes, setup};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -59,7 +59,7 @@ fn a_transaction_left_open_is_an_error_with_its_places() {
     );
 }
 
-/// Said while the request is still known, and with whole stacks if that is asked for.
+/// The message is logged while the request is still known, and with complete stacks if requested.
 #[test]
 fn a_transaction_left_open_at_a_requests_end_is_logged_with_the_request() {
     let sql = Server::mariadb();
@@ -74,7 +74,7 @@ fn a_transaction_left_open_at_a_requests_end_is_logged_with_the_request() {
         },
         |site| {
             for _ in 0..3 {
-                // The pool has one connection: it came back, and the transaction was ended.
+                // The pool has one connection: it was returned, and the transaction was rolled back.
                 passes(site, "/?case=leave");
             }
             let line = site.wait_for_log(&["coroutine's end", "label=\"GET /?case=leave\""]);
@@ -99,7 +99,7 @@ fn status(site: &Site) -> Value {
     serde_json::from_slice::<Value>(&output.stdout).expect("status")["pools"][0].clone()
 }
 
-/// The numbers of a connection pool with these names, as in the status.
+/// These numbers of the connection pool with this name, as in the status.
 fn numbers(of: &Value, name: &str, which: &[&str]) -> Vec<u64> {
     let pools = of["connection_pools"].as_array().expect("connection pools");
     let pool = pools.iter().find(|pool| pool["name"] == name);
@@ -164,7 +164,7 @@ fn numbers_of_connection_pools_are_in_status_and_metrics() {
 #[test]
 fn what_connection_pools_have_counted_outlives_them_and_their_workers() {
     pools(1, |site| {
-        // A second pool of the name, gone when its request ends; a nameless one beside another nameless one.
+        // A second pool of the same name, which ends with its request; and two pools without a name.
         assert_eq!(site.get_ok("/?do=same"), "shop objects-2");
         becomes(site, "shop", &["limit", "acquired", "opened", "open"], &[2, 1, 1, 0]);
         assert_eq!(site.get_ok("/?do=vain"), "");

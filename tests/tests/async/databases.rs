@@ -1,16 +1,17 @@
-//! Async mode and databases: stock drivers whose queries wait beside each other, each answer to the request that asked.
+//! Async mode and databases: stock drivers whose queries wait concurrently; each response must reach the request that
+//! sent the query.
 
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Setup, php, run};
 
-/// `$db` is a new connection to a private MariaDB. The named lock `gate` is a meeting inside of the server: whoever asks
-/// `SLEEP` while all others do shows that the queries run at once.
+/// `$db` is a new connection to a private MariaDB. The named lock `gate` lets requests meet inside of the server: a
+/// `SLEEP` that runs while all others do proves that the queries run concurrently.
 fn on_mariadb(script: &str, expected: &str) {
     on_mariadb_with(|setup| setup, script, expected);
 }
 
-/// The same with more setup.
+/// As `on_mariadb`, with additional setup.
 fn on_mariadb_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     let server = Server::mariadb();
     let connect = php!("databases/on_mariadb_with.php", PORT = server.port);
@@ -20,7 +21,7 @@ fn on_mariadb_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str)
 #[test]
 fn pdo_queries_of_all_run_at_once() {
     on_mariadb(
-        // Each query waits for a lock that its request gives back when all of them have been seen to wait.
+        // Each query waits for a lock that its request releases once all of them have been seen waiting.
         &php!("databases/pdo_queries_of_all_run_at_once.php", CROWD = CROWD),
         "all 1@",
     );
@@ -48,7 +49,7 @@ fn mysqli_queries() {
 
 #[test]
 fn one_statement_of_each_row_to_its_reader() {
-    // A connection of each request for each of many short queries, interleaved with all others.
+    // Each request opens a connection for each of many short queries, interleaved with all others.
     on_mariadb(php!("databases/one_statement_of_each_row_to_its_reader.php"), "0@");
 }
 
@@ -61,7 +62,7 @@ fn on_redis(script: &str, expected: &str) {
 #[test]
 fn redis_blocking_pops_wait_for_a_push_of_another_request() {
     on_redis(
-        // Everyone pops from its own list, and pushes for the next one only when all wait.
+        // Each request pops from its own list, and pushes for the next one only when all wait.
         &php!("databases/redis_blocking_pops_wait_for_a_push_of_another_request.php", CROWD = CROWD),
         "@",
     );
@@ -87,7 +88,7 @@ fn postgresql_queries() {
 fn one_connection_in_two_coroutines_is_an_error_and_stays_its_owners() {
     on_mariadb_with(
         |s| s.expect_log("is using this PDO"),
-        // The first query waits for a lock, so that it is there as long as the second one is tried.
+        // The first query waits for a lock, so that it still runs while the second one is tried.
         php!("databases/one_connection_in_two_coroutines_is_an_error_and_stays_its_owners.php"),
         "refused @@",
     );
@@ -95,7 +96,7 @@ fn one_connection_in_two_coroutines_is_an_error_and_stays_its_owners() {
 
 #[test]
 fn tls_to_the_database() {
-    // The certificate is nobody's: with verification the handshake fails, without it the connection is encrypted.
+    // The certificate is self-signed: with verification the handshake fails, without it the connection is encrypted.
     on_mariadb(php!("databases/tls_to_the_database.php"), "refused encrypted @");
 }
 

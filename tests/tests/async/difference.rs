@@ -1,11 +1,11 @@
-//! The proof that requests do not see each other: an application that waits in every kind of callback (`www/busy`) is
-//! asked by many clients at once in async mode, and each answer is byte for byte what classic mode, which waits nowhere
-//! and does one request at a time in a process, answers to the same request. Every request carries a marker of its own,
-//! in its URL, headers and cookies, and prints it wherever it prints; an answer with another one's marker fails, and
-//! one that differs does.
+//! Proves that requests do not see each other. An application that waits in every kind of callback (`www/busy`) is
+//! requested by many clients at once in async mode. Each response must equal, byte for byte, that of classic mode,
+//! which never waits and runs one request at a time in a process. Every request carries its own marker in its URL,
+//! headers and cookies, and prints it everywhere; a response with another request's marker fails, and so does one that
+//! differs.
 //!
-//! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats what is asked for,
-//! `HOWDAH_DIFFERENCE_KINDS` confines it to some kinds of callback.
+//! `HOWDAH_DIFFERENCE_REQUESTS` sets the number of requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a run,
+//! `HOWDAH_DIFFERENCE_KINDS` restricts it to some kinds of callbacks.
 
 use crate::difference::{Order, comparable, first_difference, names, requests};
 use howdah_tests::at_once::{marker, only_own};
@@ -15,13 +15,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Clients, each with one request in flight.
+/// Number of clients, each with one request in flight.
 const CLIENTS: usize = 48;
 
-/// Actions of one request: kinds of callbacks that wait, at its end perhaps a way to end a script.
+/// Actions of one request: kinds of callbacks that wait and, at its end, possibly a way to end a script.
 fn target(number: usize, kinds: &[String], ends: &[String]) -> String {
     let mut order = Order::of(number as u64 * 7919 + 13);
-    // The first numbers of the generator lie near each other for seeds that do.
+    // Close seeds produce similar first numbers.
     for _ in 0..8 {
         let _ = order.below(2);
     }
@@ -35,7 +35,7 @@ fn target(number: usize, kinds: &[String], ends: &[String]) -> String {
     format!("/busy/worker.php?m={}&do={}", marker(number), list.join(",").replace(' ', "%20"))
 }
 
-/// The request with this number: with a query, a form, or an upload.
+/// The request with this number: with a query, a form or an upload.
 fn request(number: usize, target: &str) -> Request {
     let mark = marker(number);
     let request = match number % 5 {
@@ -52,7 +52,7 @@ fn request(number: usize, target: &str) -> Request {
     request.header("Cookie", &format!("c={mark}")).header("X-Mark", &mark)
 }
 
-/// Answers each line with itself, and HTTP requests with their path; after a while that is not the same for all.
+/// Echoes each line, and responds to HTTP requests with their path, after a delay that varies.
 fn echo_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -100,12 +100,12 @@ fn busy(setup: Setup, echo: u16) -> Setup {
         .ini("html_errors", "0")
         .ini("log_errors", "0")
         .ini("memory_limit", "512M")
-        // Headers can be sent late; kinds that end the buffers show the rest.
+        // Headers can be sent late; kinds of callbacks that end the buffers show the rest.
         .ini("output_buffering", "16384")
         .ini("allow_url_include", "1")
 }
 
-/// The kinds to choose from.
+/// The kinds of callbacks and of ends to choose from.
 fn kinds() -> (Vec<String>, Vec<String>) {
     let (mut kinds, ends) = names("busy/language.php");
     kinds.extend(names("busy/library.php").0);
@@ -118,7 +118,7 @@ fn kinds() -> (Vec<String>, Vec<String>) {
     }
 }
 
-/// Asks both servers for everything with these numbers; returns how they differ.
+/// Sends the requests with these numbers to both servers; returns the differences.
 fn compare(classic: &Site, busy: &Site, numbers: &AtomicUsize, last: usize) -> Vec<String> {
     let (kinds, ends) = kinds();
     let differences = std::sync::Mutex::new(Vec::new());
@@ -133,7 +133,7 @@ fn compare(classic: &Site, busy: &Site, numbers: &AtomicUsize, last: usize) -> V
                     }
                     let target = target(number, &kinds, &ends);
                     let asked = request(number, &target);
-                    // Sent to both before either is read: the crowd shall be in async mode.
+                    // Sent to both before either is read, so that requests pile up in async mode.
                     conn.send(asked.bytes());
                     let expected = truth.exchange(&asked);
                     let got = conn.response(asked.method());
@@ -162,7 +162,7 @@ fn compare(classic: &Site, busy: &Site, numbers: &AtomicUsize, last: usize) -> V
 fn waits_in_every_kind_of_callback_change_nothing() {
     let echo = echo_server();
     let mut order = Order::new();
-    // With another order other numbers, so other requests.
+    // Another order has other numbers, and so other requests.
     let first = order.below(1_000_000);
     let last = first + requests(3000);
     run(

@@ -1,4 +1,5 @@
-//! Async mode: what extensions keep in variables of their own. Each test is named after what requests had of each other.
+//! Async mode: state that extensions keep in their own variables. Each test is named after a fault: what requests got
+//! from each other.
 
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
 use howdah_tests::servers::Server;
@@ -7,7 +8,8 @@ use howdah_tests::{Mode, Request, Response, php, run, script_scenario};
 /// PHP: true if a request's number is odd.
 const ODD: &str = "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2 === 1;";
 
-/// Each has an order of its own; `current_collator` was that of whoever had begun to sort last, and could be freed.
+/// Each request has its own order; `current_collator` belonged to the request that had begun to sort last, and could be
+/// freed.
 #[test]
 fn a_collator_that_sorts_objects_was_another_ones() {
     let sort = php!("extensions/a_collator_that_sorts_objects_was_another_ones.php");
@@ -19,28 +21,28 @@ fn the_last_error_of_intl_was_another_ones() {
     everyone_sees(php!("extensions/the_last_error_of_intl_was_another_ones.php"), "no-@");
 }
 
-/// A client decodes what comes back with the types, classes and description that are in place then.
+/// A client decodes a response with the types, classes and description that are current at that time.
 #[test]
 fn a_soap_call_was_decoded_with_another_ones_types() {
     let client = php!("extensions/a_soap_call_was_decoded_with_another_ones_types.php");
     everyone_sees(client, "@: @");
 }
 
-/// The depth of what is encoded was counted together and set back by whoever was ready.
+/// The nesting depth of encoded values was counted across requests, and reset by the first one to finish.
 #[test]
 fn a_soap_call_beside_others_was_nested_too_deep() {
     let client = php!("extensions/a_soap_call_beside_others_was_nested_too_deep.php");
     everyone_sees(client, ".....@");
 }
 
-/// While one waited in a call, PHP's errors of all were made faults of its client.
+/// While one request waited in a call, PHP's errors in all requests became faults of its client.
 #[test]
 fn an_error_beside_a_soap_call_was_its_fault() {
     let script = php!("extensions/an_error_beside_a_soap_call_was_its_fault.php");
     everyone_sees(&format!("{ODD} {script}"), "@");
 }
 
-/// `pg_connect()` gives the link that it gave before for the same arguments, and functions without a link take the last one.
+/// `pg_connect()` returns its earlier link for the same arguments, and functions without a link use the last one.
 #[test]
 fn a_link_to_postgresql_was_another_requests() {
     let server = Server::postgres();
@@ -100,7 +102,7 @@ fn errors_of_openssl_were_in_one_list() {
     everyone_sees(&php!("extensions/errors_of_openssl_were_in_one_list.php", ODD = ODD), "@");
 }
 
-/// One that knows no gzip got it because another one does.
+/// A client that does not accept gzip got it because another one does.
 fn asks_for_gzip_if_odd(number: usize, path: &str) -> Request {
     let request = Request::get(&format!("{path}?m={}", marker(number)));
     if number.is_multiple_of(2) { request } else { request.header("Accept-Encoding", "gzip") }
@@ -165,7 +167,7 @@ script_scenario!(
     },
 );
 
-/// The second one to ask found what the first one had seen before it waited.
+/// The second request found the state that the first one had seen before it waited.
 #[test]
 fn what_php_remembers_of_a_file_is_the_requests_own() {
     run(
@@ -185,7 +187,7 @@ fn what_php_remembers_of_a_file_is_the_requests_own() {
     );
 }
 
-/// Every third statement calls the function; the count had gone on with the statements of others.
+/// Every third statement calls the function; the counter had included statements of other requests.
 #[test]
 fn ticks_were_counted_together() {
     everyone_sees_with(
@@ -201,13 +203,13 @@ fn a_loader_of_entities_was_everybodys() {
     everyone_sees(&php!("extensions/a_loader_of_entities_was_everybodys.php", ODD = ODD, XML = xml), "@");
 }
 
-/// `array_multisort()` keeps its order in a variable of PHP's, which the next call frees.
+/// `array_multisort()` keeps its order in a global variable of PHP, which the next call frees.
 #[test]
 fn sorting_several_arrays_of_objects_that_wait() {
     everyone_sees(&format!("{ODD} {}", php!("extensions/sorting_several_arrays_of_objects_that_wait.php")), "@");
 }
 
-/// The compiler asks the error handler; two that waited there put back each other's state of it.
+/// The compiler calls the error handler; two requests that waited there restored each other's state of it.
 #[test]
 fn code_was_evaluated_with_the_compiler_of_another_request() {
     everyone_sees(php!("extensions/code_was_evaluated_with_the_compiler_of_another_request.php"), "@");
@@ -229,7 +231,7 @@ fn a_class_is_linked_while_the_error_handler_waits() {
     );
 }
 
-/// What is printed by `highlight_string()` may wait in a buffer's callback.
+/// Output of `highlight_string()` may wait in a buffer's callback.
 #[test]
 fn code_was_highlighted_with_the_scanner_of_another_request() {
     everyone_sees(php!("extensions/code_was_highlighted_with_the_scanner_of_another_request.php"), "2@");

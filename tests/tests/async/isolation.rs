@@ -1,4 +1,4 @@
-//! Async mode: what belongs to one request is still its own after others have run while it waited.
+//! Async mode: a request's state is still its own after other requests have run while it waited.
 
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
 use howdah_tests::process::eventually;
@@ -23,7 +23,7 @@ fn superglobals_before_and_after_a_wait() {
             for (number, answer) in answers.iter().enumerate() {
                 let (mark, text) = (marker(number), answer.text());
                 only_own(answer, number);
-                // Get, post and cookie; request; query, header, file, URI, header, environment; and what it wrote.
+                // Get, post and cookie; request; query, header, file, URI, header, environment; and its own output.
                 assert_eq!((answer.status, text.matches(&mark).count()), (200, 3 + 2 + 6 + 3), "{text}");
                 assert!(!text.contains("is not"), "{text}");
             }
@@ -54,7 +54,7 @@ fn the_request_body_as_a_stream() {
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
         |site| {
-            // Some in the ring, some as a file of their own.
+            // Some in the ring, some as a file descriptor.
             let repeats = |number: usize| if number.is_multiple_of(3) { 40_000 } else { 50 };
             let answers = at_once(site, CROWD, |number, mark| {
                 Request::post(&format!("/one.php?m={mark}"), "a/b", mark.repeat(repeats(number)))
@@ -113,7 +113,7 @@ fn the_output_of_a_started_coroutine_lands_in_its_request() {
     everyone_sees(php!("isolation/the_output_of_a_started_coroutine_lands_in_its_request.php"), "@@bX-Child: @");
 }
 
-/// The end of a coroutine had sent the headers.
+/// Regression: the end of a coroutine had sent the headers.
 #[test]
 fn headers_can_be_set_after_a_coroutine_has_ended() {
     everyone_sees(php!("isolation/headers_can_be_set_after_a_coroutine_has_ended.php"), "X-After: @");
@@ -193,10 +193,10 @@ fn a_setting_does_not_outlive_its_request() {
     );
 }
 
-/// A coroutine began with the level that the one before it in the same context, or the scheduler, had last.
+/// Regression: a coroutine began with the error level of the previous one in the same context, or of the scheduler.
 #[test]
 fn the_error_level_of_a_request_that_has_ended_is_not_the_next_ones() {
-    // The levels that are off: what E_ALL has depends on PHP's version.
+    // The disabled levels: the value of E_ALL depends on PHP's version.
     let level = php!("isolation/the_error_level_of_a_request_that_has_ended_is_not_the_next_ones.php");
     let set = format!("{level} error_reporting(E_ALL & ~E_USER_NOTICE); meet('a'); echo $level(); meet('b');");
     let get = format!("{level} usleep(3000); echo $level();");
@@ -288,7 +288,7 @@ fn a_request_that_leaves_while_it_waits_for_a_session_does_not_block_it() {
     );
 }
 
-/// One request's links had got the variables of all that had set one.
+/// Regression: one request's links had got the variables of all requests that had set one.
 #[test]
 fn links_get_the_variables_of_their_own_request() {
     everyone_sees(
@@ -297,7 +297,7 @@ fn links_get_the_variables_of_their_own_request() {
     );
 }
 
-/// One request's list of XML errors had held those of all.
+/// Regression: one request's list of XML errors had held those of all.
 #[test]
 fn xml_errors_are_the_requests_own() {
     everyone_sees(
@@ -306,13 +306,13 @@ fn xml_errors_are_the_requests_own() {
     );
 }
 
-/// The error of one coroutine's call was another one's last error.
+/// Regression: the error of one coroutine's call was another one's last error.
 #[test]
 fn last_errors_of_libraries() {
     everyone_sees(php!("isolation/last_errors_of_libraries.php"), "@");
 }
 
-/// A tick in a request without tick functions, beside one that had some, had ended the worker.
+/// Regression: a tick in a request without tick functions, concurrent with one that had some, had ended the worker.
 #[test]
 fn tick_functions_are_the_requests_own() {
     everyone_sees_with(
@@ -322,7 +322,8 @@ fn tick_functions_are_the_requests_own() {
     );
 }
 
-/// Settings of an open session could not move when another request ran: a warning in the answer, and the setting stayed.
+/// Regression: settings of an open session could not be changed while another request ran: the response had a warning,
+/// and the setting stayed.
 #[test]
 fn settings_of_a_session_that_is_open() {
     everyone_sees(php!("isolation/settings_of_a_session_that_is_open.php"), "@");
@@ -339,8 +340,9 @@ fn a_session_handler_of_the_script_that_waits() {
     );
 }
 
-/// What only the session's handlers hold is destroyed last of all. Its destructors met the request's last error, the text
-/// of `strtok()` and the table of globals, all of them freed: the next warning freed them once more.
+/// Regression: objects held only by the session's handlers are destroyed last of all. Their destructors met the
+/// request's last error, the text of `strtok()` and the table of globals, all freed already: the next warning freed
+/// them once more.
 #[test]
 fn a_destructor_at_the_very_end_of_a_request_met_what_was_freed() {
     let library = php!("isolation/a_destructor_at_the_very_end_of_a_request_met_what_was_freed_library.php");

@@ -4,7 +4,7 @@
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Setup, Site, php, run};
 
-/// An async worker that runs cases; `files` are those of the scenario.
+/// Sets up an async worker that runs cases; `files` are those of the scenario.
 pub(crate) fn setup(setup: Setup, files: &[(&str, &str)]) -> Setup {
     let setup = setup
         .workers(1)
@@ -14,12 +14,12 @@ pub(crate) fn setup(setup: Setup, files: &[(&str, &str)]) -> Setup {
     files.iter().fold(setup, |setup, (name, text)| setup.file(name, text))
 }
 
-/// Asks for a case and judges its answer.
+/// Requests a case and checks its response.
 pub(crate) fn passes(site: &Site, target: &str) {
     passes_with(site, target, 200);
 }
 
-/// The same with another status, which an error beside the case has set.
+/// As `passes`, with another status, set by an error outside of the case.
 fn passes_with(site: &Site, target: &str, status: u16) {
     let answer = site.get(target).expect(status).json();
     assert_eq!(answer["wrong"].to_string(), "[]", "{answer}");
@@ -31,7 +31,7 @@ fn tasks_end_with_their_result_their_error_or_by_cancellation() {
     run(
         Mode::Async,
         |s| setup(s, &[("tasks.php", include_str!("php/library/tasks.php"))]),
-        // A second time in the same worker: nothing is left behind.
+        // A second time in the same worker: nothing must be left behind.
         |site| (0..2).for_each(|_| passes(site, "/?case=tasks")),
     );
 }
@@ -119,7 +119,7 @@ fn what_a_request_leaves_behind_ends_with_it() {
     );
 }
 
-/// The exception vanished. It is the request's, as that of any destructor.
+/// Regression: the exception vanished. It belongs to the request, like that of any destructor.
 #[test]
 fn an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody() {
     let code = php!("library/an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody.php");
@@ -130,7 +130,7 @@ fn an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody() {
     );
 }
 
-/// A fatal error there left the object with the place of the coroutine, which another one has next.
+/// Regression: a fatal error there left the object in the coroutine's slot, which is then reused.
 #[test]
 fn a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever() {
     let code = php!("library/a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever.php");
@@ -171,7 +171,7 @@ fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
     run(
         Mode::Async,
         |s| setup(s, &[("chain.php", &format!("<?php {code}"))]),
-        // The end of the scenario stops the server, and judges how.
+        // The end of the scenario stops the server and checks its exit.
         |site| {
             passes(site, "/?case=chain");
             site.wait_for_mark("turn", 3);

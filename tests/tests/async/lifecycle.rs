@@ -1,4 +1,4 @@
-//! Async mode: requests that fail, exit, are given up or lose their worker, beside others that must not notice.
+//! Async mode: requests that fail, exit, are cancelled or lose their worker, next to others that must not notice.
 
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, marker, meeting, only_own};
 use howdah_tests::process::{PATIENCE, children, descriptors, eventually};
@@ -7,7 +7,8 @@ use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The last of the crowd runs `bad`; the others wait beside it, then show that all of theirs is right. `$m` is the marker.
+/// The last request of the crowd runs `bad`; the others wait meanwhile, then verify their own state. `$m` is the
+/// marker.
 fn one_fails(setup: impl Fn(Setup) -> Setup, bad: &str, check: impl Fn(&howdah_tests::Response)) {
     let script = php!("lifecycle/one_fails.php", BAD = bad);
     let library = "class Beside { function __construct(public $m) {} function __destruct() { echo \" ~$this->m\"; } }
@@ -50,7 +51,7 @@ fn a_fatal_error_is_one_requests_own() {
     );
 }
 
-/// The class is left half linked, and the next request that declares it crashed the worker.
+/// Regression: the class is left half linked, and the next request that declared it crashed the worker.
 #[test]
 fn an_anonymous_class_that_does_not_fit_is_a_fatal_error_for_each_request_that_declares_it() {
     for (kind, error) in
@@ -153,7 +154,7 @@ fn an_exception_in_a_started_coroutine_reaches_who_awaits_it() {
     );
 }
 
-/// The crowd waits at a gate of its own each; what happens to one of them meanwhile leaves the others alone.
+/// Each request of the crowd waits at its own gate; what happens to one of them must not affect the others.
 fn gated(setup: Setup, code: &str) -> Setup {
     crowd_of(setup, CROWD).php("one.php", &meeting(code)).php("after.php", "echo 'served';")
 }
@@ -215,7 +216,8 @@ fn a_client_that_leaves_does_not_end_what_ignores_it_or_has_answered() {
             assert_eq!(site.get_ok("/finish.php"), "one");
             let finishing = finish.wait();
             ignored.reset();
-            // The server looks for clients that have left ten times a second; the answer to another request comes later.
+            // The server checks for disconnected clients ten times a second; the response to another request comes
+            // later.
             for _ in 0..5 {
                 assert_eq!(site.get_ok("/gate.php"), "");
                 std::thread::sleep(Duration::from_millis(60));
@@ -282,7 +284,7 @@ fn a_deadline_ends_its_own_request_only() {
     );
 }
 
-/// The only worker: the one child of the zygote, but for a snapshot pool's template.
+/// The only worker: the zygote's one child, apart from a snapshot pool's template.
 fn worker(site: &Site) -> u32 {
     let mut found = Vec::new();
     let _ = eventually(PATIENCE, || {
@@ -364,7 +366,7 @@ fn a_reload_under_load_loses_nothing() {
     );
 }
 
-/// Only async mode's loop needs it: an epoll descriptor in the worker.
+/// True if the worker has an epoll descriptor; only async mode's loop needs one.
 fn waits_in_a_loop(mode: Mode) -> bool {
     let mut found = false;
     run(
@@ -386,7 +388,7 @@ fn no_other_mode_has_the_loop() {
     }
 }
 
-/// In worker mode a sleep holds the process, so that requests of one worker never sleep together.
+/// In worker mode a sleep blocks the process, so requests of one worker never sleep concurrently.
 #[test]
 fn blocking_calls_block_in_worker_mode() {
     for (mode, turns, expected) in [(Mode::Worker, 5, 1), (Mode::Async, 1000, 4)] {
@@ -449,7 +451,8 @@ fn a_deadlock_is_reported_with_all_stacks() {
     );
 }
 
-/// A process that a script forks has the coroutines' memory but not their loop: its calls block, nobody else goes on in it.
+/// A process that a script forks has the coroutines' memory but not their loop: its calls block, and no other coroutine
+/// continues in it.
 #[test]
 fn a_forked_process_runs_its_own_request_only() {
     let script = php!("lifecycle/a_forked_process_runs_its_own_request_only.php");
@@ -470,8 +473,8 @@ fn a_forked_process_runs_its_own_request_only() {
     );
 }
 
-/// Regression: the place for the engine's state of a coroutine that was started before the worker served had no size, and
-/// its first wait wrote over the heap.
+/// Regression: memory for the engine's state of a coroutine that was started before the worker served had no size, and
+/// its first wait overwrote the heap.
 #[test]
 fn coroutines_started_while_the_script_boots_may_wait() {
     let script = php!("lifecycle/coroutines_started_while_the_script_boots_may_wait.php");

@@ -1,4 +1,4 @@
-//! Async mode: many requests at once in each worker, none of which may notice the others.
+//! Async mode: many concurrent requests in each worker, isolated from each other.
 
 mod answers;
 mod connections;

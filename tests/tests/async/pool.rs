@@ -1,15 +1,16 @@
-//! Workers that run several requests at once, as an operator sees them: the limit, the queue, deadlines, deaths, clients that
-//! leave or are slow, reloads. What the handler itself sees is not tested here.
+//! Workers that run several requests at once, as an operator sees them: the limit, the queue, deadlines, crashes,
+//! clients that leave or are slow, reloads. The handler's own view is tested elsewhere.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Mode, Request, Setup, Site, php, run};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The paths of the requests. `hold` waits, like every script that waits, without holding its worker.
+/// The paths of the requests. `hold` waits, like every waiting script, without blocking its worker.
 const SCRIPT: &str = php!("pool/script.php");
 
-/// Tests wait for it, but no short request takes as long, not on a machine that stands still for seconds.
+/// Short enough for tests to wait for it, and longer than any short request takes, even on a machine that stalls for
+/// seconds.
 const DEADLINE: &str = "\"6s\"";
 
 fn site(workers: usize, concurrency: usize, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&Site)) {
@@ -23,7 +24,7 @@ fn site(workers: usize, concurrency: usize, setup: impl FnOnce(Setup) -> Setup, 
     );
 }
 
-/// Lets go of everything that holds.
+/// Releases all held requests.
 fn go(site: &Site) {
     std::fs::write(site.place().top.join("marks/go"), "go").unwrap();
 }
@@ -122,7 +123,7 @@ fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile
         let mut late = site.conn();
         late.send(Request::get("/?do=spin").bytes());
         site.wait_for_mark("spinning", 1);
-        // Some of these are sent to the worker that computes, and come back from there.
+        // Some of these are sent to the computing worker, and are taken back from it.
         for n in 0..20 {
             assert!(site.get_ok(&format!("/?n={n}")).ends_with(&format!(" {n}")));
         }
@@ -209,7 +210,8 @@ fn large_uploads_at_once_reach_their_own_requests() {
             std::thread::scope(|scope| {
                 for thread in 0..16usize {
                     scope.spawn(move || {
-                        // Some travel inside the call, some as a descriptor, some through the server's temporary file.
+                        // Some travel inside the call, some as a descriptor, some through a temporary file of the
+                        // server.
                         for size in [100, 20_000, 200_000 + thread, 3_000_000] {
                             let body: Vec<u8> = (0..size).map(|at| (at * 7 + thread) as u8).collect();
                             let ours =
@@ -241,7 +243,7 @@ fn a_client_that_does_not_read_holds_up_nobody() {
             for _ in 0..20 {
                 let _ = pid(site);
             }
-            // All of it is written although nobody reads.
+            // All of it is written although no client reads.
             site.wait_for_mark("streamed", 1);
             assert!(eventually(PATIENCE, || running(site) == 0));
         },
@@ -265,7 +267,7 @@ fn reloads_under_load_lose_nothing() {
                         let mut n = 0;
                         while !stop.load(Ordering::Relaxed) {
                             n += 1;
-                            // POST: an answer that was lost would not be repeated.
+                            // POST: a lost response would not be retried.
                             let response =
                                 conn.exchange(&Request::form(&format!("/?n={thread}-{n}"), "a=1")).expect(200);
                             assert!(response.text().ends_with(&format!(" {thread}-{n}")), "{}", response.text());
@@ -275,7 +277,7 @@ fn reloads_under_load_lose_nothing() {
                 }
                 let reloads = scope.spawn(|| {
                     for _ in 0..4 {
-                        // Under load: the clients are on their way each time.
+                        // Under load: requests are in flight each time.
                         let before = served.load(Ordering::Relaxed);
                         assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 20));
                         assert!(site.howdah().command(&["reload"]).status.success());
@@ -289,7 +291,7 @@ fn reloads_under_load_lose_nothing() {
     );
 }
 
-/// With as many requests that compute as workers, all others waited behind one.
+/// Regression: with as many computing requests as workers, all others waited behind one.
 #[test]
 fn requests_that_compute_leave_workers_to_others() {
     let processors = std::thread::available_parallelism().unwrap().get();
@@ -300,7 +302,7 @@ fn requests_that_compute_leave_workers_to_others() {
         |site| {
             let served: Mutex<Vec<(bool, String)>> = Mutex::default();
             let stop = AtomicBool::new(false);
-            // The last answers of both kinds came from different workers.
+            // The last responses of both kinds came from different workers.
             let apart = || {
                 let served = served.lock().unwrap();
                 let last = |computed| {

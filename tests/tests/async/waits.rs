@@ -1,4 +1,4 @@
-//! Async mode: every kind of wait lets the other requests run, and gives what it gives in classic mode.
+//! Async mode: every kind of wait lets other requests run, and has the same result as in classic mode.
 
 use howdah_skip::skip;
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
@@ -7,10 +7,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Barrier};
 
-/// What everyone does between two meetings takes time: all have entered before the first one leaves.
+/// The action of each request between two meetings takes time: all must have entered before the first one leaves.
 fn all_wait_together(wait: &str) {
-    // The count is of those inside; nobody leaves the crowd before the last one is in. If the wait held up the others,
-    // the first one would wait in vain.
+    // Counts the requests inside; none leaves the crowd before the last one is in. If the wait blocked the others, the
+    // first one would wait for ever.
     everyone_sees(&php!("waits/all_wait_together.php", CROWD = CROWD, WAIT = wait), &format!("@{CROWD}"));
 }
 
@@ -32,7 +32,7 @@ fn fifty_sleepers_at_once() {
 
 #[test]
 fn every_way_to_sleep() {
-    // A time that has passed before the call is a warning, which is not what this is about.
+    // A time in the past causes a warning, which is not the subject here.
     let until = "@time_sleep_until(microtime(true) + 0.3);";
     for wait in ["usleep(300000);", "sleep(1);", "time_nanosleep(0, 300000000);", until] {
         all_wait_together(wait);
@@ -44,8 +44,8 @@ fn sleeping_wrongly_fails_as_ever() {
     everyone_sees(php!("waits/sleeping_wrongly_fails_as_ever.php"), "VVVfalse@");
 }
 
-/// A server that answers a connection's line only when `crowd` connections have sent theirs: no client gets its answer
-/// unless all of them wait at once. The answer to `line` is `answer(line)`; then the connection closes.
+/// A server that responds to a connection's line only when `crowd` connections have sent theirs: no client gets its
+/// response unless all of them wait concurrently. The response to `line` is `answer(line)`; then the connection closes.
 fn meeting_server(crowd: usize, answer: fn(&str) -> Vec<u8>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -192,7 +192,7 @@ fn a_curl_timeout_holds() {
 #[test]
 fn names_are_resolved_beside_other_requests() {
     everyone_sees_with(
-        // Where nobody answers for unknown names, that takes seconds for each.
+        // Without a DNS server that responds, unknown names take seconds each.
         |s| s.env("RES_OPTIONS", "timeout:1 attempts:1"),
         php!("waits/names_are_resolved_beside_other_requests.php"),
         "127.0.0.1 127.0.0.1 [\"127.0.0.1\"] no such name false@ [false,0,true]",
@@ -207,7 +207,7 @@ fn processes() {
 
 #[test]
 fn processes_run_at_once() {
-    // Each child waits for a file that the last request makes.
+    // Each child waits for a file that the last request creates.
     let script = php!("waits/processes_run_at_once.php");
     everyone_sees(script, "@\n");
 }
@@ -280,7 +280,7 @@ fn destructors_that_wait() {
 
 #[test]
 fn tls_servers_and_clients() {
-    // Each request is both ends of its own connection; the certificate is made once and verified by the client.
+    // Each request has both ends of a connection; the certificate is created once and verified by the client.
     let script = php!("waits/tls_servers_and_clients.php");
     run(
         Mode::Async,
@@ -311,7 +311,7 @@ fn make_certificate(directory: &std::path::Path) {
     std::fs::write(pem, made.stdout).unwrap();
 }
 
-/// Many coroutines in one request, beside others.
+/// Many coroutines in one request, concurrent with other requests.
 #[test]
 fn ten_thousand_coroutines_give_their_memory_back() {
     let script = php!("waits/ten_thousand_coroutines_give_their_memory_back.php");
@@ -335,7 +335,7 @@ fn ten_thousand_coroutines_give_their_memory_back() {
     );
 }
 
-/// The process had waited for a lock that one of its own requests held, in a destructor.
+/// Regression: the process had waited for a lock that another of its requests held, in a destructor.
 #[test]
 fn destructors_wait_for_locks_of_other_requests() {
     everyone_sees_with(
@@ -345,7 +345,7 @@ fn destructors_wait_for_locks_of_other_requests() {
     );
 }
 
-/// Where nothing can wait, a lock of another request of the same process could never be had: the call fails.
+/// If a call cannot yield, it could never get a lock that another request of the same process holds: the call fails.
 #[test]
 fn a_lock_in_an_autoloader_that_another_request_holds() {
     run(
@@ -368,11 +368,11 @@ fn a_lock_in_an_autoloader_that_another_request_holds() {
     );
 }
 
-/// As stock PHP does, with the same message.
+/// Same behaviour and message as in stock PHP.
 #[test]
 fn select_refuses_high_descriptors() {
     let script = php!("waits/select_refuses_high_descriptors.php");
-    // As many as the system lets the server have, which inherits it.
+    // The system's limit, which the server inherits.
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let all = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();
@@ -399,7 +399,7 @@ fn the_audit_says_where_a_call_blocks() {
         |site| {
             for name in ["first", "second"] {
                 assert_eq!(site.get_ok(&format!("/one.php?name={name}")), "ok");
-                // The worker's lines come in order, behind what it has said before.
+                // The worker's lines arrive in order, after its earlier ones.
                 let _ = site.wait_for_log(&[&format!("the {name} request ends")]);
             }
             let log = site.log();
@@ -409,7 +409,7 @@ fn the_audit_says_where_a_call_blocks() {
     );
 }
 
-/// How long it takes is the script's choice: what is asserted is that it is noticed, and where.
+/// The script determines the duration; the test asserts that it is detected, and where.
 #[test]
 fn the_audit_says_what_held_the_process() {
     run(
@@ -427,7 +427,7 @@ fn the_audit_says_what_held_the_process() {
                 found.filter(|l| l.contains(&places.0) && l.contains(&places.1)).map(str::to_owned).collect()
             };
             let held = [("stood still", "one.php:2", "one.php:8"), ("computed", "one.php:8", "one.php:12")];
-            // Whoever computes may have to wait for a page and then for the processor: that is standing still for once.
+            // A computing request may have to wait for a page and then for the processor, which counts as blocking too.
             let seen = (0..20).any(|_| {
                 assert_eq!(site.get_ok("/one.php"), "ok");
                 held.iter().all(|(what, from, to)| !lines(what, from, to).is_empty())

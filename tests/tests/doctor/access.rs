@@ -1,4 +1,4 @@
-//! `howdah doctor` for an application that others must not read: who can read its copy, and that the sandbox stays.
+//! `howdah doctor` for an application that others must not read: permissions of its copy, and that the sandbox stays.
 
 use super::{leaks, mode};
 use howdah_skip::skip;
@@ -21,7 +21,8 @@ const PAGES: [(&str, &str); 4] = [
 /// The doctor's files that hold secrets.
 const FILES: [&str; 3] = ["application/.env", "worker/report/report.jsonl", "worker/howdah.toml"];
 
-/// An application with a database, which is therefore copied, in a home directory that only `www-data` can enter.
+/// An application with a database, which the doctor therefore copies, in a home directory that only `www-data` can
+/// enter.
 fn application(top: &Path, settings: &str) -> PathBuf {
     let home = top.join("home");
     let dir = home.join("shop");
@@ -47,15 +48,15 @@ fn reads(user: &str, group: &str, file: &Path) -> bool {
     command.stderr(Stdio::null()).output().unwrap().status.success()
 }
 
-/// A doctor that runs, and what it says.
+/// A running doctor, and its output.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
-    /// Its directory.
+    /// The doctor's directory.
     own: PathBuf,
 }
 
-/// Starts the doctor with these arguments of `setpriv`, and waits until it tries the application.
+/// Starts the doctor with these arguments of `setpriv`, and waits until it tests the application.
 fn started(top: &Path, dir: &Path, user: &[&str]) -> Running {
     let mut command = Command::new("setpriv");
     command.args(user).args(["--pdeathsig", "KILL", "--"]).arg(program()).arg("doctor").arg(dir).env_clear();
@@ -83,7 +84,7 @@ fn no_other_user_reads(own: &Path) {
     }
 }
 
-/// All others are one user here, in whichever group.
+/// All others are one user here, in any group.
 #[test]
 fn an_ordinary_users_copy_and_settings_are_that_users_alone_to_read() {
     if !rustix::process::geteuid().is_root() {

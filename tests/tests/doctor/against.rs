@@ -1,4 +1,4 @@
-//! The doctor between two servers: nginx with PHP-FPM, which serves an application now, and Howdah.
+//! The doctor comparing two servers: nginx with PHP-FPM, which currently serves an application, and Howdah.
 
 use super::doctor;
 use howdah_tests::{Backend, Setup, Site};
@@ -66,7 +66,7 @@ fn an_application_is_compared_with_the_server_that_serves_it_now() {
     assert!(of("/style.css").contains(&"x-new".to_owned()), "{report}");
     let hint = report["different"].to_string();
     assert!(hint.contains("default_charset"), "{hint}");
-    // Without what makes the difference there is none.
+    // Without the settings that cause the difference there is none.
     let same = toml.split("[php]").next().unwrap();
     let (code, report) = asked(same, &lines(&paths[..3]));
     assert_eq!((code, &report["different"]), (Some(0), &Value::Array(Vec::new())), "{report}");

@@ -1,5 +1,5 @@
-//! A Laravel application on Debian's packages, as Composer lays it out and without a `howdah.toml`: the doctor boots it as
-//! `howdah serve` does, and what is advised says so.
+//! A Laravel application on Debian's packages, with Composer's layout and without a `howdah.toml`: the doctor must boot
+//! it as `howdah serve` does, and mention this in its advice.
 
 use super::{leaks, mode, report};
 use std::fs;
@@ -32,7 +32,7 @@ fn laravel_is_booted_by_its_recipe_and_the_recipe_is_advised() {
     let top = tempfile::tempdir().unwrap();
     let (dir, list) = (top.path().join("shop"), top.path().join("pages"));
     laravel(&dir);
-    // One counts in a singleton and in a static, one in the session, one shows the visitor's token.
+    // One page counts in a singleton and in a static, one in the session, one shows the visitor's token.
     fs::write(&list, "/\n/items/7\n/visits\n/form\n/nowhere\n").unwrap();
     let list = list.display().to_string();
     let report = report(top.path(), &dir, &["--list", &list, "--modes", "snapshot,worker,async"]);
@@ -41,12 +41,12 @@ fn laravel_is_booted_by_its_recipe_and_the_recipe_is_advised() {
     assert_eq!(snapshot["recipe"], "laravel", "{snapshot}");
     assert_eq!(leaks(snapshot), [], "{snapshot}");
 
-    // The recipe's worker mode is Octane's, which is not there.
+    // The recipe's worker mode is Octane's, which is not installed.
     let worker = report["modes"].as_array().unwrap().iter().find(|mode| mode["mode"] == "worker").unwrap();
     let why = worker["fails"].as_str().unwrap();
     assert!(why.contains("worker mode needs Laravel Octane"), "{why}");
 
-    // In async mode the front controller runs again and again, and nothing is put back.
+    // In async mode the front controller runs again and again without any restore.
     assert!(!leaks(mode(&report, "async")).is_empty(), "{report}");
 
     let advice = &report["advice"];

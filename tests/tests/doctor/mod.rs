@@ -1,4 +1,4 @@
-//! `howdah doctor`: applications that leak on purpose, one that does not, who is blamed, and what a run ends with.
+//! `howdah doctor`: applications that leak on purpose, one that does not, the reported culprits, and the end of a run.
 
 mod access;
 mod against;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const LIB: &str = include_str!("php/lib.php");
 
-/// An application: scripts by their paths below the document root, and a front page that leads to all of them.
+/// An application: scripts by their paths below the document root, and a front page that links to all of them.
 fn application(scripts: &[(String, String)]) -> (TempDir, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     let dir = top.path().join("shop");
@@ -45,7 +45,7 @@ fn harmless() -> Vec<(String, String)> {
     HARMLESS.iter().map(|(name, code)| (format!("ok/{name}.php"), (*code).to_owned())).collect()
 }
 
-/// `howdah doctor` with nothing of the test's surroundings.
+/// `howdah doctor` with an environment independent of the test's.
 fn doctor(top: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("setpriv");
     command
@@ -106,7 +106,7 @@ fn nearly_a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
     assert!(blamed.is_empty(), "blamed without reason: {blamed:#?}");
 }
 
-/// One or two of each kind, in the modes in which less stays.
+/// One or two leaks of each kind, in the modes that keep less state.
 #[test]
 fn what_stays_is_found_in_every_mode_in_which_it_stays() {
     let chosen = [
@@ -126,7 +126,7 @@ fn what_stays_is_found_in_every_mode_in_which_it_stays() {
     let report = report(top.path(), &dir, &["--modes", "snapshot,async"]);
     let kept: Vec<_> = leaks(mode(&report, "snapshot"));
     assert!(kept.is_empty(), "nothing stays in snapshot mode: {kept:#?}");
-    // Async mode gives each request its own settings and handlers, and shares what belongs to classes and to the process.
+    // Async mode gives each request its own settings and handlers, and shares state of classes and of the process.
     let found = leaks(mode(&report, "async"));
     let has = |script: &str| found.iter().any(|(route, _, _)| *route == format!("GET /leak/{script}.php"));
     let missed: Vec<&str> = chosen.into_iter().filter(|script| !has(script)).collect();
@@ -254,7 +254,7 @@ fn a_worker_script_of_the_application_is_tried_as_it_is_and_its_database_is_copi
     assert_eq!(script, dir.join("worker.php").display().to_string());
 }
 
-/// Nothing of it stays: neither servers nor the directory with their settings.
+/// Nothing must remain: neither the servers nor the directory with their settings.
 #[test]
 fn a_run_that_is_interrupted_ends_what_it_has_started() {
     let (top, dir) = application(&harmless());
@@ -264,7 +264,7 @@ fn a_run_that_is_interrupted_ends_what_it_has_started() {
     command.env("TMPDIR", top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // The servers of classic and worker mode run then.
+    // At this point the servers of classic and worker mode are running.
     assert!(lines.any(|line| line.unwrap().starts_with("worker: 1 of")));
     signal(child.id(), Signal::TERM);
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
@@ -274,14 +274,14 @@ fn a_run_that_is_interrupted_ends_what_it_has_started() {
     assert_eq!(left, ["shop"]);
 }
 
-/// The settings that the doctor advises are settings that the server takes.
+/// The server must accept the settings that the doctor recommends.
 #[test]
 fn what_is_advised_can_be_used() {
     let first: Vec<&Leak> = LEAKS.iter().filter(|leak| leak.0 == "array").collect();
     let (top, dir) = application(&[leaking(&first), harmless()].concat());
     let report = report(top.path(), &dir, &["--modes", "worker", "--loop", "howdah-loop.php"]);
     let advised = report["advice"]["settings"].as_str().unwrap();
-    // Whichever mode is the fastest on this machine: the part with the routes is tried in any case.
+    // Whichever mode is fastest on this machine: the part with the routes is tested in any case.
     let routes = "\n[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n[[rule]]\npath = \"/leak/array.php\"\npool = \"classic\"\n";
     let script = top.path().join("howdah-loop.php").display().to_string();
     for settings in [advised.to_owned(), format!("mode = \"worker\"\nscript = \"{script}\"\n{routes}")] {

@@ -1,6 +1,6 @@
-//! Ways to leak: each is a script of its own, and what the doctor must say of it.
+//! Kinds of leaks: each is a separate script, with the finding that the doctor must report.
 
-/// A script that leaks, and the finding that must name it: its kind, and what its name has in it.
+/// A script that leaks, and the finding that must name it: its kind, and text in its name.
 pub(crate) struct Leak(
     pub(crate) &'static str,
     pub(crate) &'static str,
@@ -8,7 +8,7 @@ pub(crate) struct Leak(
     pub(crate) &'static str,
 );
 
-/// `App\` is imported where it is needed by its full name, so that each line stands alone.
+/// `App\` is imported where it is needed by its full name, so that each line is self-contained.
 pub(crate) const LEAKS: &[Leak] = &[
     // Properties of classes.
     Leak("array", "static", r"App\Cart::$items", r"App\Cart::$items[] = 1;"),
@@ -82,7 +82,7 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("function", "function", r"app\visits() $visits", r"App\visits();"),
     Leak("names", "function", r"app\visitors() $names", r"App\visitors(App\who());"),
     Leak("method", "function", "$times", r"(new App\Counter())->count();"),
-    // Services that live on.
+    // Services that persist.
     Leak("service", "object", r"App\Service->items", r"App\Container::get('cart')->items[] = 1;"),
     Leak("service-user", "object", r"App\Service->current", r"App\Container::get('user')->current = App\who();"),
     Leak("service-private", "object", r"App\Service->uses", r"App\Container::get('uses')->use();"),
@@ -164,7 +164,7 @@ pub(crate) const LEAKS: &[Leak] = &[
         r"App\Db::$pdo",
         r"App\Db::get()->setAttribute(PDO::ATTR_CASE, (App\Db::get()->getAttribute(PDO::ATTR_CASE) + 1) % 3);",
     ),
-    // Memory alone.
+    // Only memory.
     Leak(
         "memory",
         "memory",
@@ -193,7 +193,7 @@ pub(crate) const LEAKS: &[Leak] = &[
     Leak("token", "token", "token", r"echo '<input name=token value=', App\Cart::token(), '>';"),
 ];
 
-/// Scripts that keep something and harm nobody, or only show what others have left.
+/// Scripts that keep state without harm, or only show state that others have left.
 pub(crate) const HARMLESS: &[(&str, &str)] = &[
     ("nothing", r"echo 'nothing';"),
     ("cache", r"echo App\cached();"),

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Languages of blocks. `text` is output, a picture or a fragment.
 const LANGUAGES: &[&str] = &["caddyfile", "console", "ini", "js", "json", "nginx", "php", "sh", "text", "toml", "yaml"];
 
-/// Number of blocks that are not tried. Lower it when you have made one of them run.
+/// Number of blocks that are not tested. Lower it when you have made one of them run.
 const NOT_TRIED: usize = 27;
 
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Block {
     pub(super) page: String,
     pub(super) line: usize,
     pub(super) language: String,
-    /// Why it is not tried.
+    /// The reason why it is not tested.
     pub(super) no_run: Option<String>,
     pub(super) text: String,
 }
@@ -68,7 +68,7 @@ pub(super) fn blocks() -> Vec<Block> {
     pages().iter().flat_map(read).collect()
 }
 
-/// Blocks of a language that are tried.
+/// Blocks of these languages that are tested.
 pub(super) fn tried(languages: &[&str]) -> Vec<Block> {
     let blocks: Vec<Block> = blocks()
         .into_iter()

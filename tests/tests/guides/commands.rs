@@ -1,7 +1,7 @@
-//! Commands that the guides show succeed, and print what is shown.
+//! Commands in the guides succeed and print the output shown.
 //!
-//! The blocks of a page run in their order on one machine: files that a block names in its first line are written, servers
-//! that a block starts run until another one starts, and a page begins with the packaged server.
+//! The blocks of a page run in order on one machine: files named in a block's first line are written, a server that a
+//! block starts runs until another one is started, and each page begins with the packaged server.
 
 use super::blocks::{Block, pages, tried};
 use super::settings::made_up;
@@ -11,7 +11,7 @@ use howdah_tests::time_limit;
 use regex_lite::Regex;
 use std::fmt::Write as _;
 
-/// The path that the first line of a block gives: `# /etc/howdah/conf.d/shop.toml`, `<?php // worker.php, …`.
+/// The path in the first line of a block: `# /etc/howdah/conf.d/shop.toml`, `<?php // worker.php, …`.
 fn file(block: &Block) -> Option<String> {
     let name = match block.language.as_str() {
         "toml" => r"^# (/etc/howdah/[\w./-]+\.toml)",
@@ -21,7 +21,7 @@ fn file(block: &Block) -> Option<String> {
     Some(Regex::new(name).unwrap().captures(&block.text)?[1].to_owned())
 }
 
-/// Commands of a block, and the lines that they print.
+/// Commands of a block, and their output as shown.
 fn commands(block: &Block) -> (String, String) {
     if block.language == "sh" {
         return (block.text.clone(), String::new());
@@ -61,7 +61,7 @@ fn script(blocks: &[Block]) -> String {
     script
 }
 
-/// Text without what differs between runs: numbers and space.
+/// Normalizes text: without numbers and whitespace, which differ between runs.
 fn shape(text: &str) -> String {
     let number = Regex::new(r"[0-9]+([.][0-9]+)*").unwrap();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -81,7 +81,7 @@ fn is_shown(text: &str, printed: &str) -> bool {
     })
 }
 
-/// Every third page, so that the rest can run at the same time.
+/// Tests every third page, so that three tests can run at the same time.
 fn try_pages(third: usize) {
     time_limit(180, "each page starts servers, and some run `howdah doctor`");
     if !rustix::process::geteuid().is_root() {
@@ -96,7 +96,7 @@ fn try_pages(third: usize) {
         let result = printed.split_once(&format!("=== {at}\n")).and_then(|(_, rest)| rest.split_once("#=> "));
         let Some((output, status)) = result else { panic!("{}: {printed}", block.place()) };
         let (commands, shown) = commands(block);
-        // A message with an error is shown with the error.
+        // A message about an error is shown together with the failing command.
         let succeeds = status.starts_with("0\n") || block.language == "console";
         if !succeeds || !is_shown(&shown, output) {
             failed.push(format!("{}:\n{commands}{shown}--- printed:\n{output}=> {}", block.place(), &status[..1]));

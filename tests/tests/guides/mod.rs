@@ -1,7 +1,7 @@
-//! Commands, settings and scripts that the guides and README show work as they stand there.
+//! Commands, settings and scripts in the guides and README work as shown.
 //!
-//! Each block's language says how it is tried: `toml` by `howdah check`, `sh` and `console` by a shell, `nginx` by `nginx -t`,
-//! `php` by `php -l`. A block that this cannot do for says why: `sh no-run: needs systemd`.
+//! Each block's language determines its test: `toml` by `howdah check`, `sh` and `console` by a shell, `nginx` by
+//! `nginx -t`, `php` by `php -l`. A block that cannot be tested this way gives a reason: `sh no-run: needs systemd`.
 
 mod blocks;
 mod commands;
@@ -15,7 +15,7 @@ use std::process::Command;
 const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const INSIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/installed/inside.sh");
 
-/// Runs a bash script on a machine that has the packages' files and `machine.sh`, and returns what it prints.
+/// Runs a bash script on a machine that has the packages' files and `machine.sh`, and returns its output.
 fn on_a_machine(script: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("script.sh");
@@ -35,7 +35,7 @@ fn on_a_machine(script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Single quotes around a text for a shell.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! The alert rules, the dashboard and the fail2ban filter of the package fit the server's metrics and its access log.
+//! The package's alert rules, dashboard and fail2ban filter match the server's metrics and its access log.
 
 use super::TOP;
 use howdah_skip::skip;
@@ -14,14 +14,14 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(TOP).join(path)).unwrap()
 }
 
-/// Metrics that a text names, without the endings of a histogram's series.
+/// Metrics named in a text, without the suffixes of a histogram's series.
 fn metrics(text: &str) -> BTreeSet<String> {
     let name = Regex::new(r"\bhowdah_[a-z0-9_]+").unwrap();
     let names = name.find_iter(text).map(|found| found.as_str());
     names.map(|name| name.trim_end_matches("_bucket").to_owned()).collect()
 }
 
-/// Expressions of the dashboard's panels, with its variables filled in.
+/// Expressions of the dashboard's panels, with its variables replaced.
 fn expressions() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&read("packaging/monitoring/grafana-dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

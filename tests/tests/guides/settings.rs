@@ -1,4 +1,4 @@
-//! Settings of Howdah, nginx and PHP that the guides show are accepted by the program that they are for.
+//! Settings of Howdah, nginx and PHP in the guides are accepted by their programs.
 
 use super::blocks::{Block, tried};
 use super::{TOP, on_a_machine, quoted};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Files and directories that settings name.
+/// Files and directories named by settings.
 fn named(text: &str) -> Vec<String> {
     let path = Regex::new(r#""(/[\w.][\w./-]*|[\w./-]+\.(?:php|pem|key))""#).unwrap();
     path.captures_iter(text).map(|found| found[1].to_owned()).collect()
@@ -22,7 +22,7 @@ fn is_site(text: &str) -> bool {
     top.any(|line| line.starts_with("hosts"))
 }
 
-/// Commands that make up the files and directories that settings name.
+/// Commands that create the files and directories named by settings.
 pub(super) fn made_up(text: &str) -> String {
     named(text).iter().map(|path| format!("make_up {}\n", quoted(path))).collect()
 }
@@ -32,7 +32,7 @@ fn write(file: &str, text: &str) -> String {
     format!("{made_up}cat >{file} <<'END'\n{text}END\n")
 }
 
-/// Settings of applications, which the package has as files.
+/// Settings for applications, which the package contains as files.
 fn applications() -> Vec<Block> {
     let files = fs::read_dir(Path::new(TOP).join("packaging/sites")).unwrap();
     let files = files.map(|file| file.unwrap().path());
@@ -58,8 +58,8 @@ fn is_of_server(block: &Block) -> bool {
     block.text.starts_with("# /etc/howdah/howdah.toml")
 }
 
-/// Settings of a site are checked with those of the server that the page shows, or with those of the package; and settings
-/// of the server with a site that the page shows.
+/// Checks settings. Those of a site are checked with the server settings on the page, or with those of the package;
+/// those of the server with a site on the page.
 fn check(at: usize, block: &Block, page: &[&Block]) -> String {
     let of_page = |wanted: fn(&Block) -> bool, file: &str| {
         let block = page.iter().find(|block| wanted(block));
@@ -113,7 +113,7 @@ fn scripts_of_the_guides_parse() {
     }
 }
 
-/// `nginx -t` with what the blocks name: files, and FastCGI parameters.
+/// `nginx -t` with the files and FastCGI parameters that the blocks refer to.
 #[test]
 fn settings_of_nginx_pass_nginx_t() {
     let dir = tempfile::tempdir().unwrap();

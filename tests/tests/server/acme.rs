@@ -1,4 +1,4 @@
-//! Certificates that the server gets itself, from a real authority (Pebble), and those of its local CA.
+//! Certificates that the server obtains itself, from a real authority (Pebble), and those of its local CA.
 
 use howdah_skip::skip;
 use howdah_tests::pebble::{self, Authority, Pebble, certificate_of};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The ports that the authority comes to; a server that gets certificates listens there.
+/// Ports on which the authority validates names; a server that obtains certificates listens there.
 pub(super) struct Ports {
     http: Port,
     tls: Port,
@@ -27,7 +27,7 @@ impl Ports {
         setup.arg("--listen").arg(&format!("https://127.0.0.1:{}", self.tls.number))
     }
 
-    /// Response to a client that trusts this authority alone; `None` if there is no way to it.
+    /// Response to a client that trusts only this authority; `None` if the request fails.
     pub(super) fn fetch(&self, name: &str, root: &Path) -> Option<String> {
         let port = self.tls.number;
         let resolve = format!("{name}:{port}:127.0.0.1");
@@ -39,12 +39,12 @@ impl Ports {
         pebble.start(self.http.number, self.tls.number)
     }
 
-    /// A server that listens on them, and orders there.
+    /// A server that listens on these ports and orders certificates from the authority.
     pub(super) fn server(&self, setup: Setup, authority: &Authority, names: &[&str]) -> Setup {
         self.server_in("\"@TOP@/state\"", setup, authority, names)
     }
 
-    /// The same with this state directory.
+    /// As `server`, with this state directory.
     fn server_in(&self, state: &str, setup: Setup, authority: &Authority, names: &[&str]) -> Setup {
         let names = format!("{names:?}");
         let setup = self.listens(setup);
@@ -70,7 +70,7 @@ pub(super) fn status(site: &Site) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
 }
 
-/// A name's state once this holds of it.
+/// Waits until the condition holds for a name's state, and returns the state.
 pub(super) fn once(site: &Site, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
     let mut seen = Value::Null;
     let reached = eventually(PATIENCE, || {
@@ -89,7 +89,7 @@ fn has_failed(one: &Value) -> bool {
     one["last_error"].is_string()
 }
 
-/// The file of a name's certificate and key.
+/// The file with a name's certificate and key.
 fn file(state: &Path, name: &str) -> Option<PathBuf> {
     let authorities = std::fs::read_dir(state.join("acme")).ok()?.flatten();
     authorities.map(|dir| dir.path().join(format!("certificates/{name}/certificate.pem"))).find(|path| path.exists())
@@ -152,7 +152,7 @@ fn nonces_that_are_refused_are_no_failure() {
 fn a_name_that_cannot_be_proven_is_told_and_tried_again_while_the_server_serves() {
     needs_pebble!();
     let ports = Ports::hold();
-    // It comes to a port where nobody listens.
+    // Validation connects to a port without a listener.
     let nobody = Port::hold();
     let authority = Pebble::default().start(nobody.number, ports.tls.number);
     run(
@@ -199,13 +199,13 @@ fn a_stored_certificate_is_there_at_once_although_the_authority_is_down() {
     let one = once(&site, "new.example.org", has_failed);
     assert!(one["last_error"].as_str().unwrap().contains("cannot connect to localhost"), "{one}");
     assert_eq!(site.get("/ready.txt").status, 200);
-    // Pebble has forgotten the account when it comes back: another one is made.
+    // When Pebble is back, it has lost the account: a new one is created.
     authority.go_on();
     once(&site, "new.example.org", has_certificate);
     site.finish();
 }
 
-/// The root of the authority's certificates, in a file.
+/// Writes the root of the authority's certificates to a file.
 pub(super) fn root_file(authority: &Authority, dir: &Path) -> PathBuf {
     let path = dir.join("root.pem");
     std::fs::write(&path, authority.root()).unwrap();
@@ -254,7 +254,7 @@ fn a_short_lived_certificate_is_renewed_while_requests_go_on() {
     let name = "brief.example.org";
     run(
         Mode::Classic,
-        // Without a wish Pebble takes a profile by chance.
+        // Without a requested profile Pebble chooses one at random.
         |setup| ports.server(setup, &authority, &[name]).setting("acme.profile", "\"default\""),
         |site| {
             let first = once(site, name, has_certificate);
@@ -263,7 +263,7 @@ fn a_short_lived_certificate_is_renewed_while_requests_go_on() {
             once(site, name, |one| {
                 conn.send(Request::get("/ready.txt").bytes());
                 assert_eq!(conn.response("GET").status, 200);
-                // A client that refuses what has ended.
+                // A client that refuses expired certificates.
                 assert_eq!(ports.fetch(name, &root).as_deref(), Some("ready\n"));
                 one["until"].as_u64() > first["until"].as_u64()
             });
@@ -289,14 +289,14 @@ fn a_name_that_nobody_listed_gets_a_certificate_if_that_is_allowed() {
         },
         |site| {
             let root = root_file(&authority, &site.place().top);
-            // Names that are refused take no place of those that are allowed.
+            // Refused names must not use up the quota of permitted ones.
             for number in 0..12 {
                 assert_eq!(ports.fetch(&format!("x{number}.evil.example.org"), &root), None);
             }
             assert_eq!(ports.fetch(allowed, &root).as_deref(), Some("ready\n"));
             assert_eq!(ports.fetch(refused, &root), None);
             assert_eq!(ports.fetch(refused, &root), None);
-            // Remembered: it was asked about once.
+            // The decision is cached: the check ran once.
             let asked = site.log().matches("on-demand check refused stranger.example.org").count();
             assert_eq!((asked, authority.issued()), (1, 1), "{}", site.log());
             assert_eq!(certificate_of(&status(site), refused), Value::Null);
@@ -324,7 +324,7 @@ fn an_account_is_bound_to_an_external_one() {
         |site| {
             let one = once(site, names[0], has_certificate);
             let path = file(&site.place().top.join("state"), names[0]).unwrap();
-            // The profile's hour.
+            // The profile's validity is one hour.
             let ends = Command::new("openssl").args(["x509", "-noout", "-checkend", "3700", "-in"]).arg(&path).status();
             assert!(!ends.unwrap().success(), "{one}");
         },

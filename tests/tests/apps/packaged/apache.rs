@@ -1,4 +1,4 @@
-//! Debian's Apache with its own configuration and that of the applications' packages, as `install.sh` has switched it on.
+//! Debian's Apache with its own configuration and that of the applications' packages, as enabled by `install.sh`.
 
 use howdah_tests::process::{self, PATIENCE, eventually, wait_for_exit};
 use howdah_tests::{Target, clip};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A running Apache; it ends with this.
+/// A running Apache. Dropping it ends Apache.
 pub(crate) struct Apache {
     process: Child,
     pub(crate) port: u16,
@@ -27,7 +27,7 @@ impl Apache {
             fs::create_dir(top.join(name)).unwrap();
             fs::set_permissions(top.join(name), fs::Permissions::from_mode(0o1777)).unwrap();
         }
-        // The only changes: sessions of its own, and connections as long as a visitor wants.
+        // The only changes: separate sessions, and connections that last as long as a visitor wants.
         let own = format!(
             "php_admin_value session.save_path {}\nKeepAliveTimeout 300\nMaxKeepAliveRequests 0\n",
             top.join("sessions").display()

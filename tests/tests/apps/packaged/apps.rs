@@ -1,4 +1,4 @@
-//! The applications: where they are, what Apache is told of them, what is known to differ, and why.
+//! The applications: their paths, their configuration for Apache, and known differences with reasons.
 
 use super::compare::Both;
 use super::visits;
@@ -7,20 +7,20 @@ use std::path::Path;
 pub(crate) struct App {
     pub(crate) name: &'static str,
     pub(crate) preset: &'static str,
-    /// Where it is below the site `localhost`.
+    /// Its path on the site `localhost`.
     pub(crate) path: &'static str,
     pub(crate) root: &'static str,
     /// The package's configuration for Apache.
     pub(crate) configuration: &'static str,
-    /// Other keys of the rule than `app`.
+    /// Keys of the rule in addition to `app`.
     pub(crate) settings: &'static str,
-    /// Paths that meet refusals by pattern.
+    /// Paths that the configuration refuses by a pattern.
     pub(crate) refused: &'static [&'static str],
     /// Methods that are refused.
     pub(crate) methods: &'static [(&'static str, &'static str)],
-    /// Files that Apache sends with the packaged configuration, and the preset does not: a pattern, and why.
+    /// Files that Apache serves with the packaged configuration, and the preset does not: a pattern and the reason.
     pub(crate) stricter: &'static [(&'static str, &'static str)],
-    /// Other differences: a pattern of the message, and why.
+    /// Other differences: a pattern of the message and the reason.
     pub(crate) differs: &'static [(&'static str, &'static str)],
     /// Differences between any two runs.
     pub(crate) rules: &'static [(&'static str, &'static str)],
@@ -28,7 +28,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// True if its package is there; each has its name.
+    /// True if its package is present; each package has the application's name.
     pub(crate) fn is_packaged(&self) -> bool {
         Path::new("/usr/share/doc").join(self.name).exists()
     }

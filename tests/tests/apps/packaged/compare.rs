@@ -1,18 +1,18 @@
-//! A visitor of both servers: each request goes to both, and the responses must say the same.
+//! A visitor of both servers: sends each request to both and compares the responses.
 
 use super::World;
 use crate::browser::Browser;
 use crate::normal::{self, Rules};
 use howdah_tests::{Request, Response};
 
-/// Fields that presets add to responses. Apache's configurations say nothing of it.
+/// Fields that presets add to responses, and Apache's configurations do not.
 const ADDED: &[&str] =
     &["cache-control", "x-content-type-options", "x-robots-tag", "x-frame-options", "expires", "last-modified"];
 
 pub(crate) struct Both<'a> {
     world: &'a World,
     browsers: [Browser; 2],
-    /// Howdah's last response, and Apache's.
+    /// The last responses of Howdah and Apache.
     pub(crate) last: [Response; 2],
     rules: Rules,
     pub(crate) differences: Vec<String>,
@@ -26,7 +26,8 @@ impl<'a> Both<'a> {
         Self { world, browsers, last, rules, differences: Vec::new(), steps: 0 }
     }
 
-    /// A request that may depend on the last response; both must have this status, or (0) the same.
+    /// Sends a request that may depend on the last response; both must respond with this status, or with the same one
+    /// if it is 0.
     pub(crate) fn step(&mut self, name: &str, status: u16, request: impl Fn(&str) -> Request) {
         self.steps += 1;
         for (browser, last) in self.browsers.iter_mut().zip(&mut self.last) {
@@ -44,14 +45,14 @@ impl<'a> Both<'a> {
         };
         let (mine, truth) = (head(ours, ports[0]), head(theirs, ports[1]));
         let name_of = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
-        // A client that understands Cache-Control needs no Expires.
+        // A client that supports Cache-Control does not need Expires.
         let lasts = |l: &str| name_of(l) == "expires" && mine.iter().any(|m| name_of(m) == "cache-control");
         found.extend(truth.iter().filter(|l| !mine.contains(l) && !lasts(l)).map(|l| format!("header missing: {l}")));
         let added = mine.iter().filter(|l| !truth.contains(l));
         let by_preset =
             |line: &str| ADDED.contains(&name_of(line).as_str()) && !truth.iter().any(|t| name_of(t) == name_of(line));
         found.extend(added.filter(|l| !by_preset(l)).map(|l| format!("header added: {l}")));
-        // Pages of errors that the servers make are their own.
+        // Error pages that the servers generate differ.
         let page = theirs.text();
         let of_apache =
             (page.contains("-//IETF//DTD") || page.contains("-//W3C//DTD HTML 4.01//EN")) && page.contains("Apache");
@@ -73,14 +74,15 @@ impl<'a> Both<'a> {
         self.step(target, status, |_| Request::get(target));
     }
 
-    /// Gets a path on both and compares nothing: for what an application does at a page's first visit, by whomever.
+    /// Gets a path on both without a comparison: for pages whose first visit by any client changes the application's
+    /// state.
     pub(crate) fn visited(&mut self, target: &str) {
         for browser in &mut self.browsers {
             let _ = browser.send(&Request::get(target));
         }
     }
 
-    /// Gets what the last page loads from the same server, at most so many.
+    /// Gets resources of the last page from the same server, at most `limit`.
     pub(crate) fn assets(&mut self, base: &str, limit: usize) {
         let pattern = regex_lite::Regex::new(r#"<(?:script|link|img)\b[^>]*?(?:src|href)=["']([^"'#]+)["']"#).unwrap();
         let page = self.last[1].text();
@@ -106,7 +108,7 @@ impl<'a> Both<'a> {
         self.last = page;
     }
 
-    /// True if both pages hold this; if not, that is a difference.
+    /// True if both pages contain this text; otherwise records a difference.
     pub(crate) fn shows(&mut self, text: &str) -> bool {
         let before = self.differences.len();
         for (response, who) in self.last.iter().zip(["Howdah", "Apache"]) {
@@ -118,7 +120,7 @@ impl<'a> Both<'a> {
     }
 }
 
-/// One spelling for what means the same to a browser.
+/// Normalizes a line that browsers treat alike.
 fn alike(line: &str) -> String {
     let line = line.replace("public, ", "").replace("image/vnd.microsoft.icon", "image/x-icon");
     let line = line

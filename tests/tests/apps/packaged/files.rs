@@ -1,4 +1,4 @@
-//! Contents of the packages: every file below a root, and every refusal that their configuration for Apache has.
+//! Contents of the packages: every file below a root, and every refusal in their configuration for Apache.
 
 use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Refusal {
     /// `FILE:LINE`, for messages.
     pub(crate) place: String,
-    /// The directory it is about.
+    /// The directory that it applies to.
     pub(crate) directory: PathBuf,
     pub(crate) kind: Kind,
 }
 
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Nothing below the directory is sent.
+    /// No file below the directory is served.
     Everything,
     /// Scripts below it do not run.
     Scripts,
-    /// By a pattern or a method: which, the application's list says.
+    /// Refuses some requests by a pattern or a method; the application's list names them.
     Some,
 }
 
-/// Of each directory at most so many files: what is refused or not goes by directories and names.
+/// Maximum number of files per directory: refusals depend on directories and names.
 const OF_EACH: usize = 6;
 
-/// Files below a directory, through links too, as paths from it: of each directory some of each kind.
+/// Files below a directory, including those behind links, as relative paths: for each directory some of each kind.
 pub(crate) fn below(root: &Path) -> Vec<String> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     walk(root, "", &mut seen, &mut found);
@@ -61,7 +61,7 @@ fn walk(directory: &Path, prefix: &str, seen: &mut BTreeSet<PathBuf>, found: &mu
     }
 }
 
-/// The refusals of a configuration file, and of each `.htaccess` below a root.
+/// Refusals in a configuration file, and in each `.htaccess` below a root.
 pub(crate) fn refusals(configuration: &Path, root: &Path) -> Vec<Refusal> {
     let mut found = of_file(configuration, None);
     for file in below(root).iter().filter(|file| file.ends_with("/.htaccess")) {
@@ -86,7 +86,7 @@ fn of_file(file: &Path, directory: Option<&Path>) -> Vec<Refusal> {
         let begins = conditional.captures(line).filter(|_| off == 0);
         if let Some(captures) = begins {
             let condition = captures.get(2).map_or("", |m| m.as_str());
-            // Directives for an Apache before 2.4 are not in force; PHP 7's module is taken for PHP's.
+            // Directives for Apache before 2.4 are not active; the module of PHP 7 stands for that of PHP.
             off = usize::from(
                 condition.starts_with("!mod_authz_core")
                     || condition.starts_with("!version")

@@ -1,6 +1,6 @@
-//! The applications of Debian's packages, each from its preset under one Howdah, beside Apache with the configuration that
-//! the packages bring: the same pages, and whatever Apache refuses is refused. `scripts/with-packaged.sh` has put them
-//! where they are installed.
+//! The applications of Debian's packages, each with its preset under one Howdah, compared with Apache and the packages'
+//! own configuration: the pages must be equal, and whatever Apache refuses must be refused. `scripts/with-packaged.sh`
+//! has installed them.
 
 mod apache;
 mod apps;
@@ -19,7 +19,7 @@ use regex_lite::Regex;
 use std::path::Path;
 use std::process::Command;
 
-/// Everything that runs; Howdah last in use, first to end.
+/// All running servers; Howdah is dropped first.
 struct World {
     site: Site,
     apache: Apache,
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// One server: all applications below a path of the site `localhost`, and each once more as a site of its own.
+/// One server: all applications below a path of the site `localhost`, and each again as a separate site.
 fn howdah() -> Setup {
     let mut paths = String::from("hosts = \"localhost\"\nroot = \"../../root\"\nfront_controller = \"\"\n");
     for app in APPS.iter().filter(|app| app.is_packaged()) {
@@ -61,10 +61,10 @@ fn howdah() -> Setup {
         .more_processes(3)
         .allow_log("PHP Warning")
         .allow_log("PHP Notice")
-        // Its cookies are for HTTPS alone, as packaged; it says so with its page for what is not there.
+        // As packaged, its cookies require HTTPS; its page for unknown paths logs this.
         .allow_log("Setting secure cookie on plain HTTP")
         .allow_log("no site has this host")
-        // Settings of the package's file for Apache for the directory.
+        // Settings from the package's Apache configuration for the directory.
         .setting("pool.phpmyadmin.workers", "2")
         .setting("pool.phpmyadmin.admin_ini.upload_tmp_dir", "\"/var/lib/phpmyadmin/tmp\"")
         .setting(
@@ -80,7 +80,7 @@ fn howdah() -> Setup {
     setup
 }
 
-/// Differences that are not on the application's list; each of that list must be there.
+/// Differences that are not on the application's list; each entry of that list must occur.
 fn unknown(app: &apps::App, found: Vec<String>) -> Vec<String> {
     let known: Vec<(Regex, &str)> = app
         .differs
@@ -94,8 +94,8 @@ fn unknown(app: &apps::App, found: Vec<String>) -> Vec<String> {
     new.into_iter().map(|what| format!("{}: {what}", app.name)).collect()
 }
 
-/// Files that applications leave in the temporary directory for their next requests: Icinga Web 2 what it has packed, MediaWiki
-/// from 1.43 on the state of its generators of ids.
+/// Removes files that applications leave in the temporary directory for later requests: compiled assets of Icinga Web
+/// 2, and the state of id generators of MediaWiki 1.43 and later.
 fn remove_what_applications_keep(tmp: &Path) {
     let _ = std::fs::remove_dir_all(tmp.join("FileCache_icingaweb"));
     for entry in std::fs::read_dir(tmp).unwrap().flatten() {
@@ -105,7 +105,7 @@ fn remove_what_applications_keep(tmp: &Path) {
     }
 }
 
-/// One test for all: the servers and what the applications keep are the same.
+/// One test for all applications, because they share the servers and their state.
 #[test]
 fn packaged_applications_are_the_same_under_howdah() {
     let world = World::start();

@@ -1,5 +1,6 @@
-//! Every file of a package is asked for on both servers, below the application's path and on a site of its own: what
-//! Apache refuses, Howdah refuses; what Apache sends, Howdah sends the same, unless the preset is stricter on purpose.
+//! Requests every file of a package from both servers, below the application's path and on a separate site. Whatever
+//! Apache refuses, Howdah must refuse; whatever Apache serves, Howdah must serve identically, unless the preset is
+//! intentionally stricter.
 
 use super::World;
 use super::apps::App;
@@ -14,7 +15,7 @@ pub(crate) struct Found {
     pub(crate) differences: Vec<String>,
 }
 
-/// A connection that is opened anew when the server has closed it.
+/// A connection that is reopened when the server has closed it.
 struct Line {
     target: Target,
     conn: Option<Conn>,
@@ -24,7 +25,7 @@ impl Line {
     fn ask(&mut self, method: &str, host: &str, path: &str) -> Response {
         let request = Request::new(method, path).header("Host", host);
         let mut conn = self.conn.take().unwrap_or_else(|| Conn::open(&self.target));
-        // A server closes a connection after so many requests, maybe while this one is on its way.
+        // A server closes a connection after a number of requests, possibly while this one is in flight.
         let response = conn.try_send(&request.bytes()).ok().and_then(|()| conn.try_response(method));
         let response = response.unwrap_or_else(|| {
             conn = Conn::open(&self.target);
@@ -53,10 +54,11 @@ fn escaped(path: &str) -> String {
     out
 }
 
-/// Files that an attacker would have put where the configuration refuses scripts, and in directories that are empty.
+/// Plants files that an attacker might upload, in directories where the configuration refuses scripts and in empty
+/// directories.
 fn plant(refusals: &[files::Refusal]) {
     for refusal in refusals.iter().filter(|r| r.kind != Kind::Some && r.directory.is_dir()) {
-        // Through links to places that others own nothing is written.
+        // Do not write through links to directories that belong to other packages.
         let _ = std::fs::write(refusal.directory.join("howdah-test.txt"), "private");
         let _ = std::fs::write(refusal.directory.join("howdah-test.php"), "<?php echo 'PHP', ' RAN';");
     }
@@ -78,7 +80,7 @@ pub(crate) fn compare(world: &World, app: &App) -> Found {
         let denied = refusals.iter().position(|r| r.kind != Kind::Some && real.starts_with(&r.directory));
         let script = file.ends_with(".php") || file.contains(".php/");
         if script && denied.is_none() && !app.refused.contains(&file.as_str()) {
-            // Scripts are the visit's; most are parts that do whatever they do when they are run alone.
+            // The visit covers scripts; most of them are parts whose effect when run alone is undefined.
             continue;
         }
         let path = escaped(&file);
@@ -95,7 +97,7 @@ pub(crate) fn compare(world: &World, app: &App) -> Found {
         if refused(theirs.status) || never {
             counts[1] += 1;
             for (response, mount) in [(&ours, app.path), (&own, "")] {
-                // The front controller says itself that there is no such page.
+                // The front controller itself responds that there is no such page.
                 if !refused(response.status)
                     && !(denied.is_some_and(|at| refusals[at].kind == Kind::Scripts) && !script)
                 {
@@ -144,7 +146,7 @@ pub(crate) fn compare(world: &World, app: &App) -> Found {
     }
     for (pattern, _) in app.stricter.iter().filter(|(pattern, _)| !stricter.contains_key(pattern)) {
         let meant = regex_lite::Regex::new(pattern).unwrap();
-        // One Debian's package may have files that another's lacks.
+        // The package may have files on one Debian release that it lacks on another.
         if below.iter().any(|file| meant.is_match(file)) {
             found.differences.push(format!("stricter {pattern:?}: Apache refuses it too"));
         } else {

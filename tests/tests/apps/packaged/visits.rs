@@ -1,4 +1,4 @@
-//! A visit of each application: its first pages, what they load, a login where there is one, an address that is not there.
+//! A visit to each application: its first pages, their resources, a login if there is one, an unknown address.
 
 use super::compare::Both;
 use crate::browser::{encode, form};
@@ -34,8 +34,8 @@ pub(crate) fn mediawiki(both: &mut Both<'_>) {
 
 pub(crate) fn phpmyadmin(both: &mut Both<'_>) {
     both.get(301, "/phpmyadmin");
-    // Templates are compiled at their first use into a cache that both have, and on PHP 8.4 the page shows what Twig says
-    // of them then.
+    // Templates are compiled at their first use into a cache that both servers share. On PHP 8.4 the page then shows
+    // Twig's deprecation messages about them.
     both.visited("/phpmyadmin/");
     both.get(200, "/phpmyadmin/");
     both.assets("/phpmyadmin/", 30);
@@ -112,7 +112,7 @@ pub(crate) fn simplesamlphp(both: &mut Both<'_>) {
     both.get(302, "/simplesamlphp/");
     both.get(200, "/simplesamlphp/module.php/core/frontpage_welcome.php");
     both.assets("/simplesamlphp/", 10);
-    // Its page for what is not there needs a cookie, which is for HTTPS as packaged.
+    // Its page for unknown paths needs a cookie, which as packaged requires HTTPS.
     both.get(500, "/simplesamlphp/module.php");
     both.get(500, "/simplesamlphp/module.php/no/such");
 }
