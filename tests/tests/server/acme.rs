@@ -349,7 +349,7 @@ fn of_two_servers_with_one_directory_one_orders() {
     let names = ["one.example.org", "two.example.org", "three.example.org"];
     let own = |setup| ports.server_in(&state, setup, &authority, &names).setting("acme.challenges", "[\"http-01\"]");
     let first = Site::start(Mode::Classic, &own(Setup::default()));
-    // The authority comes to the first server only, also for what the second one has ordered.
+    // The authority connects only to the first server, even for certificates that the second one ordered.
     let other = Ports::hold();
     let setup =
         other.server_in(&state, Setup::default(), &authority, &names).setting("acme.challenges", "[\"http-01\"]");
@@ -363,7 +363,7 @@ fn of_two_servers_with_one_directory_one_orders() {
     first.finish();
 }
 
-/// Two servers with directories of their own. The authority comes to the first one only, whoever has ordered.
+/// Two servers with separate directories. The authority connects only to the first one, whichever has ordered.
 #[test]
 fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     needs_pebble!();
@@ -383,7 +383,7 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
             .unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
-    // No more rights than the guide names.
+    // No more rights than the guide grants.
     let user = ["ACL", "SETUSER", "howdah", "on", ">half@word", "~howdah:*", "+select"];
     let commands = ["+get", "+set", "+del", "+eval", "+pexpire"];
     assert_eq!(in_redis(&[&user[..], &commands].concat()), "OK");
@@ -409,7 +409,7 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     assert!(!authority.log().contains("There are now 2 accounts"), "{}", authority.log());
     second.finish();
     first.finish();
-    // A Redis that has lost everything gets it back from whoever has it.
+    // A Redis that has lost its data gets it back from the servers.
     assert_eq!(in_redis(&["FLUSHALL"]), "OK");
     let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
     for name in names {
@@ -418,7 +418,7 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     let is_back = || in_redis(&["KEYS", "howdah:acme:*:certificates:*.pem"]).lines().count() == names.len();
     assert!(eventually(PATIENCE, is_back), "{}", in_redis(&["KEYS", "*"]));
     first.finish();
-    // A certificate that a server has had is served even if Redis does not respond any more.
+    // A certificate that a server has loaded is served even if Redis does not respond any more.
     redis.suspend();
     let late = setup(&other, &states[1]).allow_log("Redis localhost");
     let second = Site::start(Mode::Classic, &late);
@@ -483,7 +483,7 @@ fn private_names_have_the_local_ca() {
             let text = String::from_utf8(text.unwrap().stdout).unwrap();
             assert!(text.contains("X509v3 Name Constraints: critical") && text.contains("DNS:test"), "{text}");
             let root = site.place().top.join("state/local-ca/ca.pem");
-            // Clients send no name where they ask for an address.
+            // Clients send no server name if they connect to an IP address.
             for name in ["localhost", "shop.test", "127.0.0.1"] {
                 assert_eq!(ports.fetch(name, &root).as_deref(), Some("ready\n"), "{name}");
             }
@@ -492,7 +492,7 @@ fn private_names_have_the_local_ca() {
     );
 }
 
-/// Output of `check` for these lines.
+/// Output of `howdah check` for these lines.
 fn check(dir: &Path, lines: &str) -> (bool, String) {
     let toml = dir.join("howdah.toml");
     std::fs::create_dir_all(dir.join("root")).unwrap();
@@ -515,7 +515,7 @@ fn check_finds_a_state_directory_that_cannot_be_used() {
     assert!(!good && said.contains("[acme] state: "), "{said}");
     let closed = dir.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
-    // Root may write everywhere, but takes no directory of somebody else's.
+    // Root may write everywhere, but does not accept a directory that belongs to another user.
     let words = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&closed, Some(12345), None).unwrap();
         "belongs to 12345, and the server runs as"

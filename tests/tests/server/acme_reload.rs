@@ -1,4 +1,4 @@
-//! Names that settings gain and lose while the server runs.
+//! Names that are added to and removed from the settings while the server runs.
 
 use super::acme::{Ports, has_certificate, needs_pebble, once, root_file, status};
 use howdah_skip::skip;
@@ -7,7 +7,7 @@ use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Mode, Setup, Site, run};
 use serde_json::Value;
 
-/// Reloads with these names in the place of those; what it said.
+/// Reloads with `names` instead of `before`; returns the output.
 fn reload(site: &Site, before: &[&str], names: &[&str]) -> String {
     let file = site.place().run.join("howdah.toml");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -40,7 +40,7 @@ fn a_name_that_a_reload_brings_gets_its_certificate_and_one_that_it_takes_is_for
         assert_eq!(certificate_of(&status(site), "one.example.org"), Value::Null);
         assert_eq!(ports.fetch("one.example.org", &root), None, "a certificate of another name");
         assert_eq!(authority.issued(), 3);
-        // It is in the directory still.
+        // The certificate is still in the directory.
         reload(site, &["new.example.org", "two.example.org"], &["two.example.org", "one.example.org"]);
         once(site, "one.example.org", has_certificate);
         assert_eq!(ports.fetch("one.example.org", &root).as_deref(), Some("ready\n"));
@@ -64,7 +64,7 @@ fn a_server_with_private_names_gets_others_and_an_authority_by_a_reload() {
             reload(site, &["shop.test"], &["shop.test", "other.test"]);
             let serves = |name: &str| eventually(PATIENCE, || ports.fetch(name, &local).as_deref() == Some("ready\n"));
             assert!(serves("shop.test") && serves("other.test"), "{}", site.log());
-            // The local CA loses a name, and the authority gets one.
+            // The local CA loses a name, and the authority gains one.
             reload(site, &["shop.test", "other.test"], &["new.example.org", "shop.test"]);
             once(site, "new.example.org", has_certificate);
             assert_eq!(ports.fetch("new.example.org", &public).as_deref(), Some("ready\n"));

@@ -1,4 +1,4 @@
-//! The admin endpoint: who may ask it, and what a request must look like.
+//! The admin endpoint: permitted clients, and the required form of requests.
 
 use howdah_tests::howdah::program;
 use howdah_tests::site::Port;
@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
-/// Ways of a script to try: itself, through a program it starts, and through one that has left it.
+/// A script's attempts: directly, through a program it starts, and through one that has detached from it.
 const ORDERS: &str = php!("admin/orders.php");
 
-/// Everything a script tried was refused, and the server serves on with the workers it had.
+/// Everything that a script tried was refused, and the server still serves with the same workers.
 fn is_refused(site: &Site) {
     let answers = site.get("/orders.php").expect(200).json();
     for (order, answer) in answers.as_object().unwrap() {
@@ -43,7 +43,7 @@ script_scenario!(
 script_scenario!(
     scripts_of_other_users_cannot_order_it,
     howdah_only = "the endpoint is Howdah's own",
-    // Even if the file is open to everybody.
+    // Even if every user may open the file.
     |s| s
         .php("orders.php", ORDERS)
         .needs_root()
@@ -70,7 +70,7 @@ scenario!(the_socket_is_its_owners_alone, howdah_only = "the endpoint is Howdah'
     assert!(site.howdah().command(&["status"]).status.success());
 });
 
-/// Its admin endpoint is on an address, beside which the harness's own arguments name the socket: so the last one counts.
+/// The admin endpoint is on an address. The harness's own arguments name the socket as well; the last argument counts.
 pub(super) struct OnAddress {
     server: std::process::Child,
     listen: u16,
@@ -84,7 +84,7 @@ impl OnAddress {
         Self::start_with(&[], more)
     }
 
-    /// The same with files beside its `index.html`.
+    /// As `start`, with files in addition to `index.html`.
     pub(super) fn start_with(files: &[(&str, &str)], more: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -115,7 +115,7 @@ impl OnAddress {
         started
     }
 
-    /// Where visitors come to.
+    /// The address for visitors.
     pub(super) fn visitors(&self) -> Target {
         self.target(self.listen)
     }
@@ -156,7 +156,7 @@ impl Drop for OnAddress {
 #[test]
 fn on_an_address_no_web_page_orders_anything() {
     let site = OnAddress::start(&[]);
-    // It listens before it says so.
+    // The server listens before it logs this.
     let said = || site.log().contains("without `admin_token`");
     assert!(howdah_tests::process::eventually(howdah_tests::process::PATIENCE, said), "{}", site.log());
     let port = site.admin;
@@ -173,7 +173,7 @@ fn on_an_address_no_web_page_orders_anything() {
         let absolute = format!("GET http://{host}/status HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert_eq!(site.ask(&absolute), status, "{host} in the target");
     }
-    // Forms that a browser sends without asking first, with and without the fields by which it says so.
+    // Forms that a browser sends without a preflight request, with and without the headers that show their origin.
     for path in ["/stop", "/reload", "/frankenphp/workers/restart"] {
         for fields in [
             "Content-Type: text/plain\r\n",

@@ -1,4 +1,5 @@
-//! The server's limit on request bodies follows PHP's `post_max_size`: forms above it are PHP's to refuse, other bodies get 413.
+//! The server's limit for request bodies follows PHP's `post_max_size`: PHP itself refuses larger forms, other bodies
+//! get 413.
 
 use howdah_tests::{Part, Request, multipart, php, scenario, script_scenario};
 use serde_json::json;
@@ -6,7 +7,7 @@ use serde_json::json;
 const SEEN: &str = php!("body_limits.php");
 const MIB: usize = 1 << 20;
 
-/// A form whose field `a` has so many bytes.
+/// A form whose field `a` has this many bytes.
 fn form(target: &str, length: usize) -> Request {
     Request::form(target, &format!("a={}", "x".repeat(length)))
 }
@@ -28,7 +29,7 @@ script_scenario!(
             multipart("/seen.php", &[Part { name: "f", file: Some(("a", "b/c")), content: &vec![b'x'; 9 * MIB] }]);
         let seen = conn.exchange(&upload).expect(200).json();
         assert_eq!((&seen["post"], &seen["files"], &seen["error"]), (&json!([]), &json!([]), &json!("5000")));
-        // Its length is known at its end.
+        // The length of a chunked body is known only at its end.
         let part = vec![b'x'; 3 * MIB];
         let chunked = form("/seen.php", 1).chunks(&[b"a=", &part, &part, &part]);
         assert_eq!(conn.exchange(&chunked).expect(200).json(), refused(9 * MIB + 2), "chunked");

@@ -1,9 +1,9 @@
-//! Log lines about workers that do not boot: each message once, however many workers try how often.
+//! Log lines about workers that do not boot: each message once, however many workers retry however often.
 
 use howdah_tests::site::replace_file;
 use howdah_tests::{Mode, Setup, run};
 
-/// A script that fails deep inside; errors are logged and displayed, as PHP does without a php.ini.
+/// A script that fails in a nested call; errors are logged and displayed, as PHP does without a php.ini.
 fn failing(setup: Setup) -> Setup {
     setup
         .workers(3)
@@ -28,11 +28,11 @@ fn the_trace_of_a_failed_boot_is_logged_once() {
             let log = site.log();
             assert_eq!(log.matches("deeper()").count(), 1, "{mode:?}: {log}");
             assert!(!log.contains("<br />"), "{mode:?}: {log}");
-            // Each attempt names the error, in one line.
+            // Each attempt logs the error, in one line.
             assert!(log.matches("next attempt in").count() >= 3 && log.matches("no application").count() >= 4, "{log}");
             let status = site.howdah().command(&["status", "--json"]);
             assert!(String::from_utf8_lossy(&status.stdout).contains("deeper()"), "the status has all of it");
-            // Another error is news.
+            // A different error is logged again.
             replace_file(
                 &site.file("worker.php"),
                 "<?php\nfunction elsewhere() { throw new Exception('no application either'); }\nelsewhere();",

@@ -1,4 +1,5 @@
-//! `howdah check | head -1`: a reader that leaves before the end is no fault of a command, which ends as if all had been read.
+//! `howdah check | head -1`: a reader that leaves early is not an error; the command ends as if everything had been
+//! read.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::{Mode, run};
@@ -6,14 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 fn unread() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
 }
 
-/// Runs a command for readers that stay, and for some that have left: of its output, of that and its errors.
+/// Runs a command with readers that stay, and with readers that have left: of standard output, and of both outputs.
 fn ends_as_if_read(mut command: impl FnMut() -> Command, arguments: &[&str]) {
     let mut run = |out: Stdio, err: Stdio| {
         let child = command().args(arguments).stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
@@ -23,7 +24,7 @@ fn ends_as_if_read(mut command: impl FnMut() -> Command, arguments: &[&str]) {
         output.status.code()
     };
     let code = run(Stdio::null(), Stdio::piped());
-    // A panic ends with 101.
+    // A panic exits with 101.
     assert!(code.is_some_and(|code| code != 101), "{arguments:?}: {code:?}");
     assert_eq!(run(unread(), Stdio::piped()), code, "{arguments:?}");
     assert_eq!(run(unread(), unread()), code, "{arguments:?}");
@@ -110,7 +111,7 @@ fn orders_to_a_server_count_though_nobody_reads_what_comes_of_them() {
             }
             let reload = howdah().arg("reload").stdout(unread()).stderr(unread()).status().unwrap();
             assert!(reload.success());
-            // It would go on for ever.
+            // It would run for ever.
             let watch = howdah().args(["status", "--watch"]).stdout(unread()).stderr(unread()).status().unwrap();
             assert!(watch.success());
             assert_eq!(site.get_ok("/index.php"), "hello");

@@ -1,5 +1,5 @@
-//! Everything that waits has a budget: clients that do not read, that send slowly, or that come in crowds take no more of the
-//! server than that, others are served meanwhile, and nothing is left of them afterwards.
+//! All waiting data has a budget. Clients that do not read, that send slowly, or that come in crowds must not use more
+//! of the server than that; other clients are served meanwhile, and nothing remains afterwards.
 
 use howdah_tests::h2::{ask_without_window, give_window};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// Clients that come at once, as far as there are descriptors for them.
+/// Number of concurrent clients, limited by the available descriptors.
 fn crowd(usual: u64) -> usize {
     let wanted = usize::try_from(repetitions("HOWDAH_SLOW_CLIENTS", usual, 20)).unwrap_or(usize::MAX);
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -20,7 +20,7 @@ fn status(site: &Site) -> serde_json::Value {
     Conn::open(&site.howdah().admin()).exchange(&Request::get("/status").close()).json()
 }
 
-/// Of each budget: what is used, what there is, how often something was refused.
+/// For each budget: used, available, number of refusals.
 fn budgets(site: &Site) -> [(u64, u64, u64); 2] {
     let status = status(site);
     ["memory", "spool"].map(|name| {
@@ -40,7 +40,7 @@ fn none_is_used(site: &Site) {
     assert!(none, "still in use: {last:?}");
 }
 
-/// The server's memory in bytes: now, or the most it ever was.
+/// The server's memory in bytes: current, or its peak.
 fn memory(site: &Site, which: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", site.howdah().pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap();
@@ -57,7 +57,7 @@ fn disk(site: &Site) -> u64 {
     temporary.filter_map(|fd| std::fs::metadata(fd.path()).ok()).map(|found| found.st_blocks() * 512).sum()
 }
 
-/// Asks until the answer is not that there is no room; the others' patience has an end.
+/// Retries until the response is no longer a refusal for lack of room, within a time limit.
 fn served_in_the_end(site: &Site) {
     let served = eventually(PATIENCE, || {
         let answer = site.get("/fast.php");
@@ -71,7 +71,7 @@ fn served_in_the_end(site: &Site) {
     assert!(served, "nobody else is served");
 }
 
-/// Has `crowd` come, and looks at what it costs, at most `each` for every client beside the budget.
+/// Runs `crowd` and checks its cost: at most `each` for every client in addition to the budget.
 fn bounded<C>(site: &Site, each: u64, crowd: impl FnOnce() -> Vec<C>) {
     let before = memory(site, "VmRSS");
     let all = crowd();
@@ -80,7 +80,7 @@ fn bounded<C>(site: &Site, each: u64, crowd: impl FnOnce() -> Vec<C>) {
     assert!(memory_budget.0 <= memory_budget.1 && spool.0 <= spool.1, "{memory_budget:?} {spool:?}");
     served_in_the_end(site);
     assert!(disk(site) <= spool.1 + MIB, "{} bytes of temporary files", disk(site));
-    // An allocator keeps some of what was freed.
+    // An allocator keeps some of the freed memory.
     let allowed = before + memory_budget.1 + memory_budget.1 / 2 + 24 * MIB + all.len() as u64 * each;
     let most = memory(site, "VmHWM");
     assert!(most <= allowed, "{most} bytes of memory, {allowed} were to be enough; {before} before");
@@ -99,7 +99,7 @@ script_scenario!(
         .php("fast.php", "echo 'fast';"),
     |site| {
         time_limit(120, "500 streams wait for their time limit");
-        // Without a bound these are 250 MB.
+        // Without a limit these take 250 MB.
         bounded(site, 2 * MIB, || {
             (0..5).filter_map(|_| ask_without_window(site.target(), "/page.php", 100).ok()).collect()
         });
@@ -173,13 +173,13 @@ script_scenario!(
         .php("up.php", "echo strlen(file_get_contents('php://input'));")
         .php("fast.php", "echo 'fast';"),
     |site| {
-        // A body that can never be kept is refused before it is sent.
+        // A body that can never fit is refused before it is sent.
         let mut large = site.conn();
         large.send("POST /up.php HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 8000000\r\n\r\n");
         let refused = large.response("POST").expect(503);
         assert!(refused.interim.is_empty(), "it was asked for its body");
         assert_eq!(refused.header("retry-after"), Some("1"));
-        // Announcing takes nothing: these leave room for others.
+        // Announcing a length reserves nothing: these leave room for others.
         let announced: Vec<Conn> = (0..20)
             .map(|_| {
                 let mut conn = site.conn();
@@ -190,12 +190,12 @@ script_scenario!(
             .collect();
         let whole = Request::post("/up.php", "text/plain", vec![b'x'; 1_000_000]);
         assert_eq!(site.send(&whole).expect(200).text(), "1000000");
-        // Too many that do send: some are refused in the middle, and none of those costs anything then.
+        // Too many clients that do send: some are refused in the middle, and then cost nothing.
         bounded(site, 300 * 1024, || {
             let come = (0..20).map(|_| {
                 let mut conn = site.conn();
                 conn.send("POST /up.php HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
-                // The server may have refused it by now.
+                // The server may have refused it already.
                 let _ = conn.try_send(&vec![b'x'; 1_500_000]);
                 conn
             });
@@ -220,7 +220,7 @@ script_scenario!(
     |site| {
         let mut conn = site.conn();
         conn.send(Request::get("/page.php").close().bytes());
-        // Read only once there is no more room for it.
+        // Read only once the budget is exhausted.
         assert!(eventually(PATIENCE, || budgets(site)[1].2 > 0), "there is room");
         let body = conn.response("GET").expect(200).body;
         assert_eq!(body.len(), 20_000_000);
@@ -236,7 +236,7 @@ scenario!(
     |site| {
         let mut conn = ask_without_window(site.target(), "/page.php", 2).unwrap();
         assert!(eventually(PATIENCE, || budgets(site)[0].0 > 400_000), "no answer waits");
-        // Both streams stay in use: neither the connection nor one answer is idle in any sense.
+        // Both streams stay in use: neither the connection nor one of the responses is idle.
         let let_go = eventually(PATIENCE, || {
             let gone = give_window(&mut conn, 1, 1).and_then(|()| give_window(&mut conn, 3, 1)).is_err();
             std::thread::sleep(Duration::from_millis(50));
@@ -340,7 +340,7 @@ scenario!(
         let mut conn = site.conn();
         conn.send("POST /up.php?b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
         let chunk = [b"100000\r\n".to_vec(), vec![b'x'; 1 << 20], b"\r\n".to_vec()].concat();
-        // More than is allowed; the server may close before it has all.
+        // More than permitted; the server may close before it has received everything.
         let _ = (0..9).try_for_each(|_| conn.try_send(&chunk));
         for path in ["/up.php?a", "/up.php?b"] {
             let _ = site.wait_for_log(&["exceeds 8388608", path]);

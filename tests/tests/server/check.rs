@@ -1,4 +1,4 @@
-//! `howdah check` finds what a start would trip over, before anything is touched.
+//! `howdah check` finds problems that would make a start fail, without changing anything.
 
 use howdah_tests::howdah::program;
 use howdah_tests::{Mode, Setup, Site};
@@ -26,7 +26,7 @@ fn check_by(mut command: Command, dir: &Path, settings: &str) -> (bool, String) 
 fn a_broken_php_ini_is_found_and_php_s_warnings_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     let settings = "[php]\nconfig = \"php.ini\"\nini = { memory_limt = \"1G\", precision = 9 }\n";
-    // Messages do not go to the file that is named there.
+    // Messages must not go to the file set in php.ini.
     fs::write(dir.path().join("php.ini"), "error_log = php.log\nextension = nothing_of_this_name\n").unwrap();
     let (fine, said) = check(dir.path(), settings);
     assert!(fine && said.contains("nothing_of_this_name") && said.contains("no setting \"memory_limt\""), "{said}");
@@ -61,7 +61,7 @@ fn an_address_that_another_process_has_is_named() {
     let address = other.local_addr().unwrap();
     let (fine, said) = check(dir.path(), &format!("listen = [\"{address}\"]\n"));
     assert!(fine && said.contains(&format!("another process listens on {address}")), "{said}");
-    // 192.0.2.0/24 is nobody's.
+    // 192.0.2.0/24 is reserved for documentation.
     let (fine, said) = check(dir.path(), "listen = [\"192.0.2.1:8080\"]\n");
     assert!(!fine && said.contains("cannot listen on 192.0.2.1:8080"), "{said}");
 }
@@ -93,7 +93,7 @@ fn defaults_are_those_of_the_processors_that_the_server_may_use() {
     assert!(workers.starts_with("workers = 2"), "{said}");
 }
 
-/// One that this process may use.
+/// A processor that this process may use.
 fn first_processor() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();

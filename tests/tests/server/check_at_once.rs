@@ -1,4 +1,4 @@
-//! `howdah check` says everything that is wrong at once, whoever runs it, and takes the file that it is given.
+//! `howdah check` reports all problems at once, whichever user runs it, and accepts a file as its argument.
 
 use howdah_tests::howdah::{php_program, program};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn an_error_in_the_settings_hides_no_error_of_what_they_name() {
                     [acme]\nnames = [\"shop.example.org\"]\nstate = \"index.php\"\n";
     std::fs::write(dir.path().join("other.toml"), settings).unwrap();
     std::fs::write(dir.path().join("index.php"), "").unwrap();
-    // The file without `--config`, as with other servers.
+    // The file without `--config`, as for other servers.
     let (status, said) = howdah(dir.path(), &["check", "other.toml"]);
     assert_eq!(status, Some(1), "{said}");
     for error in [
@@ -37,7 +37,7 @@ fn an_error_in_the_settings_hides_no_error_of_what_they_name() {
     }
 }
 
-/// Nothing is started, so it does not matter whom a server would run as.
+/// No server is started, so the user that it would run as does not matter.
 #[test]
 fn a_request_is_explained_to_root_without_a_user() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,11 +1,12 @@
-//! A route that a booted application is slower with than classic mode, as its code is not in the snapshot: it is found by its
-//! restores, shown, run in classic mode, learnt there, and comes back when the warm-up has it.
+//! A route that is slower in a booted application than in classic mode, because its code is not in the snapshot. The
+//! server detects it by its restores, reports it, runs it in classic mode, learns it there, and moves it back when the
+//! warm-up includes it.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Mode, Setup, Site, php, run, time_limit};
 use serde_json::Value;
 
-/// Nothing is compared by chance.
+/// Disables random comparisons.
 fn setup(setup: Setup) -> Setup {
     setup
         .workers(1)
@@ -24,7 +25,7 @@ fn pool(site: &Site) -> Value {
     serde_json::from_slice::<Value>(&out.stdout).unwrap()["pools"][0].clone()
 }
 
-/// Not asked while the route is compared.
+/// Mode of the route; not requested while the route is compared.
 fn mode_of_route(site: &Site) -> String {
     site.get_ok("/cold?mode=1")
 }
@@ -38,7 +39,7 @@ fn a_route_that_is_not_warm_and_slower_than_in_classic_mode_runs_there_until_it_
         }
         let text = || String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
         assert!(text().contains("not warm: /cold: "), "{}", text());
-        // As many requests as comparisons, so that it is not learnt before.
+        // Only as many requests as comparisons, so that the route is not learned before.
         let mut compared = None;
         let demoted = eventually(PATIENCE, || {
             let now = pool(site);

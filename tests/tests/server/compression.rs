@@ -1,4 +1,4 @@
-//! Compression on the way out: negotiated, reversible, never twice, and honest in its headers.
+//! Compression of responses: negotiated, reversible, never applied twice, and with correct headers.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Request, Response, Site, php, scenario, script_scenario};
@@ -105,11 +105,11 @@ script_scenario!(
             .php("short.php", "echo 'short';")
     },
     |site| {
-        // With the smallest rings about 1 KB of the answer is there when it is judged, which is too little. It must not
-        // grow much then.
+        // With the smallest rings only about 1 KB of the response is available at the decision, which is too little.
+        // The response must not grow much then.
         let judged = std::env::var_os("HOWDAH_TINY_RINGS").is_none();
         for round in 0..20 {
-            // When this is answered, nothing of the last long answer lies in the worker's ring any more. So the next one
+            // This response shows that no part of the previous long one is left in the worker's ring. So the next one
             // has room, and the server sees all of it when it decides.
             assert_eq!(site.get_ok("/short.php"), "short");
             let response = ask(site, "/r.php", "gzip, br, zstd").expect(200);
@@ -169,7 +169,7 @@ script_scenario!(
         while plain.len() < 6000 {
             compressed.extend(conn.read_some().expect("more of the first part"));
             plain.clear();
-            // The stream is not complete yet, so the reader ends with an error after what can be decoded.
+            // The stream is incomplete, so the reader fails after the decodable part.
             let mut decoder = flate2::read::GzDecoder::new(&compressed[..]);
             let mut byte = [0u8; 512];
             while let Ok(n @ 1..) = decoder.read(&mut byte) {
@@ -220,7 +220,7 @@ script_scenario!(
                         Some("br") => Box::new(brotli::Decompressor::new(&received[..], 4096)),
                         _ => Box::new(zstd::stream::read::Decoder::new(&received[..]).unwrap()),
                     };
-                    // The stream goes on, so the decoder ends with an error after what can be decoded.
+                    // The stream continues, so the decoder fails after the decodable part.
                     let mut piece = [0u8; 64];
                     while let Ok(n @ 1..) = decoder.read(&mut piece) {
                         plain.extend(&piece[..n]);
@@ -254,7 +254,8 @@ script_scenario!(
     },
 );
 
-// A file is found by its identity before it is read; what has the same name and length later is another one.
+// Files are looked up by identity without reading them; a new file with the same name and length has a different
+// identity.
 scenario!(
     repeated_files_come_encoded_from_memory_and_stay_right_when_they_change,
     howdah_only = "Howdah keeps compressed files for reuse",
@@ -273,14 +274,14 @@ scenario!(
                 assert_eq!(response.header("etag").unwrap().starts_with("W/"), encoded.is_some(), "{name} {coding}");
             }
         };
-        // Only a file that has not been written to for two seconds is looked up by its identity.
+        // Only a file that was not modified for two seconds is looked up by its identity.
         let settled = SystemTime::now() + Duration::from_millis(2_100);
         assert!(eventually(PATIENCE, || SystemTime::now() > settled));
         for name in ["page.html", "noise.html"] {
             let mut bytes = fs::read(path(name)).unwrap();
             check(name, &bytes);
             check(name, &bytes);
-            // In place, of the same length, with the times that it had: only `ctime` tells.
+            // Modified in place, with the same length and the same times: only `ctime` differs.
             bytes[1_000] ^= 1;
             let mut file = File::options().write(true).open(path(name)).unwrap();
             file.write_all(&bytes).unwrap();
@@ -291,7 +292,7 @@ scenario!(
     },
 );
 
-/// Bytes that no coding makes shorter (xorshift).
+/// Incompressible bytes (xorshift).
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252_u64;
     let next = || {

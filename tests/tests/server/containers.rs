@@ -1,5 +1,5 @@
-//! The container image, without a container engine: its Dockerfile's statements and its settings on a read-only root, in name
-//! spaces of the test's own.
+//! The container image without a container engine: its Dockerfile's statements and its settings on a read-only root, in
+//! namespaces of the test.
 
 use howdah_skip::skip;
 use howdah_tests::howdah::{copy_program, php_program, program};
@@ -13,8 +13,9 @@ use std::process::{Child, Command, Stdio};
 
 const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/container");
 
-/// As an engine does it: the directories that the Dockerfile makes, its volumes (one that the image lacks is root's), all else
-/// read-only, and a process that is the first of its kind, has the image's user and no rights beyond those of that user.
+/// Sets up the container like an engine: the Dockerfile's directories, its volumes (one that the image lacks belongs to
+/// root), everything else read-only. The process has process id 1, the image's user, and no privileges beyond that
+/// user's.
 const ENTER: &str = r#"
 set -e
 mount --bind "$0" /mnt
@@ -37,7 +38,7 @@ struct Container {
 }
 
 impl Container {
-    /// The server, which is process 1 inside.
+    /// The server, which has process id 1 inside.
     fn server(&self) -> Option<u32> {
         process::children(self.process.id()).first().copied()
     }
@@ -45,13 +46,13 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // With it all processes of the name space end.
+        // Killing it ends all processes of the namespace.
         self.server().into_iter().for_each(|server| process::signal(server, rustix::process::Signal::KILL));
         let _ = wait_for_exit(&mut self.process, PATIENCE);
     }
 }
 
-/// Facts of the image's Dockerfile: the directories that it makes, its volumes, its user.
+/// Facts from the image's Dockerfile: the directories that it creates, its volumes, its user.
 fn dockerfile() -> (String, String, String) {
     let text = fs::read_to_string(format!("{IMAGE}/Dockerfile")).unwrap().replace("\\\n", " ");
     let (_, last_stage) = text.rsplit_once("\nFROM ").unwrap();
@@ -127,7 +128,7 @@ fn the_image_serves_and_keeps_sessions_without_a_mount_on_a_read_only_root() {
     let again = Request::get("/visits.php").header("Cookie", &cookie).close();
     assert_eq!(Conn::open(&target).exchange(&again).expect(200).text(), format!("{user} 2 1"), "{}", said());
 
-    // The image's health check, as an engine runs it inside.
+    // The image's health check, run inside as by an engine.
     let inside = container.server().unwrap().to_string();
     let mut check = Command::new("nsenter");
     check.args(["--target", &inside, "--mount", "--pid", "--setuid", &user, "--setgid", &user]);

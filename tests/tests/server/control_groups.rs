@@ -1,7 +1,7 @@
-//! A pool's control group, and the limits of its user, hold what its scripts do: processes, processor, memory. Other pools
-//! do not notice.
+//! A pool's control group, and its user's limits, restrict its scripts: processes, processor time, memory. Other pools
+//! are not affected.
 //!
-//! Each limit of a group is tried where the kernel has its controller in cgroup v2 and this process may make groups there.
+//! Each limit of a group is tested if the kernel has its controller in cgroup v2 and this process may create groups.
 
 use howdah_skip::skip;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -10,14 +10,14 @@ use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Enough for a zygote, a template and two workers; a bomb fills the rest at once.
+/// Enough for a zygote, a template and two workers; a fork bomb uses up the rest at once.
 const MOST_PROCESSES: usize = 30;
 
-/// A group of this test's own, below which the pools' are made. It ends with the test, if nothing is left in it.
+/// A control group for this test, the parent of the pools' groups. It is removed with the test, if it is empty then.
 struct Groups(PathBuf);
 
 impl Groups {
-    /// `None` where this machine has no cgroup v2, or this process no right to it.
+    /// `None` if this machine has no cgroup v2, or this process no permission.
     fn make(name: &str) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
         let mount = mounts.lines().find_map(|line| {
@@ -29,7 +29,7 @@ impl Groups {
         fs::create_dir(&group).is_ok().then_some(Self(group))
     }
 
-    /// With this controller, which has to be passed on from the root: that is the system's part, and here the test's.
+    /// A group with this controller, which the root group must delegate: normally the system does that, here the test.
     fn with(name: &str, controller: &str) -> Option<Self> {
         let groups = Self::make(name)?;
         let _ = fs::write(groups.0.parent().unwrap().join("cgroup.subtree_control"), format!("+{controller}"));
@@ -49,13 +49,13 @@ impl Groups {
         self.0.join(name)
     }
 
-    /// Those below, and this one.
+    /// The groups below, and this one.
     fn all(&self) -> impl Iterator<Item = PathBuf> {
         let below = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
         below.filter(|path| path.is_dir()).chain([self.0.clone()])
     }
 
-    /// A group in which a process is left cannot be removed.
+    /// A group that still contains a process cannot be removed.
     fn end(self) {
         for directory in self.all() {
             fs::remove_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -63,7 +63,7 @@ impl Groups {
     }
 }
 
-/// Where a test has failed, nothing of a bomb must stay.
+/// If a test fails, no part of a bomb must stay.
 impl Drop for Groups {
     fn drop(&mut self) {
         for directory in self.all() {
@@ -77,7 +77,7 @@ fn quoted(path: &Path) -> String {
     format!("{:?}", path.display().to_string())
 }
 
-/// Below `/b/` a pool whose group is limited, besides the default pool, which is not.
+/// Adds a pool below `/b/` whose group has limits, in addition to the default pool, which has none.
 fn limited_group(setup: Setup, group: &Path, limits: &str) -> Setup {
     pool_b(setup).setting("pool.b.cgroup", &quoted(group)).setting("pool.b.cgroup_limits", limits)
 }
@@ -144,7 +144,8 @@ fn php_does_not_start_without_a_limit_that_the_kernel_lacks() {
     groups.end();
 }
 
-/// The other pool serves beside a bomb that has filled its own, which serves as well; and then all of it ends.
+/// The other pool must serve next to a bomb that has filled its own pool, which must serve as well; then everything
+/// must end.
 fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
     both_pools_serve(site);
     assert_eq!(site.get_ok("/b/bomb.php"), "lit");
@@ -154,7 +155,7 @@ fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
     }
     site.howdah().signal(Signal::TERM);
     assert_eq!(site.howdah_mut().wait(), Some(0));
-    // How long that takes is the machine's business: a bomb leaves little of a processor. A zygote says so if it gives up.
+    // The time depends on the machine: a bomb leaves little processor time. A zygote logs it if it gives up.
     assert!(!site.howdah().log().contains("did not end within"), "the bomb lasts");
 }
 
@@ -172,7 +173,7 @@ fn owner(process: &fs::DirEntry) -> Option<u64> {
 
 #[test]
 fn a_fork_bomb_fills_its_user_and_ends_with_its_pool() {
-    // A user that nothing else here runs as: the limit counts all of its processes.
+    // A user with no other processes here: the limit counts all of the user's processes.
     let setup = |s: Setup| {
         pool_b(s)
             .needs_root()
@@ -194,7 +195,7 @@ fn a_fork_bomb_fills_its_control_group_and_ends_with_its_pool() {
     let limits = format!("{{ \"pids.max\" = {MOST_PROCESSES} }}");
     let setup = |s: Setup| limited_group(s, &pool, &limits).more_processes(2);
     howdah_tests::run(Mode::Classic, setup, |site| {
-        // Without the limit what follows would be the machine's end.
+        // Without the limit the following would bring down the machine.
         assert_eq!(site.get_ok("/b/held.php"), "held");
         assert_eq!(number(&pool, "pids.max"), MOST_PROCESSES as u64);
         let full = || number(&pool, "pids.current") == MOST_PROCESSES as u64;
@@ -215,7 +216,7 @@ fn a_script_that_computes_gets_its_pools_share_of_the_processor() {
     howdah_tests::run(Mode::Classic, setup, |site| {
         both_pools_serve(site);
         let share: f64 = site.get_ok("/b/compute.php").parse().unwrap();
-        // A period's share may be used up right before the script begins to measure, and one right after.
+        // A period's share may be used up right before the measurement begins, and another one right after.
         assert!(share < 0.2 + 0.05, "{share}");
         assert!(counted(&pool, "cpu.stat", "nr_throttled") > 5, "it was not the limit that held it");
         assert_eq!(number(&pool, "cpu.weight"), 50);
@@ -230,7 +231,7 @@ fn a_script_that_devours_memory_takes_none_of_the_others() {
         skip!("cgroup-memory", "no such controller in cgroup v2")
     };
     let pool = groups.pool("pool");
-    // A kernel may count memory and not swap.
+    // A kernel may count memory without swap.
     let swap = groups.0.join("memory.swap.max").exists();
     let limits =
         if swap { r#"{ "memory.max" = "256M", "memory.swap.max" = "0" }"# } else { r#"{ "memory.max" = "256M" }"# };

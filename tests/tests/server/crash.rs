@@ -1,13 +1,14 @@
-//! PHP processes that die, hang or are all busy: one request may suffer, the others never notice.
+//! PHP processes that crash, hang or are all busy: one request may fail, the others must not notice.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Request, Site, php, scenario};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Dies by a signal the first so many times it is called.
+/// Kills itself with a signal in the first calls, as many as configured.
 const DIE: &str = php!("crash/die.php");
 
-/// Tests wait for it, but no short script takes as long, not on a machine that stands still for seconds.
+/// Short enough for tests to wait for it, and longer than any short script takes, even on a machine that stalls for
+/// seconds.
 const DEADLINE: &str = "\"6s\"";
 
 scenario!(a_get_whose_worker_dies_is_run_again, howdah_only = "nginx answers 502", |s| s.php("die.php", DIE), |site| {
@@ -104,7 +105,7 @@ scenario!(
             }
             let storm = scope.spawn(|| {
                 for _ in 0..10 {
-                    // The clients are on their way each time.
+                    // Requests are in flight each time.
                     let before = served.load(Ordering::Relaxed);
                     assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 5));
                     for _ in 0..4 {
@@ -162,7 +163,7 @@ scenario!(
         .workers(1)
         .setting("deadline", DEADLINE)
         .expect_log("past the deadline")
-        // Asking for the stack must not wake it up: it would answer 200 with half of its work.
+        // The signal for the stack must not wake the script: it would respond with 200 and half of its work done.
         .php("slow.php", "sleep(20); file_put_contents('went_on', ''); echo 'rested';"),
     |site| {
         assert_eq!(site.send(&Request::form("/slow.php", "")).status, 504);
@@ -171,7 +172,7 @@ scenario!(
     },
 );
 
-/// The requests that wait for the only worker.
+/// Number of requests that wait for the only worker.
 fn waiting(site: &Site) -> u64 {
     let status: serde_json::Value =
         serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
@@ -194,7 +195,7 @@ scenario!(
         let served = AtomicU64::new(0);
         let site = &*site;
         std::thread::scope(|scope| {
-            // One runs; how many more wait depends on the queue and on what a lane holds. The rest must be refused.
+            // One runs; the number that wait depends on the queue and the lane. The rest must be refused.
             for n in 1..8 {
                 let (refused, served) = (&refused, &served);
                 scope.spawn(move || {
@@ -206,7 +207,7 @@ scenario!(
                     (if response.status == 200 { served } else { refused }).fetch_add(1, Ordering::Relaxed);
                 });
             }
-            // All of them have come, and each either waits or was refused.
+            // All of them have arrived, and each either waits or was refused.
             let full =
                 eventually(PATIENCE, || waiting(site) >= 2 && waiting(site) + refused.load(Ordering::Relaxed) == 7);
             assert!(full, "{} wait, {} were refused", waiting(site), refused.load(Ordering::Relaxed));
@@ -250,7 +251,7 @@ scenario!(
         .workers(2)
         .expect_log("zygote exited unexpectedly")
         .allow_log("cannot order a worker")
-        // Its workers die with it: perhaps before their first call, perhaps during one.
+        // Its workers die with it: possibly before their first system call, possibly during one.
         .allow_log("ended before its first request")
         .allow_log("worker died")
         .php("ok.php", "echo 'ok';")
@@ -259,7 +260,7 @@ scenario!(
         let zygote: u32 = site.get_ok("/parent.php").parse().unwrap();
         assert!(site.howdah().processes().iter().any(|p| p.pid == zygote));
         howdah_tests::process::signal(zygote, rustix::process::Signal::KILL);
-        // A worker that is about to die with its zygote has another parent too, but none of the server's processes.
+        // A worker that is about to die with its zygote also has another parent, but none of the server's processes.
         let back = eventually(PATIENCE, || {
             let now = site.get("/parent.php").text().parse::<u32>();
             now.is_ok_and(|now| now != zygote && site.howdah().processes().iter().any(|p| p.pid == now))

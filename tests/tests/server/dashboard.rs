@@ -1,4 +1,4 @@
-//! The dashboard on the admin address: what a browser gets, and what a page may order.
+//! The dashboard on the admin address: the page for browsers, and orders that a page may send.
 
 use super::admin::OnAddress;
 use howdah_skip::skip;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// The response to a request on the admin address: status, header, body.
+/// The response to a request on the admin address.
 fn ask(site: &OnAddress, text: &str) -> howdah_tests::Response {
     let mut conn = Conn::open(&site.target(site.admin));
     conn.send(text);
@@ -26,7 +26,7 @@ fn the_dashboard_is_one_page_that_loads_nothing_from_elsewhere() {
     for loads in ["src=", "href=", "@import", "url(", "https://"] {
         assert!(!text.contains(loads), "{loads}");
     }
-    // What it shows needs the token, with which the server has any name.
+    // The page's data requires the token, with which the server accepts any host name.
     assert_eq!(site.ask("GET /status HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\r\n"), 401);
     assert_eq!(site.ask("GET /status HTTP/1.1\r\nHost: attacker.example\r\n\r\n"), 401);
     let named = "GET /status HTTP/1.1\r\nHost: web1.internal\r\nAuthorization: Bearer a long one\r\n\r\n";
@@ -49,11 +49,11 @@ fn the_dashboard_only_shows_unless_the_settings_let_it_order() {
     assert_eq!(shows.ask(look), 200);
     assert_eq!(order(&shows, "/pools/default/reload", own), 403);
     let orders = OnAddress::start(&["dashboard_orders = true"]);
-    // Its worker may still boot.
+    // Its worker may still be booting.
     let drained = || order(&orders, "/pools/default/workers/0/drain", own) == 200;
     assert!(eventually(PATIENCE, drained), "{}", orders.log());
     assert_eq!(order(&orders, "/pools/default/reload", own), 200, "{}", orders.log());
-    // Allowed, though there is nothing to restore.
+    // Permitted, though there is nothing to restore.
     assert_eq!(order(&orders, "/routes/restore?path=/x", own), 404);
     assert_eq!(order(&shows, "/routes/restore?path=/x", own), 403);
     for path in ["/stop", "/reload"] {
@@ -73,7 +73,7 @@ fn a_browser_shows_pools_workers_and_curves() {
     for shown in [">ready<", "default 0", "class=\"card tile\"", "<polyline", "any other path", "classic"] {
         assert!(page.contains(shown), "{shown} in {page}");
     }
-    // No pool is compared, so there is nothing to say of that.
+    // No pool is compared, so that section is hidden.
     assert!(page.contains("id=\"compared\" hidden"), "{page}");
 }
 
@@ -108,16 +108,16 @@ fn a_browser_shows_routes_that_were_demoted() {
         assert!(page.contains(shown), "{shown} in {page}");
     }
     assert!(!page.contains("id=\"compared\" hidden"), "{page}");
-    // What the button sends.
+    // The request that the button sends.
     let host = format!("Host: localhost:{}\r\nSec-Fetch-Site: same-origin\r\nX-Howdah: 1\r\n", site.admin);
     let origin = format!("Origin: http://localhost:{}\r\nContent-Length: 0\r\n\r\n", site.admin);
     assert_eq!(site.ask(&format!("POST /routes/restore?path=%2Fa%3Cb%3Ec HTTP/1.1\r\n{host}{origin}")), 200);
 }
 
-/// The page as a browser has it after two looks at the server.
+/// The page as a browser shows it after two polls of the server.
 fn in_browser(site: &OnAddress) -> String {
     let profile = tempfile::tempdir().unwrap();
-    // Time passes as soon as the page waits for nothing, so two looks at the server take no four seconds.
+    // The browser's virtual time advances as soon as the page waits for nothing, so two polls do not take four seconds.
     let output = Command::new("/usr/bin/chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=9000"])
         .arg(format!("--user-data-dir={}", profile.path().display()))

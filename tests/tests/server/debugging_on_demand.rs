@@ -1,5 +1,5 @@
-//! Step debugging under `howdah dev`: requests that ask for it run in a pool with Xdebug, and a debugger that listens hears of
-//! them; all others run without Xdebug, and nobody hears of them.
+//! Step debugging under `howdah dev`: requests with a debugging trigger run in a pool with Xdebug, which connects to
+//! the debugger; all others run without Xdebug, and the debugger does not see them.
 
 use super::step_debugging::{ask, message};
 use howdah_tests::process::PATIENCE;
@@ -10,21 +10,21 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{scope, spawn};
 
-/// A debugger that speaks DBGp.
+/// A debugger for the DBGp protocol.
 struct Debugger {
     port: u16,
-    /// Each connection of Xdebug, once it has said what it debugs.
+    /// Each connection of Xdebug, after its first message.
     sessions: Receiver<Session>,
 }
 
-/// PHP waits in it, before the script's first line.
+/// A debugging session, in which PHP waits before the script's first line.
 struct Session {
     stream: TcpStream,
     init: String,
 }
 
 impl Debugger {
-    /// Listens. The thread lives as long as the test program.
+    /// Starts listening. The thread lives as long as the test program.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -48,7 +48,7 @@ impl Debugger {
         self.sessions.try_recv().is_err()
     }
 
-    /// Sends a request that is debugged; `meanwhile` it waits in its first line.
+    /// Sends a request that is debugged; `meanwhile` runs while the request waits in its first line.
     fn debug(&self, site: &Site, request: &Request, meanwhile: impl FnOnce(&Session)) -> Response {
         scope(|threads| {
             let response = threads.spawn(|| site.send(request));
@@ -61,7 +61,7 @@ impl Debugger {
 }
 
 impl Session {
-    /// Lets the script run to its end.
+    /// Continues the script to its end.
     fn go_on(mut self) {
         let end = ask(&mut self.stream, "run -i 1").unwrap_or_default();
         assert!(end.contains("status=\"stopping\""), "{end}");
@@ -71,12 +71,12 @@ impl Session {
 
 const WHICH: &str = "echo extension_loaded('xdebug') ? 'with' : 'without';";
 
-/// `howdah dev` with Xdebug, and this debugger for it.
+/// `howdah dev` with Xdebug that connects to this debugger.
 fn debugging(setup: Setup, debugger: &Debugger) -> Setup {
     unarmed(setup.xdebug(), debugger.port)
 }
 
-/// The same for an Xdebug that the scenario brings itself.
+/// As `debugging`, for an Xdebug that the scenario loads itself.
 fn unarmed(setup: Setup, port: u16) -> Setup {
     setup
         .developing()
@@ -84,7 +84,7 @@ fn unarmed(setup: Setup, port: u16) -> Setup {
         .time("shrink_after", "1s")
         .ini("xdebug.client_host", "127.0.0.1")
         .ini("xdebug.client_port", &port.to_string())
-        // Xdebug gives up after a fifth of a second otherwise.
+        // Otherwise Xdebug gives up after a fifth of a second.
         .ini("xdebug.connect_timeout_ms", "60000")
 }
 
@@ -122,7 +122,7 @@ fn requests_that_ask_for_it_are_debugged_and_others_run_without_xdebug() {
     );
 }
 
-/// A breakpoint holds a request for longer than any other may take; others go on meanwhile.
+/// A breakpoint holds a request for longer than any other request may take; others continue meanwhile.
 #[test]
 fn no_limit_ends_what_somebody_debugs() {
     let debugger = Debugger::start();
@@ -139,7 +139,7 @@ fn no_limit_ends_what_somebody_debugs() {
         },
         |site| {
             let response = debugger.debug(site, &with_cookie("/index.php"), |_| {
-                // It has begun later, and its time is over.
+                // It began later, and has exceeded its time limit.
                 assert_eq!(site.get("/sleeps.php").status, 504);
                 assert_eq!(site.get_ok("/index.php"), "without");
             });
@@ -148,7 +148,7 @@ fn no_limit_ends_what_somebody_debugs() {
     );
 }
 
-/// Errors are pages there too.
+/// Errors have pages there too.
 #[test]
 fn a_debugged_request_that_fails_has_its_error_page() {
     let debugger = Debugger::start();
@@ -163,7 +163,7 @@ fn a_debugged_request_that_fails_has_its_error_page() {
     );
 }
 
-/// Where the application has nothing but a worker script, each debugged request has a worker of its own.
+/// If the application has only a worker script, each debugged request has a separate worker.
 #[test]
 fn requests_of_a_worker_script_are_debugged_one_by_one() {
     let debugger = Debugger::start();
@@ -185,7 +185,7 @@ fn requests_of_a_worker_script_are_debugged_one_by_one() {
     );
 }
 
-/// As `apt` and `pecl` install it: in PHP's directory of extensions, and named nowhere.
+/// As installed by `apt` and `pecl`: in PHP's extension directory, and not named in any configuration.
 #[test]
 fn xdebug_is_found_in_the_directory_of_extensions() {
     let mut directory = String::new();
@@ -206,7 +206,7 @@ fn xdebug_is_found_in_the_directory_of_extensions() {
     for file in std::fs::read_dir(&directory).unwrap().flatten() {
         symlink(file.path(), extensions.path().join(file.file_name())).unwrap();
     }
-    // It may be installed here.
+    // It may be installed on this machine.
     let _ = symlink(unpacked, extensions.path().join("xdebug.so"));
     let debugger = Debugger::start();
     run(
@@ -231,7 +231,7 @@ fn where_xdebug_is_missing_one_line_says_how_to_get_it() {
         |site| {
             let log = site.log();
             let lines: Vec<&str> = log.lines().filter(|line| line.contains("tep debugging")).collect();
-            // It may be installed here.
+            // It may be installed on this machine.
             let installed = lines.iter().any(|line| line.starts_with("Step debugging: a request with "));
             let advice = "No step debugging: PHP has no Xdebug (`apt install php-xdebug` or `pecl install xdebug`).";
             assert!(lines.len() == 1 && (installed || lines == [advice]), "{log}");

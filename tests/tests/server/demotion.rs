@@ -1,5 +1,5 @@
-//! A share of the responses of a pool that keeps state is compared with classic mode's, in the background: routes that differ,
-//! or whose requests kill their workers, are run in classic mode from then on, and an operator sees and undoes that.
+//! A share of the responses of a pool that keeps state is compared with classic mode's in the background. Routes that
+//! differ, or whose requests kill their workers, run in classic mode from then on; an operator can see and undo that.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, php, run};
@@ -29,7 +29,7 @@ fn counted(site: &Site, result: &str) -> u64 {
     pool(site)["compared"][result].as_u64().unwrap_or(0)
 }
 
-/// Asks until so many responses more have been compared with this result.
+/// Sends requests until this many more responses have been compared with this result.
 fn ask_until_compared(site: &Site, path: &str, result: &str, times: u64) {
     let before = counted(site, result);
     let done = eventually(PATIENCE, || {
@@ -51,7 +51,7 @@ fn ask_until_demoted(site: &Site, path: &str) -> Value {
     found
 }
 
-/// Asked such that it is never run again.
+/// Mode of the request, sent such that it is never run again for a comparison.
 fn mode(site: &Site) -> String {
     site.send(&Request::form("/mode", "")).text()
 }
@@ -126,7 +126,7 @@ fn what_changes_by_itself_demotes_nothing() {
     run(Mode::Worker, looping, |site| {
         ask_until_compared(site, "/fine", "same", 4);
         let pool = pool(site);
-        // A busy machine may make it suspect of being slower.
+        // On a busy machine the route may also be suspected of being slower.
         let mut suspected = pool["suspected"].as_array().unwrap().iter();
         let differs = suspected.any(|route| route["differed"] != 0) || !pool["compared"]["differs"].is_null();
         assert!(pool["demoted"].as_array().unwrap().is_empty() && !differs, "{pool}");
@@ -205,7 +205,7 @@ fn what_may_have_a_side_effect_runs_once() {
                 assert_eq!(site.send(&request()).status, 200);
             }
         }
-        // Comparisons come one after the other, so these are done.
+        // Comparisons are sequential, so the earlier ones are done.
         ask_until_compared(site, "/fine", "same", 1);
         let mut asked = 3 * private.len() as u64;
         assert_eq!(site.marks("count"), asked);

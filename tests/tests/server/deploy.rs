@@ -7,7 +7,7 @@ use std::process::Output;
 
 const HOST: &str = "shop.example";
 
-/// A site whose pool says which release it is, and fails if that is a bad one.
+/// A site whose pool reports its release, and fails if that is a bad one.
 fn release(name: &str) -> String {
     format!(
         "hosts = \"{HOST}\"\nroot = \"../../shop\"\n\n[pool]\nmode = \"classic\"\nworkers = 1\nenv = {{ RELEASE = \"{name}\" }}\n"

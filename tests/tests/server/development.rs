@@ -1,4 +1,4 @@
-//! `howdah dev`: what a developer sees of errors, requests and mails, and that nobody else sees it.
+//! `howdah dev`: errors, requests and mails as a developer sees them, invisible to other visitors.
 
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -7,13 +7,13 @@ use std::process::{Command, Output};
 
 const MODES: [Mode; 4] = [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async];
 
-/// Throws two calls deep, after a part of the page.
+/// Throws two calls deep, after part of the page was sent.
 const THROWS: &str = "echo 'a part of the page';
 function innermost(): never { throw new DomainException('the <cart> is empty', 0, new LogicException('no row')); }
 function outer(): never { innermost(); }
 if (!function_exists('declared')) { outer(); }";
 
-/// The same without functions, for modes that keep a script.
+/// As `THROWS`, without functions, for modes that keep a script.
 const THROWS_TWICE: &str = "echo 'a part of the page';
 $inner = static function () { throw new DomainException('the <cart> is empty', 0, new LogicException('no row')); };
 $outer = static fn() => $inner();
@@ -61,7 +61,7 @@ fn an_uncaught_exception_is_a_page_for_whoever_looks() {
                     "{mode:?}: {}",
                     plain.text()
                 );
-                // And the worker goes on as before.
+                // The worker continues as before.
                 assert_eq!(site.get("/throws.php").status, 500);
             },
         );

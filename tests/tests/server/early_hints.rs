@@ -1,4 +1,4 @@
-//! `headers_send()`: interim answers reach the client before the answer, and never break one.
+//! `headers_send()`: interim responses reach the client before the final one, and never break it.
 
 use howdah_tests::{Conn, Request, php, script_scenario};
 use std::process::Command;
@@ -49,7 +49,7 @@ script_scenario!(
             assert!(hints.starts_with("HTTP/1.1 103 "), "{hints}");
             assert_eq!(conn.response("GET").expect(404).text(), "found nothing 1");
         }
-        // Requests that were sent ahead: each answer has its own hints before it.
+        // Pipelined requests: each response is preceded by its own hints.
         conn.send(
             [
                 Request::get("/h.php").bytes(),
@@ -112,7 +112,7 @@ script_scenario!(
 script_scenario!(
     hints_over_http_2_carry_the_headers_set_so_far,
     howdah_only = "PHP-FPM has no interim answers",
-    // curl's own words for cleartext HTTP/2.
+    // curl's option for cleartext HTTP/2.
     |s| s.workers(1).php("h.php", HINTS).never_https(),
     |site| {
         let output = Command::new("curl")

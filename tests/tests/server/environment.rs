@@ -1,14 +1,14 @@
-//! The server's environment in scripts: never a variable that sets the server up, as these hold its secrets.
+//! The server's environment in scripts: never a variable that configures the server, as these contain its secrets.
 
 use howdah_tests::{Setup, Site, php, scenario, script_scenario};
 use regex_lite::Regex;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// Written from the table of settings: names the variable of each setting that has one.
+/// Generated from the table of settings: names the variable of each setting that has one.
 const REFERENCE: &str = include_str!("../../../docs/reference/settings.md");
 
-/// Variables of settings, and of the standard of telemetry, that hold secrets.
+/// Variables of settings, and of the OpenTelemetry standard, that contain secrets.
 const SECRETS: &[(&str, &str)] = &[
     ("HOWDAH_SHARE", "redis://:secret@127.0.0.1:1/0"),
     ("HOWDAH_ADMIN_TOKEN", "secret"),
@@ -24,8 +24,8 @@ fn variables() -> Vec<String> {
     found
 }
 
-/// A server with a value for the variable of every setting: one that it understands for secrets, for all others one that no
-/// setting takes since it is no text.
+/// A server with a value for every setting's variable: a valid one for secrets, and for all others one that no setting
+/// accepts, because it is not valid UTF-8.
 fn secretive(setup: Setup) -> Setup {
     let no_text = || OsString::from_vec(b"no-text-\xff".to_vec());
     let setup = setup.own_env("OF_THE_APPLICATION", "seen");
@@ -33,7 +33,7 @@ fn secretive(setup: Setup) -> Setup {
     SECRETS.iter().fold(setup, |setup, (name, value)| setup.own_env(name, *value))
 }
 
-/// Fails if scripts see a variable of the server.
+/// Fails if scripts see one of the server's variables.
 fn assert_hidden(seen: &str) {
     for name in variables().iter().map(String::as_str).chain(SECRETS.iter().map(|(name, _)| *name)) {
         assert!(!seen.contains(&format!("\"{name}\"")) && !seen.contains(&format!("{name}=")), "{name}: {seen}");

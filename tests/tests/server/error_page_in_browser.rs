@@ -1,4 +1,4 @@
-//! The error page of `howdah dev` in a real browser: what can be read of it, by day and by night, in wide and narrow windows.
+//! The error page of `howdah dev` in a real browser: legibility in light and dark mode, in wide and narrow windows.
 
 use howdah_skip::skip;
 use howdah_tests::{Mode, Request, Setup, Site, run};
@@ -10,7 +10,7 @@ const BROWSER: &str = "/usr/bin/chromium";
 const CART: &str = include_str!("php/error_page_in_browser/cart.php");
 const MEASURE: &str = include_str!("php/error_page_in_browser/measure.js");
 
-/// Where the screenshots go, for whoever wants to look at them: `HOWDAH_SCREENSHOTS=DIR`.
+/// Directory for the screenshots: `HOWDAH_SCREENSHOTS=DIR`.
 const SCREENSHOTS: &str = "HOWDAH_SCREENSHOTS";
 
 /// Conditions in which a browser shows a page.
@@ -43,7 +43,7 @@ fn browse(look: Look, arguments: &[String], address: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a browser sees of the page, which has no script of its own and lets none run: one that measures is put into a copy.
+/// Measures the page in a browser. The page has no script and permits none, so the measuring script is put into a copy.
 fn seen(look: Look, page: &str) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("page.html");
@@ -112,7 +112,7 @@ fn a_browser_shows_message_source_stack_and_request_by_day_and_by_night() {
     });
 }
 
-/// The response as it is, with its headers: a policy lets nothing of it run, and its style counts all the same.
+/// The unchanged response with its headers: a policy forbids all scripts, and its style still applies.
 #[test]
 fn a_browser_takes_the_page_from_the_server_with_its_style() {
     if !Path::new(BROWSER).exists() {

@@ -40,12 +40,12 @@ script_scenario!(
         let file = vec![b'f'; 300_000];
         let parts = [Part { name: "file", file: Some(("a.txt", "text/plain")), content: &file }];
         assert_eq!(site.send(&multipart("/r.php?do=upload", &parts)).text(), "a.txt 300000");
-        // The connection is free before the script has ended.
+        // The connection is available again before the script has ended.
         let gate = site.gate("finished");
         assert_eq!(site.get("/r.php?do=finish").text(), "early");
         gate.release();
         site.wait_for_mark("went-on", 1);
-        // Many over connections that nginx keeps.
+        // Many requests over connections that nginx keeps open.
         for n in 0..50 {
             assert_eq!(site.get_ok(&format!("/r.php?do=echo&n={n}")), n.to_string());
         }
@@ -54,7 +54,7 @@ script_scenario!(
     },
 );
 
-/// A record of FastCGI.
+/// A FastCGI record.
 pub(super) fn record(kind: u8, id: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[1, kind, 0, id, high, low, 0, 0], content].concat()
@@ -85,7 +85,7 @@ pub(super) fn connect(site: &Site) -> UnixStream {
     stream
 }
 
-/// Reads records up to the end of a request, or of the connection: standard output, standard error, and the statuses of ends.
+/// Reads records up to the end of a request or of the connection: standard output, standard error, and end statuses.
 pub(super) fn response(stream: &mut UnixStream) -> (String, String, Vec<u8>) {
     let (mut out, mut error, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     let mut header = [0; 8];
@@ -102,7 +102,7 @@ pub(super) fn response(stream: &mut UnixStream) -> (String, String, Vec<u8>) {
     (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&error).into_owned(), ends)
 }
 
-/// Sends bytes and returns standard output up to the connection's end.
+/// Sends bytes and returns standard output until the connection ends.
 pub(super) fn asked(site: &Site, bytes: &[u8]) -> String {
     let mut stream = connect(site);
     stream.write_all(bytes).unwrap();
@@ -127,17 +127,17 @@ fn records_are_served_and_refused_as_the_protocol_says() {
             assert!(out.ends_with("\r\n\r\n192.0.2.7") && !out.contains("Status:"), "{out}");
             assert_eq!((error.as_str(), ends.as_slice()), ("", &[0][..]));
         }
-        // PHP itself leaves it out, here as in PHP-FPM.
+        // PHP itself omits it, here as in PHP-FPM.
         let proxy = [("HTTP_PROXY", "http://evil/"), ("QUERY_STRING", "HTTP_PROXY")];
         assert!(asked(site, &request(site, 1, 0, "/v.php", &proxy)).ends_with("nothing"));
         let admin = [("PHP_ADMIN_VALUE", "memory_limit=77M"), ("PHP_VALUE", "precision=5"), ("QUERY_STRING", "ini")];
         assert!(asked(site, &request(site, 1, 0, "/v.php", &admin)).ends_with("77M 5"));
-        // Settings of one request do not reach the next.
+        // Settings of one request must not affect the next.
         assert!(!asked(site, &request(site, 1, 0, "/v.php", &[("QUERY_STRING", "ini")])).ends_with("77M 5"));
         let root = site.place().root.display().to_string();
         let info = [("QUERY_STRING", "PATH_INFO"), ("PATH_INFO", "/v.php/a/b"), ("DOCUMENT_ROOT", &root)];
         assert!(asked(site, &request(site, 1, 0, "/v.php/a/b", &info)).ends_with("\r\n\r\n/a/b"));
-        // One byte at a time.
+        // Byte by byte.
         let mut slow = connect(site);
         for byte in request(site, 1, 0, "/v.php", &variables) {
             slow.write_all(&[byte]).unwrap();
@@ -154,7 +154,7 @@ fn records_are_served_and_refused_as_the_protocol_says() {
             assert!(out.starts_with(status) && out.ends_with(text) && error.ends_with(log), "{out} {error}");
         }
 
-        // A second request at once is refused; the first goes on, and may be given up.
+        // A second concurrent request is refused; the first one continues, and may be aborted.
         let gate = site.gate("w");
         let mut busy = connect(site);
         busy.write_all(&request(site, 1, 1, "/wait.php", &[])).unwrap();
@@ -178,7 +178,7 @@ fn records_are_served_and_refused_as_the_protocol_says() {
         let many = [begin(1, 0), (0..10).flat_map(|_| record(4, 1, &large)).collect()].concat();
         let refused = {
             let mut stream = connect(site);
-            // The server may have said no before all was sent.
+            // The server may have refused before everything was sent.
             let _ = stream.write_all(&many);
             response(&mut stream).0
         };

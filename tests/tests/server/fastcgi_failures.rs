@@ -1,5 +1,5 @@
-//! Failures behind a web server that speaks FastCGI: processes that are killed, web servers that are slow or leave, and
-//! connections in great number.
+//! Failures behind a web server that uses FastCGI: killed processes, web servers that are slow or disconnect, and large
+//! numbers of connections.
 
 use super::fastcgi::{asked, connect, record, request, response};
 use howdah_skip::skip;
@@ -15,7 +15,7 @@ use std::path::Path;
 const POOL: &str = "[global]\npid = fpm.pid\nerror_log = error.log\ndaemonize = no\n[a]\nuser = www-data\nlisten = a.sock\n\
     listen.mode = 0666\npm = static\npm.max_children = 1\n";
 
-/// Every web server before the pool of a directory.
+/// Every web server, each in front of a directory's pool.
 struct Fronts {
     nginx: Nginx,
     others: [(&'static str, Front); 2],
@@ -28,13 +28,13 @@ impl Fronts {
         Self { nginx: front(top, &["a"], root), others }
     }
 
-    /// The connections, each with the web server's name.
+    /// New connections, each with its web server's name.
     fn connections(&self) -> impl Iterator<Item = (&'static str, Conn)> + '_ {
         let nginx = Conn::open(&Target::Tcp(([127, 0, 0, 1], self.nginx.port(0)).into()));
         [("nginx", nginx)].into_iter().chain(self.others.iter().map(|(name, front)| (*name, front.conn())))
     }
 
-    /// The status of a POST by each of them.
+    /// The status of a POST through each of them.
     fn statuses(&self, target: &str) -> Vec<(&'static str, u16)> {
         let post = |mut conn: Conn| conn.exchange(&Request::form(target, "a=b").close()).status;
         self.connections().map(|(name, conn)| (name, post(conn))).collect()
@@ -67,7 +67,8 @@ fn web_servers_report_killed_processes_as_behind_php_fpm() {
         assert!(eventually(PATIENCE, serves), "{}", fpm.log());
         let worker = fronts.statuses("/a/die.php");
         assert!(eventually(PATIENCE, serves), "{}", fpm.log());
-        // The server, while it has a request of each web server: those of PHP-FPM's workers go on, so it has none.
+        // The server is killed while it has a request from each web server. PHP-FPM's workers continue theirs, so it
+        // has no such request.
         let is_howdah = top == mine.path();
         let waiting: Vec<(&str, Conn)> = if is_howdah { fronts.connections().collect() } else { Vec::new() };
         let file = top.join("begun");
@@ -94,10 +95,10 @@ fn web_servers_report_killed_processes_as_behind_php_fpm() {
         let cut = waiting.iter_mut().map(|(name, conn)| (*name, conn.response("POST").status)).collect::<Vec<_>>();
         (worker, cut)
     });
-    // PHP-FPM cuts the connection, which Apache calls 503. Here it gets a status.
+    // PHP-FPM drops the connection, which Apache reports as 503. Here the request gets a status.
     assert_eq!(theirs.0, [("nginx", 502), ("Apache", 503), ("HAProxy", 502)]);
     assert_eq!(ours.0, [("nginx", 502), ("Apache", 502), ("HAProxy", 502)]);
-    // A server that is killed cuts them as a process of PHP-FPM does.
+    // A killed server drops connections as a killed PHP-FPM process does.
     assert_eq!(ours.1, theirs.0);
 }
 
@@ -114,7 +115,7 @@ fn a_slow_web_server_holds_no_worker_and_half_a_request_runs_nothing() {
         let variables = [("QUERY_STRING", "REMOTE_ADDR"), ("REMOTE_ADDR", "192.0.2.7")];
         let mut slow = connect(site);
         slow.write_all(&request(site, 1, 0, "/large.php", &[])).unwrap();
-        // Its response fits in no socket, and the only worker serves the next one.
+        // Its response exceeds any socket buffer, and the only worker serves the next one.
         for _ in 0..5 {
             assert!(asked(site, &request(site, 1, 0, "/v.php", &variables)).ends_with("192.0.2.7"));
         }
@@ -131,7 +132,7 @@ fn a_slow_web_server_holds_no_worker_and_half_a_request_runs_nothing() {
             let mut said = Vec::new();
             let _ = leaving.read_to_end(&mut said);
         }
-        // Given up by the protocol's own record, within the body.
+        // Aborted with the protocol's own record, within the body.
         let mut aborted = connect(site);
         aborted.write_all(&[&half_a_body, &record(2, 1, b"")[..]].concat()).unwrap();
         assert_eq!(response(&mut aborted).2, [0]);
@@ -185,7 +186,7 @@ fn questions_about_the_server_are_answered_between_requests() {
             stream.write_all(&request(site, 1, 1, "/v.php", &variables)).unwrap();
             assert!(response(&mut stream).0.ends_with("\r\n\r\n7"));
         }
-        // An application record of no known type.
+        // An application record of unknown type.
         stream.write_all(&record(77, 0, b"")).unwrap();
         let mut unknown = [0; 16];
         stream.read_exact(&mut unknown).unwrap();

@@ -1,4 +1,5 @@
-//! Apache, HAProxy and lighttpd before the FastCGI listener, compared with the same ones before PHP-FPM; and failures behind a web server.
+//! Apache, HAProxy and lighttpd in front of the FastCGI listener, compared with the same servers in front of PHP-FPM;
+//! and failures behind a web server.
 
 use howdah_tests::fronts::Front;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -21,7 +22,7 @@ const DIFFERENT: &[&str] = &[
     "UNIQUE_ID",
 ];
 
-/// The answer of `dump.php`, or of whatever responded, with the parts that must differ replaced by words.
+/// The response of `dump.php`, or of another responder, with words in place of the parts that must differ.
 fn dump(site: &Site, front: &Front, request: &Request) -> Map<String, Value> {
     let response: Response = front.conn().exchange(&request.clone().close());
     let (top, port) = (site.place().top.display().to_string(), front.port().to_string());
@@ -37,9 +38,9 @@ fn dump(site: &Site, front: &Front, request: &Request) -> Map<String, Value> {
 
 #[test]
 fn web_servers_give_scripts_the_same_as_before_php_fpm() {
-    // A connection that HAProxy keeps holds a process of PHP-FPM.
+    // A connection that HAProxy keeps open occupies a PHP-FPM process.
     let setup = Setup::default().workers(6).www("dump.php");
-    // Apache changes to that user if it starts as root.
+    // Apache switches to that user if it starts as root.
     let setup =
         if rustix::process::geteuid().is_root() { setup.setting("listen_group", "\"www-data\"") } else { setup };
     let ours = Site::start(Mode::Classic, &setup.clone().behind_nginx().allow_log("Primary script unknown"));
@@ -79,16 +80,17 @@ fn failures_reach_the_web_server_as_such() {
             .expect_log("worker_died")
     };
     run(Mode::Classic, setup, |site| {
-        // Before anything was sent: the status is that of Howdah's other protocols.
+        // Before anything was sent: the same status as with Howdah's other protocols.
         assert_eq!(site.send(&Request::new("POST", "/die.php").body("")).status, 502);
         assert_eq!(site.get_ok("/ok.php"), "fine");
-        // Within the response: nginx sees that it is not complete.
+        // Within the response: nginx detects that it is incomplete.
         let mut conn = site.conn();
         conn.send(&Request::new("POST", "/begun.php").body("").close().bytes());
         let seen = || site.front_log().contains("prematurely closed");
         assert!(eventually(PATIENCE, seen), "{}", site.front_log());
         assert_eq!(site.get_ok("/ok.php"), "fine");
-        // A client that leaves frees the worker: nginx closes its connection to Howdah, and the script ends at its output.
+        // A client that leaves frees the worker: nginx closes its connection to Howdah, and the script ends when it
+        // prints.
         let gate = site.gate("w");
         let mut leaving = site.conn();
         leaving.send(&Request::get("/wait.php").close().bytes());
@@ -121,7 +123,7 @@ fn an_address_changes_its_protocol_with_a_reload() {
         assert!(said.is_empty(), "HTTP is not spoken there any more: {said:?}");
         let mut stream = TcpStream::connect(&plain).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // A question about the server.
+        // A query for the server's parameters.
         stream.write_all(b"\x01\x09\0\0\0\x11\0\0\x0f\0FCGI_MPXS_CONNS").unwrap();
         let mut answer = [0; 26];
         stream.read_exact(&mut answer).unwrap();

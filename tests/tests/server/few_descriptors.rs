@@ -1,11 +1,11 @@
-//! A server that has few descriptors, or none left: requests that have begun are served, and nothing that is there is "not found".
+//! A server with few descriptors, or none left: begun requests are served, and existing files are never "not found".
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, Target, howdah, scenario};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::process::{Command, Stdio};
 
-/// Leaves the server with this many descriptors beyond those that it has open.
+/// Limits the server to this many descriptors beyond its open ones.
 fn limit(site: &Site, maximum: u64) {
     let pid = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap());
     let limit = Rlimit { current: Some(maximum), ..getrlimit(Resource::Nofile) };
@@ -38,7 +38,7 @@ scenario!(
     },
 );
 
-/// Number of times that threads of the server have waited and gone on.
+/// Number of times that the server's threads have blocked and resumed.
 fn wakes(site: &Site) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{}/task", site.howdah().pid())).unwrap().flatten();
     let wakes = threads.map(|thread| {
@@ -58,7 +58,7 @@ scenario!(
         let (by_tcp, by_unix) = (Conn::open(site.target()), Conn::open(&site.unix()));
         let said = "cannot accept connections";
         let _ = site.wait_for_log(&[said]);
-        // Both listeners try again ten times a second, and wake for nothing else.
+        // Both listeners retry ten times a second, and wake for nothing else.
         let before = wakes(site);
         assert!(eventually(PATIENCE, || wakes(site) > before + 15));
         assert_eq!(site.log().matches(said).count(), 1, "{}", site.log());
@@ -111,8 +111,8 @@ fn with_128_descriptors_requests_on_open_connections_are_served() {
     assert!(!log.contains("Too many open files"), "{log}");
 }
 
-/// As many places as `threads` clients need six times over: each asks again and again over the connection that it has, and
-/// connects anew only where it was told that a response was the last one.
+/// Room for connections of `threads` clients, six times over. Each client sends request after request over its
+/// connection, and reconnects only if a response was declared the last one.
 #[test]
 fn clients_that_go_on_asking_are_told_before_their_connection_goes() {
     howdah_tests::run(

@@ -1,4 +1,5 @@
-//! A directory without a `howdah.toml`: what the server finds there, what it makes of it, and what `howdah init` writes.
+//! A directory without a `howdah.toml`: detection of applications, the resulting settings, and the output of `howdah
+//! init`.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, signal};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A skeleton with the files that tell a framework, and a page that tells its path.
+/// A skeleton with the files by which a framework is detected, and a page that prints its path.
 fn project(package: &str, version: &str) -> (TempDir, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     let dir = top.path().join("project");
@@ -31,7 +32,7 @@ fn project(package: &str, version: &str) -> (TempDir, PathBuf) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    // As Laravel makes them for its public directory, whoever runs it.
+    // The links that Laravel creates for its public directory, whichever user runs it.
     for (name, to) in [("linked", "../storage/app/public"), ("other", "../storage/app")] {
         let link = dir.join("public").join(name);
         std::os::unix::fs::symlink(to, &link).unwrap();
@@ -42,7 +43,7 @@ fn project(package: &str, version: &str) -> (TempDir, PathBuf) {
     (top, dir)
 }
 
-/// `howdah ARGUMENTS` in this directory, with nothing of the test's surroundings.
+/// `howdah ARGUMENTS` in this directory, with an environment independent of the test's.
 fn howdah(top: &Path, dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program()).args(arguments).current_dir(dir).env_clear();
@@ -58,7 +59,7 @@ fn run(top: &Path, dir: &Path, arguments: &[&str]) -> (Output, String, String) {
     (output, out, error)
 }
 
-/// The line of `howdah check` that says this setting.
+/// The line of `howdah check` with this setting.
 fn said(top: &Path, dir: &Path, arguments: &[&str], key: &str) -> String {
     let (output, out, error) = run(top, dir, &[&["check"], arguments].concat());
     assert!(output.status.success(), "{error}");
@@ -66,7 +67,7 @@ fn said(top: &Path, dir: &Path, arguments: &[&str], key: &str) -> String {
     line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap()
 }
 
-/// Serves the directory while `ask` asks; what the server has said.
+/// Serves the directory while `ask` sends requests; returns the server's output.
 fn served(top: &Path, dir: &Path, arguments: &[&str], ask: impl FnOnce(&dyn Fn(&str) -> (u16, String))) -> String {
     let (socket, admin) = (top.join("http.sock"), format!("unix:{}", top.join("admin.sock").display()));
     let listen = format!("unix:{}", socket.display());
@@ -153,7 +154,7 @@ fn what_init_writes_serves_the_same() {
     assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), printed);
     let said = served(top.path(), &dir, &[], laravel_is_served);
     assert!(!said.contains("found Laravel"), "the file decides now: {said}");
-    // A file that was written since stays.
+    // A file that was written in the meantime stays unchanged.
     fs::write(dir.join("howdah.toml"), "root = \"public\"\n").unwrap();
     let (output, _, error) = run(top.path(), &dir, &["init"]);
     assert!(!output.status.success() && error.contains("is there already"), "{error}");
@@ -170,7 +171,7 @@ fn init_as_root_names_the_user_that_serve_needs() {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     assert_eq!(init("false").contains("\nphp.user = \"www-data\"\n"), is_root);
     assert!(!init("true").contains("user ="));
-    // As somebody types it: no environment, and no more than the file.
+    // As a user types it: no environment, and only the file.
     fs::write(dir.join("howdah.toml"), init("false")).unwrap();
     let output = howdah(top.path(), &dir, &["check"]).env_remove("HOWDAH_ALLOW_ROOT").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -242,7 +243,7 @@ fn a_bedrock_project_is_served_from_its_web_directory_with_its_rules() {
     assert!(said.contains("with the rules of app = \"bedrock\""), "{said}");
 }
 
-/// Boots by its recipe wherever that can be, and says what keeps it in classic mode where it cannot.
+/// Boots by its recipe if possible, and otherwise reports the reason for classic mode.
 #[test]
 fn a_wordpress_that_is_found_boots_by_its_recipe_where_it_can() {
     let wordpress = |config: &str| {
@@ -285,7 +286,7 @@ fn a_wordpress_that_is_found_boots_by_its_recipe_where_it_can() {
     }
 }
 
-/// Two lines for whatever is found: what it is, and how it runs, with what would be faster.
+/// Two lines for each detected application: its name, and how it runs, with a faster alternative.
 #[test]
 fn what_is_found_is_said_with_what_would_be_faster() {
     for (package, what, how) in [

@@ -1,4 +1,4 @@
-//! `howdah-fpm`: PHP-FPM's command line and configuration, compared with PHP-FPM itself where that is installed.
+//! `howdah-fpm`: PHP-FPM's command line and configuration, compared with PHP-FPM itself if that is installed.
 
 use howdah_skip::skip;
 use howdah_tests::fpm::{Fpm, front, get, howdah_fpm, is_root, open_directory, php_fpm};
@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Two pools of two users that differ in whatever a directive can say.
+/// Two pools of two users that differ in every directive that can differ.
 const POOLS: &str = "\
 [global]
 pid = fpm.pid
@@ -99,7 +99,7 @@ const WORKER_FIELDS: &[&str] = &[
     "last request memory",
 ];
 
-/// The fields of a page in the order in which they come first.
+/// The fields of a page in the order of their first occurrence.
 fn order(text: &str) -> Vec<&'static str> {
     let text = text.to_lowercase();
     let place = |name: &&'static str| {
@@ -114,7 +114,7 @@ fn order(text: &str) -> Vec<&'static str> {
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The form of a page: its words without the numbers, dates and addresses in it.
+/// The shape of a page: its words without numbers, dates and addresses.
 fn form(text: &str) -> String {
     let shape = text.replace(|c: char| c.is_ascii_digit(), "0");
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -145,7 +145,7 @@ fn pools_of_several_users_are_served_as_by_php_fpm() {
     }
     let start = |program: &Path, top: &Path| {
         write_pools(top);
-        // Where PHP-FPM looks on its own.
+        // The default location for PHP-FPM.
         symlink(format!("/etc/php/{version}/fpm/php.ini"), top.join("php.ini")).unwrap();
         let fpm = Fpm::start(program, top, &["a.sock", "b.sock"]);
         let nginx = front(top, &["a", "b"], root.path());
@@ -182,7 +182,7 @@ fn pools_of_several_users_are_served_as_by_php_fpm() {
                 assert_eq!(order(&own), order(&truth), "{query}");
                 assert_eq!(order(&own).len(), POOL_FIELDS.len() + WORKER_FIELDS.len(), "{query}: {own}");
             } else {
-                // PHP-FPM changes the order of the two comments once.
+                // PHP-FPM swaps the two comments in one place.
                 let lines = |text: &str| {
                     let mut lines: Vec<String> = form(text).lines().map(str::to_owned).collect();
                     lines.sort();
@@ -222,18 +222,18 @@ fn pools_of_several_users_are_served_as_by_php_fpm() {
     theirs.end();
 }
 
-/// PHP-FPM's signals: USR2 reads the configuration again, USR1 opens the logs anew.
+/// PHP-FPM's signals: USR2 reloads the configuration, USR1 reopens the logs.
 fn reload_and_reopen(fpm: &Fpm, front: &Nginx) {
     replace_file(&fpm.top.join("pool.d/a.conf"), A.replace("= 32M", "= 48M"));
     signal(fpm.process.id(), Signal::USR2);
     let is_new = || get(front, "/a/facts.php").text().contains("\"memory\":\"48M\"");
     assert!(eventually(PATIENCE, is_new), "{}", fpm.log());
-    // A configuration that makes no sense changes nothing.
+    // An invalid configuration changes nothing.
     replace_file(&fpm.top.join("pool.d/a.conf"), A.replace("= static", "= none"));
     signal(fpm.process.id(), Signal::USR2);
     assert!(eventually(PATIENCE, || fpm.log().contains("pm = none")), "{}", fpm.log());
     assert!(is_new());
-    // The directory is root's, so only the file that is there can be opened again.
+    // The directory belongs to root, so only an existing file can be reopened.
     signal(fpm.process.id(), Signal::USR1);
     assert_eq!(get(front, "/b/ping").text(), "pong");
 }
@@ -255,10 +255,10 @@ fn debians_own_configuration_is_tested_and_started_unchanged() {
     let said = text(&tested);
     assert!(tested.status.success() && said.contains(&format!("{config} test is successful")), "{said}");
     fs::write(directory.path().join("www.php"), "<?php echo exec('id -un'), ' ', PHP_SAPI;").unwrap();
-    // The directories that the configuration names, as they are after a boot; and the command line of Debian's unit.
+    // The directories of the configuration, as they are after a boot, and the command line of Debian's unit.
     let mounts = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/log && mkdir /run/php && exec \"$0\" \"$@\"";
     let manager = Manager::bind(&directory.path().join("notify.sock"));
-    // As systemd's: the server is another user by then.
+    // As with systemd's socket: the server runs as another user by then.
     fs::set_permissions(directory.path().join("notify.sock"), PermissionsExt::from_mode(0o777)).unwrap();
     let log = fs::File::create(directory.path().join("log")).unwrap();
     let mut command = Command::new("unshare");
@@ -278,7 +278,7 @@ fn debians_own_configuration_is_tested_and_started_unchanged() {
         )
     });
     assert_eq!(get(&nginx, "/www.php").expect(200).text(), "www-data fpm-fcgi");
-    // As Debian's unit reloads.
+    // Reloads as Debian's unit does.
     signal(ready.pid, Signal::USR2);
     let _ = manager.until("RELOADING=1");
     let _ = manager.until("READY=1");
@@ -335,7 +335,7 @@ fn in_the_background_it_serves_before_the_command_ends() {
     assert!(start().success(), "{}", fs::read_to_string(top.join("error.log")).unwrap_or_default());
     let pid: u32 = fs::read_to_string(top.join("fpm.pid")).unwrap().parse().unwrap();
     assert!(std::os::unix::net::UnixStream::connect(top.join("a.sock")).is_ok());
-    // A second one cannot have the socket, and says so by its status.
+    // A second server cannot bind the socket, and reports that by its exit status.
     assert!(!start().success());
     signal(pid, Signal::TERM);
     let is_gone = || !top.join("a.sock").exists() && !top.join("fpm.pid").exists();

@@ -1,5 +1,5 @@
-//! `howdah-fpm` next to PHP-FPM with the same configuration: access logs, messages in the web server's log, signals that
-//! concern logs, and what the programs print.
+//! `howdah-fpm` and PHP-FPM with the same configuration: access logs, messages in the web server's log, signals for
+//! logs, and the programs' output.
 
 use howdah_skip::skip;
 use howdah_tests::fpm::{Fpm, front, get, howdah_fpm, is_root, open_directory, php_fpm};
@@ -26,14 +26,14 @@ fn configuration(more: &str) -> String {
     )
 }
 
-/// Starts a program in a directory with this configuration, and nginx before it.
+/// Starts a program in a directory with this configuration, and nginx in front of it.
 fn start(program: &Path, top: &Path, root: &Path, configuration: &str) -> (Fpm, Nginx) {
     fs::write(top.join("php-fpm.conf"), configuration).unwrap();
     let fpm = Fpm::start(program, top, &["a.sock"]);
     (fpm, front(top, &["a"], root))
 }
 
-/// Numbers as `N`, directories as `TOP`.
+/// Replaces numbers by `N` and directories by `TOP`.
 fn masked(text: &str, top: &Path) -> String {
     let text = text.replace(&top.display().to_string(), "TOP");
     let mut masked = String::new();
@@ -52,7 +52,7 @@ fn send(nginx: &Nginx, request: &Request) -> String {
     conn.exchange(&request.clone().close()).text()
 }
 
-/// The messages in nginx's error log from the server behind it, with numbers masked: nginx may get them in parts.
+/// Messages in nginx's error log from the server behind it, with masked numbers: nginx may receive them in parts.
 fn sent_to_log(nginx: &Nginx, root: &Path) -> String {
     let log = fs::read_to_string(nginx.directory().join("error.log")).unwrap_or_default();
     let parts = log.split("FastCGI sent in stderr: \"").skip(1);
@@ -79,7 +79,7 @@ fn access_logs_and_messages_are_those_of_php_fpm() {
             Request::get("/a/logs.php").header("X-Asked", "yes"),
             Request::form("/a/logs.php?n=20000", "a=body"),
             Request::get("/a/logs.php").header("Authorization", "Basic YW5uYTpzZWNyZXQ="),
-            // Left out: it is plain, and named.
+            // Excluded: its log line is plain, and specified.
             Request::get("/a/ping"),
             Request::get("/a/ping?x=1"),
             Request::get("/a/none.php"),
@@ -95,7 +95,7 @@ fn access_logs_and_messages_are_those_of_php_fpm() {
     });
     let [(own_lines, own_said), (lines, said)] = sides;
     for (own, truth) in own_lines.iter().zip(&lines) {
-        // PHP-FPM tells user time and quotes apart from the rest; here neither is known, or as it was.
+        // PHP-FPM distinguishes user time and quotes the rest; here neither is known.
         let plain =
             |line: &str| line.replace("N% N.N N.N", "N% N.N -").replace("a \"quoted\" one", "a \\xNquoted\\xN one");
         assert_eq!(*own, plain(truth));
@@ -120,7 +120,7 @@ fn logs_are_rotated_as_logrotate_does_it() {
         let file = top.path().join(name);
         let before = fs::metadata(&file).unwrap();
         fs::rename(&file, file.with_extension("log.1")).unwrap();
-        // As with logrotate's `create`, which makes the new file as the old one was.
+        // As with logrotate's `create`, which gives the new file the old one's attributes.
         fs::write(&file, "").unwrap();
         fs::set_permissions(&file, before.permissions()).unwrap();
         chown(&file, Some(before.uid()), Some(before.gid())).unwrap();
@@ -136,13 +136,13 @@ fn logs_are_rotated_as_logrotate_does_it() {
     fpm.end();
 }
 
-/// Lines of `-tt` without times and notices of other kinds.
+/// Lines of `-tt` without times and unrelated notices.
 fn dumped(program: &Path, top: &Path, config: &Path) -> Vec<String> {
     let output = Command::new(program).args(["-tt", "-p"]).arg(top).arg("-y").arg(config).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
     let lines = text.lines().filter_map(|line| line.split_once("] NOTICE: ").map(|(_, line)| line.to_owned()));
-    // Where it is not set, PHP-FPM 8.2 calls it unknown.
+    // If it is not set, PHP-FPM 8.2 prints it as unknown.
     lines.filter(|line| line.starts_with(['\t', '[']) && !line.contains("log_level")).collect()
 }
 
@@ -178,7 +178,7 @@ fn php_says_the_same_of_itself_as_in_php_fpm() {
             String::from_utf8_lossy(&output.stdout).into_owned()
         })
     };
-    // Each has its own modules; pcntl is Debian's for command lines and embedding programs.
+    // Each has its own modules; Debian builds pcntl only for command-line and embedding programs.
     let [mine, truth] = said(&["-m"]).map(|text| {
         text.lines()
             .filter(|line| !matches!(*line, "howdah" | "cgi-fcgi" | "pcntl"))

@@ -1,10 +1,10 @@
-//! Clients that close their side after a request: one that only sends nothing more gets its answer, one that has left is
-//! noticed, and both look alike at first.
+//! Clients that close their sending side after a request. One that only sends nothing more must get its response; one
+//! that has left must be detected. Both look alike at first.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario};
 
-/// True if as many requests come to wait.
+/// True if this many requests are waiting.
 fn holds(site: &Site, requests: u64) -> bool {
     eventually(PATIENCE, || {
         let output = site.howdah().command(&["status", "--json"]);
@@ -130,7 +130,7 @@ scenario!(
             conn.send(Request::get("/quick.php").bytes());
             conn.half_close();
             assert!(holds(site, requests));
-            // Asked whether it is there: the server has seen that it sends nothing more.
+            // Probed: the server has detected that the client sends nothing more.
             assert_eq!(conn.next_head().status, 102);
             silent.push(conn);
         }
@@ -141,7 +141,7 @@ scenario!(
                 conn
             })
             .collect();
-        // Each takes the place of one; a third finds only clients that are there.
+        // Each replaces one of the waiting requests; for a third there are only live clients.
         for conn in &mut silent {
             assert_eq!(conn.response("GET").status, 503);
         }

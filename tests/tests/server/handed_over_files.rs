@@ -1,11 +1,11 @@
-//! Files that scripts hand to the server: `X-Accel-Redirect` and `X-Sendfile`; and what the access log says of users and of
-//! the time in PHP.
+//! Files that scripts hand over to the server (`X-Accel-Redirect`, `X-Sendfile`); and users and PHP times in the access
+//! log.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::setup::Setup;
 use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
 
-/// Hands over what it is asked for.
+/// Hands over the file in the request.
 const HAND: &str = php!("handed_over_files/hand.php");
 
 fn files(setup: Setup) -> Setup {
@@ -43,7 +43,7 @@ script_scenario!(
         }
         let etag = answer.header("etag").unwrap().to_owned();
         assert_ne!(etag, "\"of-the-script\"");
-        // All features of static files hold for these files too.
+        // All features of static files apply to these files too.
         let part = site.send(&Request::get(&target).header("Range", "bytes=2-4")).expect(206);
         assert_eq!((part.text().as_str(), part.header("content-range")), ("234", Some("bytes 2-4/10")));
         let large = accel("/protected/deep/large.bin");
@@ -111,7 +111,7 @@ scenario!(
         ] {
             assert_eq!(sendfile(&name).status, 404, "{name}");
         }
-        // Clients cannot ask for them.
+        // Clients cannot request them.
         for target in ["/protected/a%20b.txt", "/files/a%20b.txt", "/../files/a%20b.txt"] {
             assert_ne!(site.get(target).status, 200, "{target}");
         }
@@ -138,7 +138,7 @@ scenario!(
             conn.send(Request::get(&target).bytes());
             assert_eq!(conn.response("GET").expect(201).header(field), Some("/protected/a"));
         }
-        // The rest of what scripts say to nginx.
+        // Other fields that scripts send for nginx.
         for field in ["X-Accel-Buffering", "X-Accel-Charset", "X-Accel-Expires", "X-Accel-Limit-Rate"] {
             let target = format!("/hand.php?field={field}&name=no");
             assert_eq!(site.get(&target).expect(201).header(field), None, "{field}");
@@ -146,7 +146,7 @@ scenario!(
             conn.send(Request::get(&target).bytes());
             assert_eq!(conn.response("GET").expect(201).header(field), Some("no"), "{field}");
         }
-        // How files are handed over is not the client's to say.
+        // A client must not decide how files are handed over.
         let asks =
             Request::get("/seen.php").header("X-Sendfile-Type", "X-Accel-Redirect").header("X-Accel-Mapping", "/=/");
         assert_eq!(site.send(&asks).expect(200).text(), r#"["",""]"#);
@@ -156,7 +156,7 @@ scenario!(
     },
 );
 
-/// The access log beside the root, and whether it came to be as wanted.
+/// The access log next to the root, and whether it satisfied `wanted` in time.
 fn access_log(site: &Site, wanted: impl Fn(&str) -> bool) -> (bool, String) {
     let mut text = String::new();
     let logged = eventually(PATIENCE, || {
@@ -177,7 +177,7 @@ scenario!(
         let complete = |text: &str| ["who.php?1", "who.php?2"].iter().all(|line| text.contains(line));
         let (logged, text) = access_log(site, |text| complete(text) && text.ends_with('\n'));
         let user = |n: usize| text.lines().find(|line| line.contains(&format!("who.php?{n}"))).unwrap().to_owned();
-        // The combined format has its fields apart by spaces, so that the one in the name is escaped too.
+        // The combined format separates fields by spaces, so a space in the name is escaped too.
         assert!(logged && user(2).contains("127.0.0.1 - - ["), "{text}");
         assert!(user(1).contains("127.0.0.1 - an\\x20\\x22a [") && !text.contains("secret"), "{text}");
     },
@@ -192,7 +192,7 @@ scenario!(
     |site| {
         let gate = site.gate("after");
         assert_eq!(site.get("/after.php").expect(200).text(), "done");
-        // PHP still runs.
+        // PHP is still running.
         let line = |text: &str| text.lines().filter(|line| line.contains("/after.php")).collect::<String>();
         let (logged, text) = access_log(site, |text| line(text).contains("total_us="));
         let text = line(&text);

@@ -1,4 +1,4 @@
-//! Clients and scripts that mean harm, at the HTTP front: what they may cost, and what is never given to them.
+//! Hostile clients and scripts at the HTTP front: limits on their cost, and data that they must never get.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -6,7 +6,7 @@ use howdah_tests::{Conn, Mode, Request, Site, Target, h2, php, scenario, script_
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
-/// Asks over HTTP/2.
+/// Sends a request over HTTP/2.
 fn curl(site: &Site, arguments: &[&str], path: &str) -> Output {
     let url = format!("http://127.0.0.1:{}{path}", site.port());
     let common = ["-sS", "--http2-prior-knowledge", "--path-as-is", "--max-time", "120"];
@@ -24,7 +24,7 @@ fn status_over_http_2(site: &Site, arguments: &[&str], path: &str) -> String {
     String::from_utf8(curl(site, &arguments, path).stdout).unwrap()
 }
 
-/// The most memory that the server has had, in KB.
+/// The server's peak memory in KB.
 fn peak(site: &Site) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", site.howdah().pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -46,7 +46,7 @@ script_scenario!(
         for conn in &mut silent {
             conn.send(Request::get("/flood.php").close().bytes());
         }
-        // Its worker has been through all of it when it answers the next one.
+        // Its worker has processed all of it when it responds to the next request.
         for _ in 0..2 {
             assert_eq!(site.get_ok("/fine.php"), "fine");
         }
@@ -89,7 +89,7 @@ script_scenario!(
         let gate = site.gate("g");
         let ask = |n: u32| {
             let mut held = true;
-            // With the first part, the head is out: the length in it is the script's word.
+            // After the first part the head is sent, with the length that the script declared.
             let (body, reset) = h2::get_or_reset(site.target(), &format!("/l.php?n={n}"), |_| {
                 if std::mem::take(&mut held) {
                     gate.release();
@@ -101,7 +101,7 @@ script_scenario!(
         const INTERNAL_ERROR: Option<u32> = Some(2);
         assert_eq!(ask(5), ("01234".to_owned(), INTERNAL_ERROR));
         assert_eq!(ask(7), ("01234".to_owned(), INTERNAL_ERROR));
-        // The reset overtakes what was not written yet.
+        // The reset overtakes data that was not written yet.
         let (body, reset) = ask(20);
         assert!("0123456789".starts_with(&body) && reset == INTERNAL_ERROR, "{body:?} {reset:?}");
     },
@@ -127,7 +127,7 @@ scenario!(
     howdah_only = "the reference looks each time",
     |s| s.file("f.txt", "content").time("static.revalidate_after", "1h"),
     |site| {
-        // Files that were written a moment ago are not cached; later they are.
+        // Files modified a moment ago are not cached; later they are.
         let mut number = 0;
         assert!(eventually(PATIENCE, || {
             number += 1;
@@ -138,7 +138,7 @@ scenario!(
         let believed = site.get("/f.txt").text();
         std::fs::write(site.file("f.txt"), "another").unwrap();
         assert_eq!(site.get("/f.txt").text(), believed);
-        // A deployment reloads, and then nothing of before is believed.
+        // A deployment reloads, which invalidates everything cached before.
         assert!(site.howdah().command(&["reload"]).status.success());
         assert_eq!(site.get("/f.txt").text(), "another");
     },
@@ -213,7 +213,7 @@ scenario!(
         }
         let page = site.send(&Request::get("/page.css").header("Accept-Encoding", "gzip")).expect(200);
         assert_eq!((page.header("content-encoding"), page.text().as_str()), (None, "body {}"));
-        // An editor puts a new file in the old one's place, and keeps that.
+        // An editor replaces the old file with a new one, and keeps the old one.
         let next = site.place().run.join("next");
         std::fs::write(&next, SECRET).unwrap();
         std::fs::rename(&next, &toml).unwrap();
@@ -291,7 +291,7 @@ scenario!(
     },
 );
 
-/// A project as somebody begins one: the configuration beside the first script, nothing else said.
+/// A new project as a beginner sets it up: the configuration next to the first script, nothing else configured.
 #[test]
 fn a_configuration_in_the_document_root_is_warned_of_and_not_sent() {
     let top = tempfile::tempdir().unwrap();
@@ -333,7 +333,7 @@ fn a_configuration_in_the_document_root_is_warned_of_and_not_sent() {
     assert_eq!((runs.status, runs.text().as_str()), (200, "runs"));
     for response in answers {
         assert!(!response.text().contains(SECRET));
-        // Another spelling is another file, which is not there: the front controller answers.
+        // Another spelling is another file, which does not exist: the front controller responds.
         assert!(
             response.status == 403 || response.text() == "runs" || response.text().is_empty(),
             "{}",
@@ -342,7 +342,7 @@ fn a_configuration_in_the_document_root_is_warned_of_and_not_sent() {
     }
 }
 
-/// Each kind of request body coding and host, on a whole server.
+/// Each kind of ambiguous request body coding and host, on a whole server.
 #[test]
 fn what_could_be_understood_in_two_ways_is_refused() {
     howdah_tests::run(

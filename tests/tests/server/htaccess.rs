@@ -1,9 +1,9 @@
-//! `.htaccess` files in a running server. What each directive means is compared with Apache itself in `htaccess_apache`;
-//! here it is seen that the server does what comes out: scripts, files, refusals, passwords, settings of PHP, headers.
+//! `.htaccess` files in a running server. `htaccess_apache` compares the meaning of directives with Apache itself;
+//! these tests check that the server acts on the result: scripts, files, refusals, passwords, PHP settings, headers.
 
 use howdah_tests::{Mode, Request, Setup, Site, run};
 
-/// What a front controller in the root brings along, with some of everything.
+/// A typical front controller's file, with some of everything.
 const FILE: &str = r#"
 RewriteEngine On
 RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]
@@ -98,12 +98,12 @@ fn the_server_does_what_the_files_say() {
         assert_eq!(missing.text(), "no such page: /nothing/here 404");
         let style = site.get("/a.css").expect(200);
         assert_eq!(style.header("cache-control"), Some("max-age=15778463"));
-        // What is said of a file does not hold for the page of its error, which is another file.
+        // Directives for a file do not apply to its error page, which is a different file.
         let no_style = site.get("/none.css").expect(404);
         assert_eq!(no_style.text(), "no such page: /none.css 404");
         assert_eq!((no_style.header("cache-control"), no_style.header("x-style")), (None, None));
         assert_eq!(no_style.header("x-seen"), Some("by rules"));
-        // The page is there as a whole, whatever part of something else was asked for.
+        // The error page is sent completely, even if part of the file was requested.
         let part = Request::get("/gone").header("Range", "bytes=0-1").header("If-None-Match", "*");
         assert_eq!(site.send(&part).expect(410).text().trim(), "gone for good");
         let special = site.get("/a.spec").expect(200);
@@ -112,7 +112,7 @@ fn the_server_does_what_the_files_say() {
         assert!(special.header("expires").is_some());
         assert_eq!(special.text(), "special");
         let _ = site.get("/plain/x.txt").expect(200);
-        // Beside the front controller.
+        // In addition to the front controller.
         let redirected = site.get("/moved/x?q").expect(301);
         assert!(redirected.header("location").is_some_and(|to| to.ends_with("/index.php/x?q")));
         let slash = site.get("/plain").expect(301);
@@ -127,10 +127,10 @@ fn what_protects_is_never_passed_by() {
         assert!(!evil.text().contains("ran") && !evil.text().contains("<?php"));
         let _ = site.get("/uploads/evil.php/x").expect(403);
         assert!(!site.get("/.htaccess").text().contains("RewriteEngine"));
-        // A directive that is not known may be one that protects.
+        // An unknown directive may be one that protects.
         let _ = site.get("/broken/x.txt").expect(500);
         let _ = site.wait_for_log(&["broken/.htaccess:2", "NoSuchDirective"]);
-        // Nobody comes in where the file of passwords is missing.
+        // If the password file is missing, no user is admitted.
         let _ = site.get("/members/").expect(500);
     });
 }
@@ -142,7 +142,7 @@ fn passwords_are_asked_for() {
         |s| site(s).allow_log("wrong user or password"),
         |site: &mut Site| {
             let users = site.place().top.join("users");
-            // `anna` with the password `password`.
+            // User `anna` with the password `password`.
             std::fs::write(&users, "anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n").unwrap();
             let file = format!(
                 "AuthType Basic\nAuthName \"Members only\"\nAuthUserFile {}\nRequire valid-user\n",
@@ -183,7 +183,7 @@ fn without_the_setting_the_files_mean_nothing() {
     });
 }
 
-/// A file that an upload has written may say what it likes.
+/// A file that was uploaded may contain any directive.
 #[test]
 fn what_a_rule_of_the_settings_refuses_no_file_allows() {
     let rules = "[{ path = \"/uploads/*\", php = false }, { path = \"/private/*\", deny = true }]";

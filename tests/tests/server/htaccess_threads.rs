@@ -1,15 +1,16 @@
-//! Expensive work for `.htaccess` files is not done by the I/O threads, whose connections all wait for them.
+//! Expensive work for `.htaccess` files must not run on the I/O threads, because all their connections would wait for
+//! it.
 
 use howdah_tests::{Request, Site, scenario};
 use std::fs;
 
-/// Rules that look at a long field, each for some time. None holds.
+/// Rules that match against a long field, each of which takes some time. None matches.
 fn dear_rules() -> String {
     let rule = |n: usize| format!("RewriteCond %{{HTTP:X-Long}} (a|aa)+(a+)*$x?{n}\nRewriteRule ^ - [F]\n");
     format!("RewriteEngine On\n{}", (0..250).map(rule).collect::<String>())
 }
 
-/// Nanoseconds of a processor that the I/O threads have had, and the server's other threads.
+/// Processor time of the I/O threads in nanoseconds, and that of the server's other threads.
 fn processor_time(site: &Site) -> (u64, u64) {
     let (mut io, mut others) = (0, 0);
     for thread in fs::read_dir(format!("/proc/{}/task", site.howdah().pid())).unwrap().flatten() {

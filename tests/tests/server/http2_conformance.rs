@@ -1,5 +1,5 @@
-//! Rules of RFC 9113 for frames, streams and header blocks, case by case: `http2_clients/conformance.py` has the
-//! cases, and a client that shares no line with the server.
+//! Rules of RFC 9113 for frames, streams and header blocks, case by case. `http2_clients/conformance.py` has the cases,
+//! and a client that shares no code with the server.
 
 use super::proxy_upgrade::PYTHON;
 use howdah_tests::{Mode, run};

@@ -1,5 +1,5 @@
-//! HTTP/3 with PHP behind it, and a client that shares no line with the server's side: aioquic, in Python and C. What clients
-//! can do to frames, streams and connections is tried in `crates/protocol/tests/http3`.
+//! HTTP/3 with PHP behind it, and a client that shares no code with the server: aioquic, in Python and C.
+//! `crates/protocol/tests/http3` tests attacks by clients on frames, streams and connections.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Setup, Site, php, scenario};
@@ -12,12 +12,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const HELLO: &str = "echo 'hello';";
 const SEEN: &str = php!("http3/seen.php");
 
-/// The interpreter that has aioquic; `scripts/setup.sh test` makes it.
+/// The interpreter that has aioquic; `scripts/setup.sh test` creates it.
 fn python() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/aioquic/bin/python")
 }
 
-/// A site that speaks HTTP/3.
+/// A site with HTTP/3.
 pub(crate) fn http3(setup: Setup) -> Setup {
     let setup = setup.https().setting("tls.http3", "true").php("hello.php", HELLO);
     match python().exists() {
@@ -26,7 +26,7 @@ pub(crate) fn http3(setup: Setup) -> Setup {
     }
 }
 
-/// A client that runs.
+/// A running client.
 pub(crate) struct Client {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -37,7 +37,7 @@ impl Client {
         Self::spawn(site, arguments, Stdio::null())
     }
 
-    /// One that asks until `end`.
+    /// Starts a client that sends requests until `end`.
     pub(crate) fn talking(site: &Site, arguments: &[&str]) -> Self {
         Self::spawn(site, arguments, Stdio::piped())
     }
@@ -51,7 +51,7 @@ impl Client {
         Self { child, output }
     }
 
-    /// The next line that it says.
+    /// The next line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -119,7 +119,7 @@ scenario!(
         let part = run(site, &["get", "/large.txt", "range=bytes=1000005-1000009"]);
         assert_eq!((&part["status"], &part["text"]), (&206.into(), &"56789".into()));
         assert_eq!(run(site, &["get", "/none.txt"])["status"], 404);
-        // Unwanted ones do not keep the response back, nor the connection.
+        // Unwanted streams do not delay the response, nor the connection.
         let unread = run(site, &["unread", "/none.txt", "5000000"]);
         assert_eq!(unread["after"], "hello");
     },
@@ -128,7 +128,7 @@ scenario!(
 scenario!(
     a_stream_arrives_while_the_script_runs_over_http_3,
     howdah_only = "Debian's nginx has no HTTP/3",
-    // aioquic takes a response behind an informational one for trailers; those are tried with another client.
+    // aioquic treats a response after an informational one as trailers; those are tested with another client.
     |s| http3(s).php("stream.php", php!("http3/stream.php")),
     |site| {
         let gates = ["g0", "g1", "g2"].map(|name| site.gate(name));
@@ -159,10 +159,10 @@ scenario!(
     |site| {
         let moved = run(site, &["move", "/port.php"]);
         assert_ne!(moved["before"], moved["after"], "{moved}");
-        // A script that only reads may run before the handshake is complete, and knows it; others may not.
+        // A script that only reads may run before the handshake is complete, and can detect that; others must not.
         let early = run(site, &["early", "/seen.php", "/seen.php"]);
         assert_eq!((&early["taken"], &json(&early["get"])["early"]), (&true.into(), &"1".into()));
-        // One that is read when the handshake has just become complete is as good as any other.
+        // A request read just after the handshake has become complete is like any other.
         assert!([425, 200].iter().any(|status| early["post"]["status"] == *status), "{early}");
         assert_eq!(json(&early["later"])["early"], "");
         assert_eq!(run(site, &["raw", "0", "616263"])["closed"], 0x105, "a body without a head");

@@ -1,4 +1,4 @@
-//! `howdah init FILE`: configurations of other servers, and the same paths asked of those servers and of Howdah.
+//! `howdah init FILE`: imports configurations of other servers, and compares those servers with Howdah path by path.
 
 mod apache;
 mod caddy;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Files of each application; the scripts say how they were called.
+/// Files of each application; the scripts print how they were called.
 const FILES: &[&str] = &[
     "index.php",
     "other.php",
@@ -43,7 +43,7 @@ const FILES: &[&str] = &[
     "dir2/a.txt",
 ];
 
-/// Paths that are asked for in addition to those of the files.
+/// Paths that are requested in addition to those of the files.
 const PATHS: &[&str] = &[
     "/",
     "/?a=1",
@@ -67,7 +67,7 @@ const PATHS: &[&str] = &[
     "/vendor/none.php",
 ];
 
-/// Paths where Howdah differs on purpose: application, paths, reason.
+/// Paths at which Howdah differs on purpose: application, paths, reason.
 type Differs = (&'static str, &'static [&'static str], &'static str);
 
 fn write_files(root: &Path) {
@@ -110,7 +110,7 @@ impl Applications {
         self.directory.path().join(name)
     }
 
-    /// All texts as one file, with the address to listen on and the socket of PHP-FPM.
+    /// All texts as one file, with the listen address and the socket of PHP-FPM.
     fn text(&self, listen: &str, socket: &Path) -> String {
         let texts = self.texts.iter().map(|(name, text)| {
             let text = text.replace("__ROOT__", &self.root(name).display().to_string());
@@ -121,7 +121,7 @@ impl Applications {
         texts.collect()
     }
 
-    /// The server that the file becomes.
+    /// Imports the file and serves the result.
     fn serve(&self, name: &str, text: &str) -> Imported {
         let (file, toml) = (self.directory.path().join(name), self.directory.path().join("howdah.toml"));
         fs::write(&file, text).unwrap();
@@ -143,7 +143,7 @@ impl Applications {
     }
 }
 
-/// Howdah with an imported configuration; it ends with this.
+/// Howdah with an imported configuration. Dropping it ends the server.
 struct Imported {
     process: Child,
     port: u16,
@@ -157,7 +157,7 @@ impl Drop for Imported {
     }
 }
 
-/// Asks both servers for all paths. Their answers are the same but where `differs` says so.
+/// Requests all paths from both servers. The responses must be equal except where `differs` lists a reason.
 fn compare(applications: &Applications, ours: &Imported, reference: u16, further: &[&str], differs: &[Differs]) {
     let mut wrong = String::new();
     let files = FILES.iter().map(|file| format!("/{file}"));
@@ -166,7 +166,7 @@ fn compare(applications: &Applications, ours: &Imported, reference: u16, further
         for path in &paths {
             let host = format!("{name}.localhost");
             let [own, truth] = [ours.port, reference].map(|port| ask(port, &host, path));
-            // Pages for errors are each server's own.
+            // Each server has its own error pages.
             let is_same = own.status == truth.status && (own.status != 200 || own.text() == truth.text());
             let may_differ = differs.iter().any(|(own, paths, _)| own == name && paths.contains(&path.as_str()));
             if is_same == may_differ {

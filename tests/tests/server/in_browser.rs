@@ -1,4 +1,4 @@
-//! Connections that stay open, in a real browser: WebSocket, EventSource, the Pusher protocol, and reloads of pages under
+//! Long-lived connections in a real browser: WebSocket, EventSource, the Pusher protocol, and page reloads under
 //! `howdah dev`. The pages report to `seen.php`.
 
 use super::pusher::{clients::installed, pusher};
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 const BROWSER: &str = "/usr/bin/chromium";
 const SEEN: &str = php!("in_browser/seen.php");
 
-/// A browser that shows a page until the test ends.
+/// A browser that shows a page until it is dropped.
 struct Browser {
     process: Child,
     _profile: tempfile::TempDir,
@@ -126,7 +126,7 @@ fn a_page_under_development_reloads_when_a_file_changes() {
     let page = "echo '<!doctype html><title>x</title><script>fetch(\"/seen.php?text=loaded\")</script>';";
     let setup = |s: Setup| reporting(s).developing().php("page.php", page);
     run(Mode::Classic, setup, |site| {
-        // Programs and scripts get the page as it is.
+        // Programs and scripts get the unchanged page.
         assert!(!site.get_ok("/page.php").contains("/.howdah/"));
         let shown = site.send(&Request::get("/page.php").header("Sec-Fetch-Dest", "document")).expect(200).text();
         assert!(shown.ends_with("<script src=\"/.howdah/reload.js\" defer></script>\n"), "{shown}");

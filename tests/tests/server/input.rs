@@ -1,4 +1,4 @@
-//! A request's body in a script: raw, form, multipart uploads, and PHP's limits on them.
+//! Request bodies in scripts: raw, forms, multipart uploads, and PHP's limits on them.
 
 use howdah_tests::{Part, Request, multipart, php, script_scenario};
 use std::fs;
@@ -147,7 +147,7 @@ script_scenario!(
     |s| s.setting("http.max_body", "10000").php("in.php", INPUT),
     |site| {
         assert_eq!(site.send(&Request::post("/in.php", "a/b", noise(10_000))).status, 200);
-        // The server may answer and close before it has read everything, so only the head is sent.
+        // The server may respond and close before it has read everything, so only the head is sent.
         let mut conn = site.conn();
         conn.send("POST /in.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10001\r\n\r\n");
         assert_eq!(conn.response("POST").status, 413);

@@ -1,5 +1,5 @@
-//! First steps where the packages' files are installed and nothing else helps: no systemd, no /run/howdah, no HOME. Every
-//! command of the guides finds the server that is meant, as root and as another user.
+//! First steps with only the packages' files installed: no systemd, no /run/howdah, no HOME. Every command of the
+//! guides must find the intended server, as root and as another user.
 
 use howdah_tests::howdah::program;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const INSIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/installed/inside.sh");
 
-/// A command, the status that it ends with, and a part of what it prints.
+/// A command, its exit status, and part of its output.
 type Step = (&'static str, i32, &'static str);
 
 const AS_NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups howdah status";
@@ -30,7 +30,7 @@ const STEPS: &[Step] = &[
     ("howdah reload", 0, "new workers serve"),
     (AS_NOBODY, 1, "run the command as root, or see `admin_group`"),
     (SERVE, 1, "runs already, process"),
-    // A site, then one with a pool of its own.
+    // A site, then a site with its own pool.
     ("site app.example ''", 0, ""),
     ("howdah reload", 0, "site app.example: added"),
     ("curl -s -H 'Host: app.example' http://127.0.0.1:8080/", 0, "app"),
@@ -43,7 +43,7 @@ const STEPS: &[Step] = &[
     ("howdah explain http://own.example/", 0, "/srv/app/index.php in the pool own.example"),
     ("howdah check", 0, "/etc/howdah/conf.d/own.example.toml"),
     ("howdah stop", 0, "stopped"),
-    // The state directory is the service's.
+    // The state directory belongs to the service.
     ("cd /srv/app; HOWDAH_USER=www-data start howdah dev", 0, ""),
     ("until_ready howdah status", 0, ""),
     ("stat -c %U /var/lib/howdah-www-data", 0, "www-data"),
@@ -51,12 +51,12 @@ const STEPS: &[Step] = &[
     ("howdah trust --state /var/lib/howdha", 1, "there is no local CA in the state directory /var/lib/howdha"),
     ("cd /srv/app; howdah mails", 0, "No mails from /srv/app"),
     ("howdah stop", 0, "stopped"),
-    // Without another one, the server takes the service's user, and its state directory.
+    // Without another user, the server takes the service's user and its state directory.
     ("cd /srv/app; start howdah dev --user www-data", 0, ""),
     ("until_ready howdah status", 0, ""),
     ("howdah trust --print", 0, "BEGIN CERTIFICATE"),
     ("howdah stop", 0, "stopped"),
-    // An ordinary user, where the package's settings are not, in another directory than the server's.
+    // An unprivileged user, without the package's settings, in another directory than the server's.
     ("mv /etc/howdah /etc/away; as_user howdah check /srv/app", 0, "root = \"/srv/app\""),
     ("as_user howdah status", 1, "no howdah server"),
     ("cd /srv/app; start as_user howdah serve --listen 127.0.0.1:8081", 0, ""),
@@ -71,7 +71,7 @@ const STEPS: &[Step] = &[
     ("as_user howdah serve /srv/app --listen 127.0.0.1:81", 1, "127.0.0.1:81"),
 ];
 
-/// Functions of the steps.
+/// Shell functions of the steps.
 const FUNCTIONS: &str = r#"
 start() { "$@" >/run/log 2>&1 & }
 until_ready() { for _ in $(seq 600); do "$@" >/run/out 2>&1 && return; sleep 0.1; done; cat /run/log /run/out; false; }

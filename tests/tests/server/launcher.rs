@@ -1,4 +1,4 @@
-//! A server that has given up root's rights: what its launcher does for it, and what passes between users.
+//! A server that has dropped root's rights: its launcher's work, and data that passes between users.
 
 use crate::server::users::{number, two_users};
 use howdah_tests::process::{self, PATIENCE, eventually};
@@ -47,12 +47,12 @@ script_scenario!(
         };
         let first = worker();
         assert_eq!(site.get("/hang.php").status, 504);
-        // In async mode the request alone is given up at first.
+        // In async mode only the request is cancelled at first.
         let log = site.wait_for_log(&["PHP stack: "]);
         assert!(log.contains("hangs"), "{log}");
         let second = worker();
         assert_ne!(first, second);
-        // The process that forks them, and with it all that it has forked.
+        // The process that forks them, and with it all its forks.
         let parent = |pid: u32| -> u32 {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
             status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap()
@@ -86,7 +86,7 @@ scenario!(
             "{:?}",
             site.howdah().processes()
         );
-        // The launcher, which lives a moment longer, removes what the server can no longer.
+        // The launcher, which lives a moment longer, removes the files that the server no longer can.
         assert!(!socket.exists());
     },
 );

@@ -1,10 +1,10 @@
-//! Learned warm-up of a booted application: one path for each route, however many pages the route has, and no token.
+//! Learned warm-up of a booted application: one path for each route, however many pages the route has, and no tokens.
 
 use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use howdah_tests::process::{PATIENCE, eventually};
 use std::path::Path;
 
-/// Visits many pages of one route, and many of one whose paths have tokens.
+/// Visits many pages of one route, and many pages of another one whose paths contain tokens.
 fn visit(project: &Project) {
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
@@ -26,7 +26,7 @@ fn visit(project: &Project) {
     let about: Vec<_> = log.lines().filter(|line| line.contains("warm-up: ")).collect();
     assert!(!about.iter().any(|line| line.contains("9f86d081")), "{about:?}");
 
-    // The next start knows the route, too.
+    // The next start knows the route too.
     let served = project.serve(&[]);
     served.wait_for_log("before this start");
     served.wait_for_mode("snapshot");
@@ -64,7 +64,7 @@ fn a_laravel_application_is_warmed_up_with_one_path_for_each_route() {
     visit(&project);
 }
 
-/// It counts its visits in a static property, which worker mode keeps.
+/// The page counts its visits in a static property, which worker mode keeps.
 #[test]
 fn pages_of_one_route_are_demoted_together() {
     need_symfony!();

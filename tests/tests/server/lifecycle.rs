@@ -1,4 +1,4 @@
-//! Start, stop, reload, and the ends that nobody asked for.
+//! Start, stop, reload, and unexpected ends.
 
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, alive, children, eventually};
@@ -17,7 +17,7 @@ pub(super) fn holding(setup: Setup) -> Setup {
     setup.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';")
 }
 
-/// After this signal the server takes no new connections, finishes the request that runs, and ends.
+/// After this signal the server must accept no new connections, finish the running request, and exit.
 pub(super) fn finishes_what_runs(site: &mut Site, signal: Signal) {
     let gate = site.gate("g");
     let mut conn = site.conn();
@@ -38,7 +38,7 @@ scenario!(sigterm_finishes_what_runs, howdah_only = "the end of howdah is judged
 scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "the end of howdah is judged", |s| s, |site| {
     let idle = site.conn();
     site.howdah().signal(Signal::INT);
-    // Waits for less than the grace time: an idle connection must not hold up the end.
+    // Exits before the grace time is over: an idle connection must not delay the exit.
     assert_eq!(site.howdah_mut().wait(), Some(0));
     drop(idle);
 });
@@ -57,7 +57,7 @@ scenario!(
         assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
         assert!(!site.howdah_mut().ended(), "a request still runs");
         site.howdah().signal(Signal::TERM);
-        // Waits for less than the grace time.
+        // Exits before the grace time is over.
         assert_eq!(site.howdah_mut().wait(), Some(130));
         drop(held);
     },
@@ -137,7 +137,7 @@ scenario!(
                 .collect();
             let reloads: Vec<_> = (0..5)
                 .map(|_| {
-                    // Under load: the clients are on their way each time.
+                    // Under load: requests are in flight each time.
                     let before = served.load(Ordering::Relaxed);
                     let loaded = eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 20);
                     (loaded, site.howdah().command(&["reload"]))
@@ -234,7 +234,7 @@ fn preloading(setup: Setup, preload: &str) -> Setup {
         .php("a.php", ASK)
 }
 
-/// The name of the user that runs the tests: PHP wants to be told whom preloading may run as.
+/// Name of the user that runs the tests: PHP requires the user for preloading.
 fn own_name() -> String {
     let output = std::process::Command::new("id").arg("-un").output().unwrap();
     String::from_utf8_lossy(&output.stdout).trim().to_owned()

@@ -1,4 +1,5 @@
-//! Symbolic links that lead out of the document root, made by whoever may write there: neither sent, nor run, nor listed.
+//! Symbolic links that lead out of the document root, created by users with write access: neither sent, nor run, nor
+//! listed.
 
 use howdah_tests::{Mode, Setup, Site, script_scenario};
 use std::fs;
@@ -24,7 +25,7 @@ fn lead_outside(site: &Site) {
     symlink("inside.txt", site.file("list/link.txt")).unwrap();
 }
 
-/// Paths that lead outside, each by a link.
+/// Paths that lead outside, each through a link.
 const OUTSIDE: &[&str] = &[
     "/list/secret.txt",
     "/list/secret.php",
@@ -38,7 +39,7 @@ const OUTSIDE: &[&str] = &[
     "/absolute/../absolute/secret.txt",
 ];
 
-/// In worker and async mode all but files is for one script, and which files that includes is its own matter.
+/// In worker and async mode everything but files goes to one script, which may include any file.
 fn one_script(site: &Site) -> bool {
     matches!(site.mode(), Some(Mode::Worker | Mode::Async))
 }

@@ -1,4 +1,4 @@
-//! Where the server listens, and whom it believes about the client.
+//! Listeners, and trusted proxies for the client's address.
 
 use howdah_tests::{Conn, Request, php, scenario};
 
@@ -78,12 +78,12 @@ scenario!(
         );
         let seen = ask(&[("Forwarded", "for=\"[2001:db8::1]:4711\";proto=https;host=f.example")]);
         assert_eq!((&seen[0], &seen[1], &seen[3]), (&"2001:db8::1".into(), &"on".into(), &"f.example".into()));
-        // The last address that is not a trusted proxy counts: what stands before it may be invented.
+        // The last address that is not a trusted proxy counts: anything before it may be forged.
         let seen = ask(&[("X-Forwarded-For", "1.1.1.1, 9.9.9.9, 10.1.2.3")]);
         assert_eq!(seen[0], "9.9.9.9");
         let seen = ask(&[("X-Forwarded-For", "garbage")]);
         assert_eq!(seen[0], "127.0.0.1");
-        // A rule may change the field for the script. The client stays the one that rules and the log saw.
+        // A rule may change the field for the script. The client's address for rules and the log stays the same.
         assert_eq!(ask_for("/ruled", &[("X-Forwarded-For", "9.9.9.9")])[0], "9.9.9.9");
     },
 );

@@ -1,4 +1,4 @@
-//! Many requests at once: each gets its own answer.
+//! Many concurrent requests: each gets its own response.
 
 use howdah_tests::{Part, Request, multipart, php, script_scenario};
 
@@ -60,7 +60,7 @@ script_scenario!(
         let gate = site.gate("g");
         let mut conns: Vec<_> = (0..6).map(|_| site.conn()).collect();
         for _ in 0..3 {
-            // So many that the server takes requests for short ones and puts one behind the other.
+            // So many that the server considers the requests short and queues several in one lane.
             for _ in 0..100 {
                 assert_eq!(conns[0].exchange(&Request::get("/fast.php")).expect(200).text(), "fast");
             }
@@ -112,7 +112,7 @@ script_scenario!(
                 scope.spawn(move || {
                     let mut conn = site.conn();
                     for n in 0..40_usize {
-                        // Some come again and again (from the cache of compressed answers), most are one of a kind.
+                        // Some are repeated (from the cache of compressed responses), most are unique.
                         let m = if n % 4 == 0 { "the same page".replace(' ', "_") } else { format!("{thread}.{n}") };
                         let size = if n % 4 == 0 { 50_000 } else { 1000 + (thread * 7919 + n * 4001) % 119_000 };
                         let (kind, coding) =

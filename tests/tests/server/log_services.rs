@@ -1,4 +1,5 @@
-//! Logs that go to journald or syslog, or have no room: what arrives there, and that requests are served whatever happens to it.
+//! Logs sent to journald or syslog, or without room: the received entries, and that requests are served whatever
+//! happens to the log.
 
 use howdah_skip::skip;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A daemon that takes datagrams: journald, or syslog's.
+/// A daemon that receives datagrams: journald's or syslog's.
 struct Daemon {
     dir: tempfile::TempDir,
     got: Arc<Mutex<Vec<String>>>,
@@ -36,7 +37,7 @@ impl Daemon {
         self.dir.path().join("socket")
     }
 
-    /// The entry with all of these texts, once it is there.
+    /// Waits for an entry with all of these texts.
     fn entry(&self, texts: &[&str]) -> String {
         let find = || {
             let got = self.got.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +100,7 @@ fn syslog_gets_them_as_entries() {
     });
 }
 
-/// A line as a real daemon reads it: program, process, severity and message, from its local socket, by UDP and by TCP.
+/// A line as parsed by a real daemon: program, process, severity and message, from its local socket, by UDP and by TCP.
 #[test]
 fn rsyslog_understands_every_way() {
     if !rsyslog_is_there() {
@@ -138,7 +139,7 @@ fn rsyslog_is_there() -> bool {
     Path::new(RSYSLOG).exists()
 }
 
-/// Debian puts it where the path of a normal user does not look.
+/// Debian installs it in a directory that is not in a normal user's PATH.
 const RSYSLOG: &str = "/usr/sbin/rsyslogd";
 
 struct Rsyslog {
@@ -180,7 +181,7 @@ impl Rsyslog {
         self.dir.path().join(name)
     }
 
-    /// The line with all of these texts, once it is there.
+    /// Waits for a line with all of these texts.
     fn line(&self, texts: &[&str]) -> String {
         let find = || {
             let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The access log says how much of each response was sent, and which one was cut off, in every version of HTTP.
+//! The access log records how much of each response was sent, and which ones were cut off, in every version of HTTP.
 
 use super::http3::{http3, run as ask_over_http_3};
 use howdah_tests::h2;
@@ -11,7 +11,7 @@ fn lines(site: &Site) -> String {
     std::fs::read_to_string(site.place().top.join("access.log")).unwrap_or_default()
 }
 
-/// Waits for the line of a target: its status, the bytes, and if it was cut off.
+/// Waits for the line of a target: its status, the bytes, and whether it was cut off.
 fn logged(site: &Site, target: &str) -> (u16, u64, bool) {
     let mut found = None;
     let is_there = eventually(PATIENCE, || {

@@ -1,9 +1,9 @@
-//! A hundred clients at once, each with a marker of its own in everything that a request can carry: no answer, header,
+//! A hundred concurrent clients, each with its own marker in everything that a request can carry: no response, header,
 //! cookie, session or upload may show another's. The same scripts in every mode.
 
 use howdah_tests::{Part, Request, Response, Setup, Site, multipart, php, script_scenario};
 
-/// One way for a request to carry its marker and for an answer to bring it back.
+/// One means by which a request carries its marker and a response returns it.
 struct Feature {
     script: &'static str,
     code: &'static str,
@@ -161,7 +161,7 @@ fn scripts(setup: Setup) -> Setup {
     features().fold(setup, |setup, feature| setup.php(feature.script, feature.code))
 }
 
-/// Each client goes through all features, each one beginning at another, so that all meet all.
+/// Each client goes through all features, each one starting at another, so that all combinations occur.
 fn a_hundred_clients(site: &Site) {
     let all: Vec<&Feature> = features().collect();
     std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Idle workers end while memory is short, and stay away until it is not. What the kernel says of memory is a file of the test,
-//! which lies over the kernel's in a mount name space of the server's own.
+//! Idle workers end while memory is short, and are not replaced until it is not. A file of the test simulates the
+//! kernel's memory pressure; it is mounted over the kernel's in a mount namespace of the server.
 
 use howdah_skip::skip;
 use howdah_tests::howdah::{php_program, program};
@@ -11,10 +11,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Without the control groups of the machine, whose limits would count.
+/// Without the machine's control groups, whose limits would count.
 const ENTER: &str = r#"mount -t tmpfs none /sys/fs/cgroup && mount --bind "$0" /proc/pressure/memory && exec "$@""#;
 
-/// A server in a name space of its own.
+/// A server in a separate namespace.
 struct Apart {
     process: Child,
     _port: Port,
@@ -83,7 +83,7 @@ fn idle_workers_end_while_memory_is_short_and_none_stands_ready() {
     let metrics = metrics(&admin);
     assert!(metrics.contains("howdah_memory_pressure_percent 30\n"), "{metrics}");
     assert!(metrics.contains("howdah_pool_workers_relieved_total{pool=\"default\"} 3\n"), "{metrics}");
-    // Those that are to stand ready come back when it is over.
+    // The spare workers are started again when the pressure is over.
     say(&file, 0);
     assert!(eventually(PATIENCE, || workers() >= 3), "{} workers: {}", workers(), said());
     assert!(said().contains("memory is no longer short"), "{}", said());

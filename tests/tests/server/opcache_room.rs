@@ -1,8 +1,8 @@
-//! An OPcache that is full, which slows every request down: the log names the setting to raise, once.
+//! A full OPcache, which slows down every request: the log names the setting to raise, once.
 
 use howdah_tests::{Mode, Setup, run};
 
-/// More scripts than OPcache has places for.
+/// More scripts than OPcache can hold.
 const MANY: &str = "
     for ($n = 0; $n < 300; $n++) {
         $file = __DIR__ . \"/many-$n.php\";

@@ -1,4 +1,4 @@
-//! Responses of scripts: status, headers, cookies, and bodies that arrive when the script says so.
+//! Responses of scripts: status, headers, cookies, and bodies that arrive when the script flushes them.
 
 use howdah_tests::{Request, php, script_scenario};
 
@@ -35,7 +35,7 @@ script_scenario!(malformed_status_lines_do_no_harm, |s| s.php("s.php", "header($
         assert_eq!(site.get(&format!("/s.php?line={line}")).expect(200).text(), "ok", "{line}");
     }
     assert_eq!(site.get("/s.php?line=HTTP/1.1%20404%20").expect(404).text(), "ok");
-    // PHP-FPM passes a status of 0 on, which nginx takes for none of an answer.
+    // PHP-FPM forwards a status of 0, which nginx does not accept from a response.
     let status = if site.is_reference() { 502 } else { 200 };
     assert_eq!(site.get("/s.php?line=HTTP/1.1%20abc").status, status);
     assert_eq!(site.get_ok("/ready.txt"), "ready\n");
@@ -182,7 +182,7 @@ script_scenario!(
     },
 );
 
-// `X-Accel-Buffering` asks nginx, which buffers otherwise, to behave as Howdah always does.
+// `X-Accel-Buffering` makes nginx, which buffers by default, behave as Howdah always does.
 script_scenario!(
     flushed_output_arrives_while_the_script_still_runs,
     |s| {

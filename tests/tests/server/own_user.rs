@@ -1,4 +1,4 @@
-//! The user that the server takes where only PHP's is named: the account that is meant for it, if there is one.
+//! The user that the server switches to if only PHP's is configured: the account reserved for it, if there is one.
 
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -9,10 +9,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The number of the account in these tests.
+/// User id of the account in these tests.
 const OWN: u32 = 64_999;
 
-/// The server's program with these arguments, where there is the account `howdah` or is none.
+/// The server's program with these arguments, with or without the account `howdah`.
 fn with_account(there: bool, directory: &Path, arguments: &[&str]) -> Command {
     for (name, line) in
         [("passwd", "howdah:x:64999:64999::/nonexistent:/usr/sbin/nologin"), ("group", "howdah:x:64999:")]
@@ -82,7 +82,7 @@ fn check_says_which_user_the_server_takes_and_what_falls_without_one_of_its_own(
     }
 }
 
-/// The users of the processes of a group.
+/// The users of the processes in a group.
 fn users(leader: u32, name: &str) -> Vec<u32> {
     let mut users = Vec::new();
     for process in fs::read_dir("/proc").unwrap().flatten() {

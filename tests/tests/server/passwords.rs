@@ -1,9 +1,10 @@
-//! Cost of verifying passwords, whether a rule or a `.htaccess` file asks for them.
+//! Cost of verifying passwords, for rules and for `.htaccess` files.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, run};
 
-/// `anna` with the password `geheim`, at bcrypt's cost of 11: a hash goes on for long after its client has left.
+/// User `anna` with the password `geheim`, at bcrypt's cost of 11: hashing continues for long after its client has
+/// left.
 const USERS: &str = "anna:$2y$11$9hY3tBU6UHyoLe1P.1qucOLNni82vuMnY1A7QNatweR/bqgV9xlba\n";
 const RIGHT: &str = "Basic YW5uYTpnZWhlaW0=";
 const WRONG: &str = "Basic YW5uYTpmYWxzY2g=";
@@ -30,7 +31,7 @@ fn is_bounded(site: &Site) {
 }
 
 fn closed(setup: Setup) -> Setup {
-    // One who has waited long enough learns that the password was wrong.
+    // A client that waits long enough learns that the password was wrong.
     setup.file("users", USERS).php("closed/index.php", "echo 'in';").allow_log("wrong user or password")
 }
 

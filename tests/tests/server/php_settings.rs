@@ -1,4 +1,4 @@
-//! Where PHP's settings come from, and that OPcache works for all workers together.
+//! Sources of PHP's settings; and that all workers share one OPcache.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Request, Setup, Site, php, script_scenario};
@@ -31,7 +31,7 @@ script_scenario!(
     |site| assert_eq!(site.get_ok("/i.php"), r#"["55M",false,"7"]"#),
 );
 
-// Each of these once cut off all settings behind it.
+// Regression: each of these once cut off all settings after it.
 script_scenario!(
     settings_reach_php_whole_whatever_they_hold,
     howdah_only = "howdah.toml is Howdah's",
@@ -102,7 +102,7 @@ script_scenario!(
     },
     |site| {
         assert_eq!(site.get_ok("/e.php"), r#"["testing","testing","a b=c",true]"#);
-        // What putenv() does stays in a worker, as all state of the process does.
+        // The effect of putenv() persists in a worker, like all state of the process.
         let then = if site.keeps_state() { "changed" } else { "testing" };
         for _ in 0..2 {
             assert_eq!(site.get_ok("/e.php"), format!(r#"["{then}","{then}","a b=c",true]"#));

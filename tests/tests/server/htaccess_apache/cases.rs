@@ -1,7 +1,7 @@
-//! Cases that were written by hand, each a text in `cases/` and a site of its own.
+//! Cases written by hand, each a text in `cases/` and a separate site.
 //!
-//! `=== file NAME` begins a file (of a script nothing else: all scripts are the same), `=== request METHOD TARGET` a request
-//! with its header lines. A request may end in `differs: WHY`: then the outcomes must not be the same.
+//! `=== file NAME` begins a file (for a script there is no content: all scripts are the same), `=== request METHOD
+//! TARGET` a request with its header lines. A request may end with `differs: WHY`: then the outcomes must differ.
 
 use super::generated::Asked;
 use super::{Apache, Both, allow_complaints};
@@ -41,7 +41,7 @@ impl Case {
         case
     }
 
-    /// Bytes of a file stand for themselves, also those that are not UTF-8.
+    /// Bytes of a file are literal, even if they are not UTF-8.
     fn lay_out(&self, root: &Path) {
         for (name, content) in &self.files {
             let path = root.join(name);

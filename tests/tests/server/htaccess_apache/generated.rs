@@ -1,9 +1,9 @@
-//! `.htaccess` files put together at random from what is shipped and from parts of rules, and requests for them.
+//! `.htaccess` files composed at random from published files and from parts of rules, and requests for them.
 
 use crate::difference::Order;
 use howdah_tests::Request;
 
-/// A directory's files, and what is asked of it. `@` is its path.
+/// A directory's files, and requests for it. `@` stands for its path.
 pub(super) struct Case {
     pub root: Vec<String>,
     pub sub: Vec<String>,
@@ -15,9 +15,9 @@ pub(super) struct Case {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dress {
     Plain,
-    /// As editors of Windows write it.
+    /// As written by Windows editors.
     Windows,
-    /// Names of directives in other letters, blanks at the ends of lines, lines that are continued.
+    /// Directive names in other case, spaces at ends of lines, continued lines.
     Loose,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     pub headers: Vec<(String, String)>,
 }
 
-/// The files of each directory, beside `.htaccess`; scripts are all the same.
+/// The files of each directory in addition to `.htaccess`; all scripts are the same.
 pub(super) const FILES: &[(&str, &str)] = &[
     ("index.php", ""),
     ("app.php", ""),
@@ -97,7 +97,7 @@ impl Generator {
         Case { root, sub, dressed, requests }
     }
 
-    /// Pieces of a file, each of them whole lines.
+    /// Parts of a file, each consisting of complete lines.
     fn file(&mut self) -> Vec<String> {
         if self.chance(12) {
             let mistakes = self.mistakes.clone();

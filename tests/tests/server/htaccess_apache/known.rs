@@ -1,9 +1,9 @@
-//! Differences from Apache with a reason, as docs/reference/htaccess.md has it.
+//! Differences from Apache with a reason, as documented in docs/reference/htaccess.md.
 
 use super::Outcome;
 use super::generated::Asked;
 
-/// Takes away what is not to be compared. The reason why nothing of this request is, if there is one.
+/// Removes parts that are not compared. Returns the reason if nothing of this request is compared.
 pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) -> Option<&'static str> {
     let is = |outcome: &Outcome, status: &str| outcome["status"] == status;
     if asked.target.contains("/.") {
@@ -13,7 +13,7 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
         return Some("the source of PHP is not sent");
     }
     if theirs.get("php:REDIRECT_STATUS").is_some_and(|status| !status.starts_with('2')) {
-        // The page of an error has no body to read.
+        // An error page has no body to read.
         theirs.insert("php:body".to_owned(), "0".to_owned());
     }
     if !matches!(&*asked.method, "GET" | "HEAD") {
@@ -45,11 +45,11 @@ pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) ->
         return Some("a redirect that later rules have undone leaves no status behind");
     }
     if !theirs.contains_key("php:HTTP_AUTHORIZATION") {
-        // Scripts are always passed it.
+        // Scripts always receive it.
         ours.remove("php:HTTP_AUTHORIZATION");
     }
     if is(theirs, "416") {
-        // They say how long the file is.
+        // They contain the file's length.
         ours.remove("content-range");
         ours.remove("etag");
     }
@@ -67,7 +67,7 @@ fn settle_types(theirs: &mut Outcome, ours: &mut Outcome) {
         && let Some(kind) = ours.get_mut("content-type")
         && let Some(plain) = kind.strip_suffix("; charset=utf-8")
     {
-        // Texts have a charset here.
+        // Text has a charset here.
         *kind = plain.to_owned();
     }
     let utf8 = ours.get("content-type").is_some_and(|kind| kind == "text/html; charset=utf-8");
@@ -76,12 +76,12 @@ fn settle_types(theirs: &mut Outcome, ours: &mut Outcome) {
         theirs.insert("content-type".to_owned(), "text/html; charset=utf-8".to_owned());
     }
     for outcome in [theirs, ours] {
-        // What has no type is said to have none; the tables of types differ a little.
+        // Apache sends a generic type or none; the tables of types differ slightly.
         let vague = ["application/octet-stream", "application/sql", "application/x-sql"];
         if outcome.get("content-type").is_some_and(|kind| vague.contains(&kind.as_str())) {
             outcome.remove("content-type");
         }
-        // Apache forgets what stands behind a `secure` that is not set.
+        // Apache ignores everything after an unset `secure`.
         if let Some(cookie) = outcome.get_mut("set-cookie") {
             *cookie = cookie.replace("; HttpOnly", "");
         }

@@ -1,7 +1,8 @@
-//! The same `.htaccess` files under Apache and here, on the same files: what a client sees of each must be the same.
+//! The same `.htaccess` files under Apache and under Howdah, with the same files: clients must see the same from both.
 //!
-//! `cases` are files as they are shipped, and those that once were answered otherwise. `generated` makes directories with
-//! files at random; `HOWDAH_HTACCESS_CASES` says how many and `HOWDAH_DIFFERENCE_SEED` which. What differs for a reason is in `known`, with the reason that docs/reference/htaccess.md gives.
+//! `cases` has published files and regressions. `generated` creates directories with random files;
+//! `HOWDAH_HTACCESS_CASES` sets their number and `HOWDAH_DIFFERENCE_SEED` selects them. `known` lists intended
+//! differences, with the reasons given in docs/reference/htaccess.md.
 
 mod cases;
 mod generated;
@@ -17,10 +18,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Result of a request: one entry for each thing that is compared.
+/// Result of a request: one entry for each compared property.
 type Outcome = BTreeMap<String, String>;
 
-/// Response headers that are compared, besides `X-…`.
+/// Response headers that are compared, in addition to `X-…`.
 const COMPARED: [&str; 17] = [
     "location",
     "set-cookie",
@@ -63,7 +64,7 @@ fn outcome(response: &Response) -> Outcome {
     let own =
         text.is_empty() || text.contains("<!DOCTYPE HTML PUBLIC") || text.starts_with(&response.status.to_string());
     if text.contains(">Index of /") || text.contains("<li><a href=\"../\">..</a></li>") {
-        // The two lists look differently; their names are the same.
+        // The two listings look different; their names are the same.
         let names = text
             .split("href=\"")
             .skip(1)
@@ -78,7 +79,7 @@ fn outcome(response: &Response) -> Outcome {
             made.insert(format!("php:{name}"), value.to_owned());
         }
     } else if own {
-        // The page is the server's own.
+        // The server's own page.
         made.remove("content-type");
     } else {
         made.insert("body".to_owned(), text.trim().to_owned());
@@ -95,7 +96,7 @@ struct Both<'a> {
     host: String,
 }
 
-/// `None` if the server closes the connection instead of answering: PHP in Apache crashes at times.
+/// `None` if the server closes the connection instead of responding: PHP in Apache crashes occasionally.
 fn exchange(conn: &mut Conn, again: impl FnOnce() -> Conn, request: &Request) -> Option<Outcome> {
     conn.send(request.bytes());
     let response = conn.try_response(request.method());
@@ -132,7 +133,7 @@ impl<'a> Both<'a> {
     }
 }
 
-/// Puts the files of a case into a directory of its own.
+/// Puts the files of a case into a separate directory.
 fn lay_out(root: &Path, directory: &str, case: &Case) {
     let top = root.join(&directory[1..]);
     for (name, _) in FILES {
@@ -149,7 +150,7 @@ fn lay_out(root: &Path, directory: &str, case: &Case) {
     }
 }
 
-/// The smallest part of a case in which a request's outcomes still differ: lines are left out one by one.
+/// Reduces a case to the smallest part in which a request's outcomes still differ, by removing lines one by one.
 fn reduced(
     both: &mut Both<'_>,
     root: &Path,
@@ -179,7 +180,7 @@ fn reduced(
         tried += 1;
         lay_out(root, &directory, candidate);
         let (difference, answered) = both.ask(asked, &directory);
-        // A section that is cut in two is another mistake.
+        // A section that is cut in two is a different fault.
         if (answered == "500") == (status == "500") { difference } else { String::new() }
     };
     let plain = make(&best.root, &best.sub, Dress::Plain);
@@ -220,7 +221,7 @@ fn setup(setup: Setup) -> Setup {
     })
 }
 
-/// Log lines about files and requests that Apache does not follow either.
+/// Permits log lines about files and requests that Apache does not accept either.
 fn allow_complaints(setup: Setup) -> Setup {
     let complaints = [
         "requests below it get 500",

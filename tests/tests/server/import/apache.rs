@@ -1,4 +1,4 @@
-//! Apache's: virtual hosts as applications' documentation has them, with PHP-FPM behind mod_proxy_fcgi.
+//! Apache's configurations: virtual hosts from applications' documentation, with PHP-FPM behind mod_proxy_fcgi.
 
 use super::{Applications, Differs, compare};
 use howdah_tests::fronts::Front;
@@ -15,11 +15,11 @@ const APPLICATIONS: &[(&str, &str)] = &[
     ("matomo", include_str!("apache/matomo.conf")),
 ];
 
-/// Files of `.htaccess` that the applications bring along.
+/// `.htaccess` files that the applications contain.
 const HTACCESS: &[(&str, &str)] =
     &[("wordpress", include_str!("apache/wordpress.htaccess")), ("matomo", include_str!("apache/matomo.htaccess"))];
 
-/// Where Howdah differs from Apache.
+/// Intended differences from Apache.
 const DIFFERENT: &[Differs] = &[
     ("wordpress", HIDDEN, "hidden files are never sent"),
     ("drupal", HIDDEN, "hidden files are never sent"),
@@ -48,7 +48,7 @@ fn virtual_hosts_of_apache_serve_the_same_paths_alike() {
     fs::create_dir(applications.root("nextcloud").join("empty")).unwrap();
     let all = |port: u16| applications.text(&port.to_string(), &truth.fastcgi());
     let apache = Front::apache_with(|port| {
-        // As Debian's dir.conf has it.
+        // As in Debian's dir.conf.
         format!(
             "DirectoryIndex index.html index.php\n{}",
             all(port).replace("${APACHE_LOG_DIR}/error.log", "/dev/null")

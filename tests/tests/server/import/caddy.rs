@@ -1,4 +1,4 @@
-//! Caddy's, FrankenPHP's directives included. Caddy is not among the tools of the tests: the answers are written down.
+//! Caddy's configurations, including FrankenPHP's directives. The tests do not use Caddy: its responses are recorded.
 
 use super::{Applications, ask};
 use howdah_tests::php;

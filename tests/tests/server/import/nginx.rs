@@ -1,4 +1,4 @@
-//! nginx's: published configurations of applications.
+//! nginx's configurations, as published for applications.
 
 use super::{Applications, Differs, compare};
 use howdah_tests::nginx::Nginx;
@@ -12,7 +12,7 @@ const APPLICATIONS: &[(&str, &str)] = &[
     ("mediawiki", include_str!("nginx/mediawiki.conf")),
 ];
 
-/// Where Howdah is stricter than the configuration.
+/// Cases in which Howdah is stricter than the configuration.
 const STRICTER: &[Differs] = &[
     (
         "laravel",

@@ -1,4 +1,4 @@
-//! Tokens: the places they may be in, the keys that verify them, and those that prove nothing.
+//! Tokens: their permitted positions in requests, the keys that verify them, and invalid ones.
 
 use super::{HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, hub, publish, published, publisher, token, tokens};
 use howdah_tests::{Request, scenario};
@@ -37,7 +37,7 @@ scenario!(
             (SECRET, "HS256", head("HS384"), all.clone(), 401),
             (SECRET, "HS256", json!({ "alg": "HS256", "crit": ["exp"] }), all.clone(), 401),
             (SECRET, "HS256", head("HS256"), json!({ "mercure": "*" }), 401),
-            // Valid, and not for that.
+            // Valid, but not for this action.
             (SECRET, "HS256", head("HS256"), json!({}), 403),
             (SECRET, "HS256", head("HS256"), json!({ "mercure": { "publish": [] } }), 403),
             (SECRET, "HS256", head("HS256"), json!({ "mercure": { "subscribe": ["*"] } }), 403),
@@ -54,7 +54,7 @@ scenario!(
         for wrong in ["", "x", "a.b.c", "....", &"x".repeat(20_000)] {
             assert_eq!(publish(site, wrong, "topic=a&data=x").status, 401);
         }
-        // A topic that is not allowed makes the whole update forbidden.
+        // One topic that is not permitted makes the whole update forbidden.
         let some = token(SECRET, json!({ "publish": ["a", "b"] }));
         assert_eq!(publish(site, &some, "topic=a&topic=b").status, 200);
         assert_eq!(publish(site, &some, "topic=a&topic=c").status, 403);
@@ -154,7 +154,7 @@ scenario!(
         let private = top.join("private.pem").to_str().unwrap().to_owned();
         let public = site.file("key.pem").to_str().unwrap().to_owned();
         let all = json!({ "mercure": { "publish": ["*"] } });
-        // As a file it may be a secret, too, with the line break that editors add.
+        // The secret may also be in a file, including the line break that editors add.
         assert_eq!(publish(site, &publisher(), "topic=a").status, 200);
         for (arguments, algorithms) in [
             (&["RSA", "-pkeyopt", "rsa_keygen_bits:2048"][..], &["RS256", "PS384"][..]),

@@ -1,4 +1,4 @@
-//! Many subscribers, slow ones, and updates that go on while clients come back.
+//! Many subscribers, slow ones, and updates during reconnections.
 
 use super::{HUB, Subscriber, hub, published, publisher};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -47,13 +47,13 @@ scenario!(
         slow.send(Request::get(&format!("{HUB}?topic=t")).bytes());
         assert_eq!(slow.head("GET").status, 200);
         let mut quick = Subscriber::anonymous(site, "topic=t");
-        // More than the sockets take, and then more than may wait.
+        // More than the sockets' buffers take, and then more than may wait.
         let data = "x".repeat(200_000);
         for id in 0..80 {
             published(site, &token, &format!("topic=t&id={id}&data={data}"));
             assert_eq!(quick.event().len(), format!("id: {id}\ndata: {data}\n\n").len());
         }
-        // It reads at last what the server had sent before, and can continue after the last whole event.
+        // It finally reads the data sent before, and can continue after the last complete event.
         let mut seen = Vec::new();
         while let Ok(Some(piece)) = slow.try_read_some() {
             seen.extend(piece);

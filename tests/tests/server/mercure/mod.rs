@@ -1,4 +1,4 @@
-//! The Mercure hub, as clients see it. Tokens are made by another program (`tokens.py`).
+//! The Mercure hub as clients see it. Another program (`tokens.py`) creates the tokens.
 
 mod authorization;
 mod delivery;
@@ -16,19 +16,19 @@ pub(super) const HUB: &str = "/.well-known/mercure";
 const SECRET: &str = "a secret of publishers, 32 bytes or more";
 const SUBSCRIBERS: &str = "another secret, which subscribers have";
 
-/// A site whose hub has two keys, and lets clients without a token subscribe.
+/// A site whose hub has two keys and accepts subscribers without a token.
 pub(super) fn hub(setup: Setup) -> Setup {
     closed(setup).setting("mercure.anonymous", "true")
 }
 
-/// The same for clients with a token only.
+/// As `hub`, only for clients with a token.
 pub(super) fn closed(setup: Setup) -> Setup {
     setup
         .setting("mercure.publisher_key", &format!("\"{SECRET}\""))
         .setting("mercure.subscriber_key", &format!("\"{SUBSCRIBERS}\""))
 }
 
-/// Tokens with these keys, algorithms, heads and claims.
+/// Creates tokens with these keys, algorithms, heads and claims.
 fn tokens(wanted: &[(&str, &str, Value, Value)]) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/mercure/tokens.py");
     let mut python = Command::new("/usr/bin/python3");
@@ -45,7 +45,7 @@ fn tokens(wanted: &[(&str, &str, Value, Value)]) -> Vec<String> {
     found
 }
 
-/// A token with these claims about Mercure.
+/// A token with these claims for Mercure.
 fn token(key: &str, mercure: Value) -> String {
     tokens(&[(key, "HS256", json!({ "alg": "HS256", "typ": "JWT" }), json!({ "mercure": mercure }))]).remove(0)
 }
@@ -55,7 +55,7 @@ pub(super) fn publisher() -> String {
     token(SECRET, json!({ "publish": ["*"] }))
 }
 
-/// A token of a subscriber.
+/// A subscriber's token.
 pub(super) fn subscriber_token(mercure: Value) -> String {
     token(SUBSCRIBERS, mercure)
 }
@@ -68,12 +68,12 @@ fn publish(site: &Site, token: &str, form: &str) -> Response {
     site.send(&bearer(Request::form(HUB, form), token))
 }
 
-/// Publishes, which must work; the update's id.
+/// Publishes an update, which must succeed; returns its id.
 pub(super) fn published(site: &Site, token: &str, form: &str) -> String {
     publish(site, token, form).expect(200).text()
 }
 
-/// A subscriber whose events have begun.
+/// A subscriber whose event stream has begun.
 pub(super) struct Subscriber {
     conn: Conn,
     head: Response,
@@ -92,12 +92,12 @@ impl Subscriber {
         subscriber
     }
 
-    /// One without a token, for these parameters.
+    /// Subscribes without a token, with these parameters.
     pub(super) fn anonymous(site: &Site, query: &str) -> Self {
         Self::open(site.target(), &Request::get(&format!("{HUB}?{query}")))
     }
 
-    /// What comes until this text, with it.
+    /// Reads up to and including this text.
     fn until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
@@ -110,7 +110,7 @@ impl Subscriber {
         }
     }
 
-    /// The next event, without comments.
+    /// Reads the next event, without comments.
     pub(super) fn event(&mut self) -> String {
         loop {
             let event = self.until("\n\n");
@@ -121,7 +121,7 @@ impl Subscriber {
         }
     }
 
-    /// All that comes until the server ends the stream.
+    /// Reads everything until the server ends the stream.
     fn rest(mut self) -> String {
         let rest = self.conn.read_rest();
         self.seen + std::str::from_utf8(&rest).unwrap()

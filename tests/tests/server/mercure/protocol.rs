@@ -1,4 +1,4 @@
-//! The protocol's cases: publishing, subscribing, selectors, history, the API of subscriptions, pages of other origins.
+//! The protocol's cases: publishing, subscribing, selectors, history, the subscription API, pages of other origins.
 
 use super::{HUB, SUBSCRIBERS, Subscriber, bearer, closed, hub, publish, published, publisher, token};
 use howdah_tests::{Conn, Request, Target, Version, howdah, scenario};
@@ -35,7 +35,7 @@ scenario!(a_publisher_reaches_the_subscribers_of_its_topics, howdah_only = "a Me
     assert!(id.starts_with("urn:uuid:"), "{id}");
     assert_eq!(template.event(), format!("id: {id}\ndata: \n\n"));
     assert_eq!(all.event(), format!("id: {id}\ndata: \n\n"));
-    // A client that has gone disturbs no other.
+    // A client that has disconnected does not affect others.
     drop(template);
     published(site, &token, "topic=https://example.com/books/1&data=last&id=3");
     assert_eq!((one.event().as_str(), all.event().as_str()), ("id: 3\ndata: last\n\n", "id: 3\ndata: last\n\n"));
@@ -68,7 +68,7 @@ scenario!(
         }
         let response = site.send(&Request::new("DELETE", HUB)).expect(405);
         assert_eq!(response.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
-        // Other paths are the application's.
+        // Other paths belong to the application.
         for path in ["/.well-known/mercurex", "/.well-known/mercure/", "/.well-known/mercure/other"] {
             assert_ne!(site.get(path).text(), site.get(HUB).text(), "{path}");
         }
@@ -193,7 +193,7 @@ scenario!(
             assert_eq!(Conn::open(&target).exchange(&form).expect(200).text(), "1", "{target:?}");
             assert_eq!(subscriber.event(), "id: 1\ndata: x\n\n", "{target:?}");
         }
-        // curl, which shows an event when it comes.
+        // curl, which prints each event on arrival.
         let url = format!("https://127.0.0.1:{}{HUB}?topic=t&lastEventID=earliest", site.port());
         let mut curl = Command::new("curl");
         let curl = curl.args(["-skN", "--http2", "--max-time", "20", &url]).stdout(Stdio::piped());

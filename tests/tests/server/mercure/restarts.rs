@@ -1,4 +1,4 @@
-//! Reloads, upgrades and stops: subscribers stay, or are asked to come back.
+//! Reloads, upgrades and stops: subscribers stay connected, or are asked to reconnect.
 
 use super::{HUB, SECRET, Subscriber, hub, publish, published, publisher};
 use howdah_tests::site::replace_file;
