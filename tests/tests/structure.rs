@@ -1,9 +1,10 @@
-//! ARCHITECTURE.md is true: the files that it names exist, crates use only those that they may, `unsafe` stays
-//! behind its fences, modules of a crate do not import each other in a circle. And lines of prose can be read in a diff.
+//! ARCHITECTURE.md is true: the files that it names exist, crates use only permitted crates, `unsafe` stays in its
+//! permitted files, modules of a crate do not import each other in a circle. And prose has lines that can be read in a
+//! diff.
 //!
-//! The scans are of text, not of meaning: they see `crate::module`, `super::module` and lists of them where they are written.
-//! `structure/shim.rs` looks at the files of the C shim, `structure/links.rs` at links between documents,
-//! `structure/messages.rs` at the list of messages.
+//! The scans are textual: they find `crate::module`, `super::module` and lists of them as written. `structure/shim.rs`
+//! checks the files of the C shim, `structure/links.rs` links between documents, `structure/messages.rs` the list of
+//! messages.
 #![allow(clippy::unwrap_used)]
 
 #[path = "structure/links.rs"]
@@ -22,7 +23,7 @@ use std::process::Command;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Which crate of ours uses which.
+/// Permitted dependencies between our crates.
 const EDGES: &[(&str, &[&str])] = &[
     ("howdah-budget", &[]),
     ("howdah-transport", &[]),
@@ -44,7 +45,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-pusher", &["howdah-live"]),
     ("howdah-protocol", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-tls"]),
     ("howdah-proxy", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-protocol"]),
-    // `site` still writes variables itself, and takes bodies where they lie; both belong behind the pool's door.
+    // `site` still writes variables itself, and takes bodies in place; both belong behind the pool's interface.
     (
         "howdah-site",
         &[
@@ -92,10 +93,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-tests", &["howdah-skip", "howdah-trusting"]),
 ];
 
-/// Folders and files in which `unsafe` may stand.
+/// Files and folders that may contain `unsafe`.
 const UNSAFE: &[&str] = &["crates/transport/", "crates/php-host/", "crates/pool/src/descriptor.rs"];
 
-/// Where a request is a request and a response a response, whatever it is on its way.
+/// Files in which a request must be called a request, and a response a response, at every stage.
 const ONE_VOCABULARY: &[&str] = &[
     "crates/cli/src/",
     "crates/config/src/",
@@ -111,20 +112,20 @@ const ONE_VOCABULARY: &[&str] = &[
 /// Files of these that are about calls of functions or of the kernel.
 const OTHER_CALLS: &[&str] = &["php-host/src/sandbox/", "protocol/src/panics.rs", "protocol/src/socket"];
 
-/// Columns of prose and tables. Code may be longer.
+/// Maximum width of prose and tables in columns. Code may be longer.
 const WIDTH: usize = 120;
 
-/// Documents that a program writes: measurements as they came, and a page of a generator that knows no columns yet.
+/// Generated documents: raw measurements, and a page whose generator does not wrap lines yet.
 const UNWRAPPED: &[&str] = &["lab/results/", "docs/reference/async-api.md"];
 
-/// Every file that belongs to the project, by its path from the root.
+/// Every file of the project, by its path from the root.
 fn files() -> Vec<String> {
     let output =
         Command::new("git").args(["ls-files", "-co", "--exclude-standard"]).current_dir(ROOT).output().unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
     let files: Vec<String> = match output.status.success() {
         true => listed.lines().filter(|path| Path::new(ROOT).join(path).is_file()).map(str::to_owned).collect(),
-        // Unpacked without its history.
+        // An unpacked archive without its history.
         false => walk(Path::new(ROOT)).iter().map(|path| relative(path)).collect(),
     };
     assert!(files.len() > 300, "{} files", files.len());
@@ -152,12 +153,12 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
 }
 
-/// Code without its comments, so that what they speak of is not taken for what is done.
+/// Strips comments, so that names in them do not count as uses.
 fn code(path: &str) -> String {
     read(path).lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// True if a document that says `name` means this file: names leave out what is the same everywhere.
+/// True if `name` in a document stands for this file: names omit parts that are the same everywhere.
 fn is_meant(name: &str, path: &str) -> bool {
     let short = path.replace("/src/", "/").replace("crates/", "");
     let pattern = regex_lite::escape(name).replace(r"\*", "[^/]*");
@@ -175,7 +176,7 @@ fn every_file_that_the_architecture_names_exists() {
     for name in names {
         assert!(files.iter().any(|path| is_meant(name, path)), "ARCHITECTURE.md names {name}, which is not there");
     }
-    // The path of a request is drawn without endings.
+    // The path of a request is drawn without file extensions.
     let path = page.split("```").nth(3).unwrap();
     let step = Regex::new(r"\b(?:protocol|site|pool|transport)/[a-z0-9_/]+").unwrap();
     let steps: BTreeSet<&str> = step.find_iter(path).map(|found| found.as_str().trim_end_matches('/')).collect();
@@ -226,7 +227,7 @@ fn unsafe_stays_where_it_may_be() {
     }
 }
 
-/// Takes a path apart that a text begins with, and the lists in it. Returns the text behind it.
+/// Splits the path at the beginning of a text, including lists in it. Returns the text after it.
 fn spread<'a>(text: &'a str, mut path: Vec<&'a str>, found: &mut BTreeSet<Vec<&'a str>>) -> &'a str {
     let mut rest = text;
     loop {
@@ -250,7 +251,7 @@ fn spread<'a>(text: &'a str, mut path: Vec<&'a str>, found: &mut BTreeSet<Vec<&'
     rest
 }
 
-/// The paths that a text names, from `crate`, `super` or `self` on.
+/// The paths in a text that begin with `crate`, `super` or `self`.
 fn used_paths(text: &str) -> BTreeSet<Vec<&str>> {
     let mut found = BTreeSet::new();
     for (at, _) in text.match_indices("::") {
@@ -277,9 +278,8 @@ fn imports_are_seen_however_they_are_written() {
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Imports between the modules of each folder of a crate: an import by or of a module further down counts for the one
-/// above it in the folder. A module and those below it are parts of one, and may use each other. Tests may import what
-/// they like.
+/// Imports between the modules of each folder of a crate: an import by or of a module further down counts for its
+/// ancestor in the folder. A module and its submodules are one unit, and may use each other. Tests may import anything.
 fn imports(crate_dir: &str, files: &[String]) -> BTreeMap<String, Graph> {
     let mut modules: BTreeMap<Vec<&str>, &str> = BTreeMap::new();
     for path in files {
@@ -319,7 +319,7 @@ fn imports(crate_dir: &str, files: &[String]) -> BTreeMap<String, Graph> {
     rooms
 }
 
-/// Whatever can be reached from a module.
+/// All modules that can be reached from a module.
 fn reached<'a>(graph: &'a Graph, start: &str) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     let mut left: Vec<&str> = graph.get(start).into_iter().flatten().map(String::as_str).collect();
@@ -331,7 +331,7 @@ fn reached<'a>(graph: &'a Graph, start: &str) -> BTreeSet<&'a str> {
     seen
 }
 
-/// The modules from which ways lead to each other, and so back to themselves: knot by knot.
+/// Sets of modules that reach each other, and so themselves.
 fn knots(graph: &Graph) -> BTreeSet<BTreeSet<&str>> {
     let leads_back = graph.keys().filter(|module| reached(graph, module).contains(&***module));
     leads_back
@@ -341,7 +341,7 @@ fn knots(graph: &Graph) -> BTreeSet<BTreeSet<&str>> {
         .collect()
 }
 
-/// Files of the walk of a classic GET, and those of its straight way: no more than this.
+/// Maximum number of files in the walk of a classic GET, and of those on its direct path.
 const MOST_OF_A_WALK: (usize, usize) = (52, 35);
 
 #[test]
@@ -415,7 +415,7 @@ fn a_request_and_a_response_have_one_name_each() {
         }
         let code = code(path);
         for line in code.lines() {
-            // Most lines have none of these letters, and expressions are slow.
+            // Most lines contain none of these letters, and regular expressions are slow.
             let small = line.to_ascii_lowercase();
             if !["call", "job", "answer", "repl"].iter().any(|old| small.contains(old)) {
                 continue;
@@ -441,7 +441,7 @@ fn lines_of_documents_fit_into_a_diff() {
         for (at, line) in read(path).lines().enumerate() {
             fenced ^= line.trim_start().starts_with("```");
             let is_code = fenced || line.starts_with("    ");
-            // An address cannot be broken, nor can code within a line or a row of a table.
+            // A URL cannot be broken, nor can code within a line or a row of a table.
             let is_whole = line.split('`').skip(1).step_by(2).any(|code| code.chars().count() > WIDTH - 20);
             let is_row = line.trim_start().starts_with('|');
             let can_break = !is_whole && !is_row && line.trim().trim_start_matches("- ").contains(' ');
@@ -489,18 +489,18 @@ fn every_claim_about_security_names_a_test_that_exists() {
     assert!(found > 30, "{found} tests and files are named");
 }
 
-/// Maximum number of settings, flags of `howdah serve`, commands and metrics. Each is a promise to somebody; lower a number when
-/// one goes, and give up two to add one.
-// Four are the Mercure hub's: two keys, since applications that sign tokens of subscribers need not be able to publish, and
-// who may subscribe without a token and from which pages. None of them can be found out.
-// Two are the Pusher protocol's: the application, whose secret only its owner knows, and where webhooks go. A time of static
-// files and a switch of traces went for them.
-// `websocket` of a rule is for what no other setting does: WebSocket connections whose events PHP gets.
+/// Maximum number of settings, flags of `howdah serve`, commands and metrics. Each is a promise to users; lower a
+/// number when one is removed, and remove two to add one.
+// Four are the Mercure hub's: two keys, since applications that sign tokens of subscribers need not be able to publish;
+// permission to subscribe without a token; and the origins for that. None of them can be detected.
+// Two are the Pusher protocol's: the application, whose secret only its owner knows, and the target of webhooks. A time
+// of static files and a switch of traces were removed for them.
+// `websocket` of a rule does what no other setting can: WebSocket connections whose events PHP gets.
 const MOST_KEYS: usize = 175;
 const MOST_FLAGS: usize = 18;
 const MOST_COMMANDS: usize = 16;
-/// `howdah_websocket_messages_total` is the one sign of life of connections whose messages are no requests of clients.
-/// Those of Mercure hubs are the two that say whether a hub is used, and by how many.
+/// `howdah_websocket_messages_total` is the only sign of life of connections whose messages are not requests of
+/// clients. The two metrics of Mercure hubs show whether a hub is used, and by how many.
 const MOST_METRICS: usize = 53;
 
 #[test]

@@ -118,7 +118,7 @@ script_scenario!(
     },
     |site| {
         let seen = site.send(&Request::get("/e.php?q=1").header("X-A", "b")).expect(200).json();
-        // The script of a worker pool is the one that loops, whatever it includes.
+        // The request's script in a worker pool is the one that loops, whichever files it includes.
         let script = if site.keeps_state() { "/worker.php" } else { "/e.php" };
         assert_eq!(seen, serde_json::json!(["GET", "q=1", "b", script]));
     },
@@ -142,7 +142,8 @@ script_scenario!(
         let site = &*site;
         let mut workers = std::collections::BTreeSet::new();
         for _ in 0..50 {
-            // Several at once, and none so short that it is put behind another one: more than one worker answers.
+            // Several concurrent requests, none so short that it is queued behind another one: more than one worker
+            // responds.
             let answers: Vec<_> = std::thread::scope(|scope| {
                 let asks: Vec<_> = (0..4).map(|_| scope.spawn(|| site.get("/o.php").expect(200).json())).collect();
                 asks.into_iter().map(|a| a.join().unwrap()).collect()
@@ -177,14 +178,15 @@ script_scenario!(
     },
 );
 
-/// Files that scripts include, as applications keep their settings.
+/// Files that scripts include, as applications do with their settings.
 fn with_young_files(setup: Setup) -> Setup {
     with_opcache_as_it_is(setup)
         .workers(2)
         .php("said.php", "echo include 'words.php'; echo (int) opcache_is_script_cached(__DIR__ . '/words.php');")
 }
 
-/// OPcache compares whole seconds: what it caches of a file that has just changed hides the next change.
+/// OPcache compares whole seconds: if it caches a file that has just changed, another change in the same second is
+/// hidden.
 fn sees_each_of_two_changes_in_a_second(site: &Site) {
     let file = site.file("words.php");
     let second = SystemTime::now() + Duration::from_secs(60);

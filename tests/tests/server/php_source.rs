@@ -1,11 +1,11 @@
-//! A file that ends in `.php` runs or is refused; its source is never sent, whatever the path looks like.
+//! A file ending in `.php` runs or is refused; its source is never sent, whatever the path's form.
 
 use howdah_tests::{Request, scenario};
 use std::os::unix::fs::symlink;
 
 const SECRET: &str = "'password-in-' . 'the-source'";
 
-/// Targets that have shown source code on one server or another.
+/// Targets that have exposed source code on some server.
 const TRICKS: &[&str] = &[
     "/s.php",
     "/s.php/",
@@ -62,7 +62,7 @@ scenario!(
     |site| {
         symlink("..", site.file("d/linkdir")).unwrap();
         if !site.is_reference() {
-            // nginx would send this one: it looks at the name of the link only.
+            // nginx would send this one: it checks only the link's name.
             symlink("s.php", site.file("link.txt")).unwrap();
             std::fs::copy(site.file("s.php"), site.file("Mixed.pHp")).unwrap();
         }

@@ -1,5 +1,5 @@
-//! Several versions of PHP beside each other: a `howdah-php` has the libphp that it was built with and no other, and pools
-//! name the version they want. One version is enough for most of these; what pretends to be another is made here.
+//! Several versions of PHP side by side: a `howdah-php` loads the libphp that it was built with and no other, and pools
+//! name the version they need. Most of these tests need only one version; another one is simulated here.
 
 use howdah_tests::howdah::{copy_program, php_program, program};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -17,17 +17,17 @@ fn texts(output: &Output) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A host's own report.
+/// A host's report about itself.
 fn capabilities_of(host: &Path) -> Value {
     serde_json::from_slice(&command(host, &["--capabilities=json"]).stdout).unwrap()
 }
 
-/// Own report of the host under test.
+/// Report of the host under test about itself.
 fn capabilities() -> Value {
     capabilities_of(&php_program())
 }
 
-/// The version that a host is for: `8.2`.
+/// The PHP version of a host: `8.2`.
 fn version_of(capabilities: &Value) -> String {
     let full = capabilities["built_against"].as_str().unwrap().to_owned();
     full.rsplit_once('.').unwrap().0.to_owned()
@@ -37,7 +37,7 @@ fn version() -> String {
     version_of(&capabilities())
 }
 
-/// The version of a host, and its libphp behind all links, as `which.php` prints them.
+/// The version of a host, and the resolved path of its libphp, as printed by `which.php`.
 fn identity(host: &Path) -> String {
     let capabilities = capabilities_of(host);
     let library = std::fs::canonicalize(capabilities["library"].as_str().unwrap()).unwrap();
@@ -57,7 +57,7 @@ fn library(place: &Path, name: &str, code: &str) -> PathBuf {
 #[test]
 fn a_host_has_its_own_libphp_whatever_else_has_that_name() {
     let place = tempfile::tempdir().unwrap();
-    // The name that Debian's libraries of all versions have.
+    // The name of Debian's libraries for all versions.
     library(place.path(), "libphp.so", "");
     let expected = identity(&php_program());
     let misled = |setup: Setup| {
@@ -66,7 +66,7 @@ fn a_host_has_its_own_libphp_whatever_else_has_that_name() {
     run(Mode::Classic, misled, |site| assert_eq!(site.get_ok("/which.php"), expected));
 }
 
-/// A function of newer PHPs, in front of libphp's: whoever asks for the version is told this one.
+/// A function of newer PHP versions that overrides libphp's: callers that ask for the version get this one.
 const PRETENDER: &str = "unsigned int php_version_id(void) { return 80142; }";
 
 #[test]
@@ -103,7 +103,7 @@ fn a_host_that_has_another_php_says_so_and_ends() {
     assert!(said.contains("howdah: pool default: ") && said.contains(&expected), "{said}");
 }
 
-/// `howdah` and its host, as packages place them.
+/// `howdah` and its host, as installed by packages.
 struct Installed {
     place: tempfile::TempDir,
 }
@@ -125,7 +125,7 @@ impl Installed {
         let output = Command::new(self.place.path().join("bin/howdah"))
             .args(["check", "--config"])
             .arg(&file)
-            // Nothing but what is installed here.
+            // Only what is installed here.
             .env_clear()
             .env("PATH", "/nonexistent")
             .env("HOWDAH_ALLOW_ROOT", "true")
@@ -179,7 +179,7 @@ fn status_shows_the_version_of_each_pool() {
     });
 }
 
-/// The processes of a pool's workers.
+/// Process ids of a pool's workers.
 fn workers_of(site: &Site, name: &str) -> Vec<u64> {
     let status = texts(&site.howdah().command(&["status", "--json"])).0;
     let status: Value = serde_json::from_str(&status).unwrap();
@@ -189,7 +189,7 @@ fn workers_of(site: &Site, name: &str) -> Vec<u64> {
     pids
 }
 
-/// `make test-php84-short` has the host of this machine's PHP in a Debian with a newer one.
+/// `make test-php84-short` runs the host of this machine's PHP in a Debian with a newer one.
 #[test]
 fn two_versions_serve_at_once_and_one_does_not_notice_the_others_crashes() {
     let Some(second) = std::env::var_os("HOWDAH_SECOND_PHP_BIN").map(PathBuf::from) else {

@@ -1,5 +1,5 @@
-//! Number of a pool's workers, as an operator sees it: none while there is no work, some that stand ready, and more while
-//! requests wait. What it costs to have none is measured by the server and shown.
+//! Number of a pool's workers, as an operator sees it: none while there is no work, some spare ones, and more while
+//! requests wait. The server measures and reports the cost of starting from none.
 
 use howdah_tests::gate::{Gate, Held};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -24,7 +24,7 @@ fn workers(pool: &Value) -> usize {
     pool["workers"].as_array().unwrap().len()
 }
 
-/// Requests that have found no worker.
+/// Number of requests that found no worker.
 fn cold(site: &Site) -> u64 {
     pool(site)["cold_starts"]["requests"].as_u64().unwrap()
 }
@@ -50,7 +50,7 @@ script_scenario!(
         let health = site.howdah().command(&["status"]);
         assert!(health.status.success());
         for _ in 0..2 {
-            // On a busy machine a second worker may be on its way for the request before, and take this one.
+            // On a busy machine a second worker may still be starting for the previous request, and take this one.
             let found_none = eventually(PATIENCE, || {
                 wait_for_workers(site, 0);
                 let counted = cold(site);
@@ -87,7 +87,7 @@ scenario!(
         wait_for_workers(site, 0);
         let gates: Vec<_> = (0..3).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut held: Vec<_> = (0..3).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();
-        // Each is held until all are here: three run at once.
+        // Each is held until all have arrived: three run concurrently.
         let busy = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
         assert!(eventually(PATIENCE, || busy() == 3), "{} run", busy());
         let mut behind: Vec<_> = (0..40).map(|_| send(site, "/pid.php")).collect();
@@ -109,7 +109,7 @@ script_scenario!(
     howdah_only = "pools of PHP-FPM are set otherwise",
     |s| s.workers(0).grows_to(2).time("shrink_after", "1ms").php("pid.php", PID),
     |site| {
-        // Workers go ten times a second while these come, each at another moment of that.
+        // Workers end ten times a second meanwhile, so requests arrive at every phase of that.
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let clients: Vec<_> = (0..2)
@@ -142,7 +142,7 @@ scenario!(
         let gates: Vec<_> = (0..4).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut conns = Vec::new();
         for held in 0..4 {
-            // Nobody waits, and still there is one for the next.
+            // No request waits, and still one worker is spare for the next.
             assert!(eventually(PATIENCE, || spare() >= 1), "{}", pool(site));
             conns.push(send(site, &format!("/hold.php?g=g{held}")));
             let busy = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
@@ -214,14 +214,14 @@ script_scenario!(
             )
     },
     |site| {
-        // In async mode, workers that are there count as idle in parts.
+        // In async mode, free slots of busy workers count as idle in part.
         assert!(eventually(PATIENCE, || workers(&pool(site)) >= 3), "{}", site.log());
         let pids = || -> Vec<u64> {
             let status = pool(site);
             status["workers"].as_array().unwrap().iter().filter_map(|worker| worker["pid"].as_u64()).collect()
         };
         let first = pids();
-        // Twice 80 MB are too much. Whoever goes has done its request.
+        // Twice 80 MB exceed the limit. A worker that ends has finished its request.
         let gates: Vec<_> = (0..2).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut busy: Vec<_> = (0..2).map(|n| send(site, &format!("/fill.php?g=g{n}"))).collect();
         let held: Vec<_> = gates.iter().map(Gate::wait).collect();

@@ -1,4 +1,4 @@
-//! A script's changes of its process are gone with its request: put back, or with the process.
+//! A script's changes to its process end with its request: they are undone, or the process is replaced.
 
 use howdah_tests::{Mode, php, run};
 use serde_json::Value;
@@ -24,10 +24,10 @@ const CHANGES: &[&str] = &[
 
 const OF_ROOT: &[&str] = &["posix_initgroups", "pcntl_unshare", "pcntl_setns"];
 
-/// Since PHP 8.4.
+/// Functions since PHP 8.4.
 const NEW: &[&str] = &["pcntl_setns", "pcntl_setcpuaffinity"];
 
-/// Snapshot mode takes these back in the same process.
+/// Changes that snapshot mode undoes in the same process.
 const RESTORED: &[&str] = &["pcntl_signal", "pcntl_sigprocmask", "pcntl_alarm"];
 
 #[test]
@@ -92,7 +92,7 @@ fn what_a_request_holds_is_released_unless_its_variables_stay() {
     }
 }
 
-/// Only FFI gets at these; what PHP has for them is `pfsockopen()` alone.
+/// Only FFI can change these; PHP itself only offers `pfsockopen()` for them.
 #[test]
 fn what_stays_with_the_process_is_what_the_table_says() {
     // Connections wait to be accepted.
@@ -123,7 +123,7 @@ fn what_stays_with_the_process_is_what_the_table_says() {
                         (true, true) => "reset",
                         (true, false) => "kept",
                     };
-                    // A value that each request has for itself ends with it.
+                    // State that belongs to each request ends with it.
                     let said = said(in_table, mode).replace("own", "reset");
                     assert_eq!(found, said, "{mode:?}: {what}: {fresh}, then {left}");
                 }

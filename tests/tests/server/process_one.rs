@@ -1,4 +1,4 @@
-//! A server that is process 1, as in a container: its scripts have the same user and the admin socket within reach.
+//! A server with process id 1, as in a container: its scripts have the same user and can reach the admin socket.
 
 use howdah_skip::skip;
 use howdah_tests::howdah::{php_program, program};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Command that begins a name space in which the next program is process 1; with the end of `unshare` all of it ends.
+/// Command for a namespace in which the next program is process 1; when `unshare` ends, everything in it ends.
 const CONTAINER: &[&str] = &["--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"];
 
 struct Container(Child);
@@ -57,13 +57,13 @@ fn scripts_of_process_1_cannot_order_it() {
         assert!(matches!(answer.as_str(), Some("403" | "000" | "")), "{order}: {answer}");
     }
     assert_eq!(answers["POST /stop"], "403", "{answers}");
-    // A command from outside (`docker exec`, another name space) is admitted, and the server still there.
+    // A command from outside (`docker exec`, another namespace) is accepted, and the server keeps running.
     let mut status = Command::new(program());
     let status = status.arg("status").arg("--admin").arg(format!("unix:{}/run/admin.sock", directory.path().display()));
     let output = status.current_dir("/").output().unwrap();
     assert!(output.status.success(), "{output:?}: {}", log());
     assert!(log().contains("the admin endpoint refuses a process that the server has started"), "{}", log());
-    // The kernel drops signals that process 1 has no handler for.
+    // The kernel drops signals for which process 1 has no handler.
     signal(&server, "ALRM");
     assert!(eventually(PATIENCE, || log().contains("signal ignored signal=ALRM")), "{}", log());
     signal(&server, "USR2");
@@ -74,7 +74,7 @@ fn scripts_of_process_1_cannot_order_it() {
     assert!(log().contains("stopped"), "{}", log());
 }
 
-/// Sends a signal to process 1 of the name space, which is the only child of its `unshare`.
+/// Sends a signal to process 1 of the namespace, which is the only child of its `unshare`.
 fn signal(server: &Container, name: &str) {
     let pid = server.0.id();
     let child = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();

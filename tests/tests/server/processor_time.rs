@@ -1,4 +1,4 @@
-//! Processor time of a pool's workers and of the server, by which capacity is planned.
+//! Processor time of a pool's workers and of the server, for capacity planning.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, script_scenario};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const OF_POOL: &str = "howdah_pool_processor_seconds_total{pool=\"default\"}";
 
-/// Seconds by this metric.
+/// Seconds in this metric.
 fn seconds(site: &Site, metric: &str) -> f64 {
     let mut admin = Conn::open(&site.howdah().admin());
     let page = admin.exchange(&Request::get("/metrics").close()).expect(200).text();
@@ -14,7 +14,7 @@ fn seconds(site: &Site, metric: &str) -> f64 {
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {metric} in {page}"))
 }
 
-/// The number of the worker with this process.
+/// Number of the worker with this process id.
 fn number_of(site: &Site, pid: &str) -> u64 {
     let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
     let workers = status["pools"][0]["workers"].as_array().unwrap();

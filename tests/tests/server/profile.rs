@@ -1,4 +1,4 @@
-//! `howdah profile`: where the PHP of a pool spends its time, seen from outside.
+//! `howdah profile`: samples of where a pool's PHP code spends its time.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
@@ -14,7 +14,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
-/// Stacks, outermost function first, and how often each was seen.
+/// Stacks, outermost function first, with the number of samples of each.
 fn profile(site: &Site, seconds: u32) -> BTreeMap<String, u64> {
     let seconds = seconds.to_string();
     let arguments = ["profile", "--seconds", &seconds, "--format", "folded", "-o", "-"];
@@ -38,14 +38,14 @@ script_scenario!(
         let stop = site.file("stop");
         let stacks = std::thread::scope(|scope| {
             let request = scope.spawn(|| site.get_ok("/spends.php"));
-            // Until the request has begun there is nothing to see.
+            // Before the request has begun there is nothing to sample.
             let seen = (0..20).map(|_| profile(site, 2)).find(|stacks| with(stacks, "profile_spends") > 0);
             std::fs::write(&stop, "now").unwrap();
             assert_eq!(request.join().unwrap(), "spent");
             seen.expect("nothing was seen")
         });
         let (much, little) = (with(&stacks, "profile_much"), with(&stacks, "profile_little"));
-        // Eight to one.
+        // The expected ratio is eight to one.
         assert!(much > little, "{much} {little} {stacks:#?}");
         let inner = stacks.keys().find(|stack| stack.contains("profile_spends;profile_much;profile_computes"));
         assert!(inner.is_some(), "{stacks:#?}");
@@ -87,7 +87,7 @@ scenario!(
                     let serving = workers.iter().find(|worker| worker["phase"] == "serving");
                     if let Some(pid) = serving.and_then(|worker| Pid::from_raw(worker["pid"].as_i64()? as i32)) {
                         killed += usize::from(kill_process(pid, Signal::KILL).is_ok());
-                        // It has no part in what comes.
+                        // It is not needed for the following checks.
                         assert!(eventually(PATIENCE, || test_kill_process(pid).is_err()));
                     }
                     assert_eq!(site.get_ok("/fast.php"), "fast");

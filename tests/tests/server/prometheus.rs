@@ -1,4 +1,4 @@
-//! A real Prometheus, which scrapes the server: quantiles of its histograms, traces of their buckets, its alert rules.
+//! A real Prometheus that scrapes the server: quantiles of its histograms, exemplars of their buckets, its alert rules.
 
 use super::admin::OnAddress;
 use howdah_skip::skip;
@@ -11,7 +11,7 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 const WAITS: &str = "<?php usleep((int) ($_GET['us'] ?? 0)); echo 'waited';";
 
-/// Asks for a script that waits, and says how long that took.
+/// Requests a script that waits, and returns the duration.
 fn wait(site: &OnAddress, us: u32) -> f64 {
     let since = Instant::now();
     let request = Request::get(&format!("/wait.php?us={us}")).header("traceparent", PARENT).close();
@@ -43,7 +43,7 @@ fn prometheus_computes_quantiles_and_links_traces() {
     let _ = eventually_finds(count, &|count| count == 20.0);
     let _ = eventually_finds("howdah_request_duration_seconds_sum", &|sum| sum > 0.4);
     for of in ["howdah_request_duration_seconds", "howdah_pool_php_duration_seconds"] {
-        // Between the bounds of the buckets of 20 ms and of the longest request.
+        // Between the bounds of the bucket of 20 ms and that of the longest request.
         let expression = format!("histogram_quantile(0.95, sum by (le) (rate({of}_bucket[1m])))");
         let quantile = eventually_finds(&expression, &f64::is_finite);
         assert!((0.01..longest.max(0.02) * 3.0).contains(&quantile), "{expression}: {quantile}, {longest}");

@@ -1,8 +1,8 @@
-//! HTTP/1.1 on the wire: connections, framing, limits and time-outs.
+//! HTTP/1.1 on the wire: connections, framing, limits and timeouts.
 
 use howdah_tests::{Conn, Request, Site, Version, php, scenario};
 
-/// Sends bytes and returns the status of the answer, or `None` if the server just closes.
+/// Sends bytes and returns the status of the response, or `None` if the server just closes.
 fn status_of(site: &Site, bytes: impl AsRef<[u8]>) -> Option<u16> {
     let mut conn = site.conn();
     // The server may close while the rest is being written.
@@ -117,7 +117,7 @@ scenario!(
     |site| {
         let mut conn = site.conn();
         conn.send("POST /p.php HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
-        // The body is sent only after the interim answer; without one the read below would fail.
+        // The body is sent only after the interim response; without one the read below would fail.
         let mut interim = Vec::new();
         while !interim.ends_with(b"\r\n\r\n") {
             interim.push(conn.raw_byte().expect("an interim answer"));
@@ -205,7 +205,7 @@ scenario!(
         let many = (0..6000).fold(Request::get("/a.php"), |r, i| r.header(&format!("X-{i}"), "some value"));
         for request in [long, many] {
             let status = status_of(site, request.bytes());
-            // The client for HTTP/3 keeps to what the server has announced, once it has heard that.
+            // The HTTP/3 client respects the server's announced limit, once it has received it.
             let unsent = status.is_none() && Version::asked_for() == Some(Version::Three);
             assert!(status == Some(431) || unsent, "{status:?}");
         }
@@ -247,7 +247,7 @@ scenario!(
     |site| {
         let mut fresh = site.conn();
         assert!(fresh.closed_by_server(), "a connection that never asks");
-        // A client that is itself as slow as the limit finds its connection closed: then it tries another one.
+        // If the client itself is as slow as the limit, it finds its connection closed: then it tries another one.
         let (mut kept, answer) = std::iter::repeat_with(|| {
             let mut conn = site.conn();
             conn.try_send(&Request::get("/f.txt").bytes()).ok()?;
@@ -289,7 +289,7 @@ scenario!(methods_are_case_sensitive_and_any_word, |s| s.php("m.php", "echo $_SE
         );
     }
     assert_ne!(site.send(&Request::new("TRACE", "/m.php")).status, 200, "TRACE");
-    // The translating client knows no targets without a path.
+    // The translating client does not support targets without a path.
     if Version::asked_for().is_none() {
         let connect = status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
         assert_ne!(connect, Some(200), "CONNECT");

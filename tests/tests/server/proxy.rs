@@ -1,4 +1,4 @@
-//! Requests that are handed on to another server: what it sees, and what the client gets, both ways as it comes.
+//! Requests that are proxied to another server: data that the server and the client receive, forwarded as it arrives.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::upstream::field;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\nx-app: yes\r\n\r\nhello";
 
-/// Runs with all below `/p/` handed on to a server.
+/// Runs with everything below `/p/` proxied to a server.
 pub(super) fn behind(upstream: &Upstream, body: impl FnOnce(&mut Site)) {
     let route = upstream.route();
     let set = |s: Setup| s.workers(1).setting("rule", &route).file("here.txt", "mine");
@@ -31,7 +31,7 @@ fn a_request_goes_there_and_the_response_comes_back() {
         assert_eq!((field(&head, "x-mine"), field(&head, "cookie")), (Some("1"), Some("a=b")));
         assert_eq!(field(&head, "host"), Some("localhost"));
         assert_eq!(field(&head, "via"), Some("1.1 howdah"));
-        // What is not below it stays here.
+        // Paths not below it are served here.
         assert_eq!(site.get_ok("/here.txt"), "mine");
         assert_eq!(upstream.requests(), 1);
         let status = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
@@ -62,7 +62,7 @@ fn a_rule_hands_on_what_it_has_rewritten() {
 
 #[test]
 fn connections_are_kept_for_the_next_request_and_closed_ones_are_not_used() {
-    // Each connection takes two requests and then ends without a word, as servers do with idle connections.
+    // Each connection accepts two requests and then ends without notice, as servers do with idle connections.
     let upstream = Upstream::start(|peer| {
         for _ in 0..2 {
             if peer.head().is_some() {
@@ -76,7 +76,7 @@ fn connections_are_kept_for_the_next_request_and_closed_ones_are_not_used() {
             assert_eq!(conn.exchange(&Request::get("/p/")).expect(200).text(), "hello");
         }
         assert_eq!((upstream.connections(), upstream.requests()), (3, 6));
-        // A POST may not be repeated, and need not be once the server has seen the connection end.
+        // A POST must not be retried, and need not be once the server has noticed the closed connection.
         for _ in 0..3 {
             upstream.wait_until_left();
             for _ in 0..2 {
@@ -89,7 +89,7 @@ fn connections_are_kept_for_the_next_request_and_closed_ones_are_not_used() {
 
 #[test]
 fn bodies_go_both_ways_as_they_come() {
-    // Sends back each chunk when it has come; the client sends the next one only then.
+    // Echoes each chunk when it has arrived; the client sends the next one only then.
     let upstream = Upstream::start(|peer| {
         while let Some(head) = peer.head() {
             assert_eq!(field(&head, "transfer-encoding"), Some("chunked"));
@@ -205,7 +205,7 @@ fn large_bodies_pass_through_in_little_memory_whoever_is_slow() {
             conn.send(&piece);
         }
         assert_eq!(conn.response("PUT").expect(200).text(), "done");
-        // A reader who begins when the server has sent all that fits.
+        // A client that starts reading when the server has sent as much as fits.
         let mut slow = site.conn();
         slow.send(Request::get("/p/").bytes());
         let mut got = 0;
@@ -221,7 +221,7 @@ fn large_bodies_pass_through_in_little_memory_whoever_is_slow() {
     });
 }
 
-/// A server that sends what the test says, when it says it.
+/// A server that sends the test's data when the test says so.
 fn told() -> (Upstream, Sender<&'static str>) {
     let (sender, receiver): (_, Receiver<&'static str>) = channel();
     let receiver = Mutex::new(receiver);
@@ -250,7 +250,7 @@ fn an_event_stream_is_not_delayed() {
                 .unwrap();
             let head = conn.head("GET");
             assert_eq!(head.header("content-type"), Some("text/event-stream"));
-            // Each comes before the server sends the next one.
+            // Each arrives before the server sends the next one.
             for _ in 0..3 {
                 say.send("a\r\ndata: 12\n\n\r\n").unwrap();
                 assert!(!conn.read_some().unwrap().is_empty());
@@ -311,7 +311,7 @@ fn what_is_about_one_connection_stays_on_it() {
         for name in ["x-hop", "keep-alive", "te", "trailer", "upgrade", "connection", "proxy-authorization"] {
             assert_eq!(field(&head, name), None, "{name}");
         }
-        // An upgrade that is not allowed is none: HTTP/2 in the clear would lead past all that is decided here.
+        // A forbidden upgrade is ignored: HTTP/2 in cleartext would bypass all decisions made here.
         let request = "GET /p/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n";
         let mut conn = site.conn();
         conn.send(request);
@@ -464,7 +464,7 @@ fn a_request_that_goes_in_a_circle_comes_to_an_end() {
         Mode::Classic,
         |s| s.workers(1).setting("rule", &route),
         |site| {
-            // What comes there goes to where it came from.
+            // Requests there are proxied back to this server.
             let back = site.target().clone();
             upstream.listen(move |peer| {
                 while let Some(head) = peer.head() {
@@ -491,7 +491,7 @@ fn a_unix_socket_can_be_the_other_side() {
             .setting("proxy.app", "{ to = \"unix:@TOP@/run/http.sock\" }")
             .setting("rule", "[{ path = \"/q/*\", proxy = \"app\" }]")
     };
-    // It is the server's own socket, so the request goes round until that is noticed.
+    // The target is the server's own socket, so the request loops until that is detected.
     run(Mode::Classic, set, |site| {
         assert_eq!(site.get("/q/f.txt").status, 508);
         let status = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
@@ -526,13 +526,13 @@ fn each_site_has_routes_to_servers_of_its_own() {
             let response = conn.response("GET");
             (response.status, response.text())
         };
-        // The paths are the same, also in the caches.
+        // The paths are the same in both sites, including in the caches.
         for _ in 0..2 {
             for (host, path, text) in [
                 ("shop.example", "/p/x", "shop"),
                 ("blog.example", "/p/x", "blog"),
                 ("blog.example", "/q/x", "both"),
-                // It has no rules, so those of the top level hold.
+                // It has no rules, so those of the top level apply.
                 ("localhost", "/p/x", "both"),
             ] {
                 assert_eq!(get(host, path), (200, text.to_owned()), "{host}{path}");

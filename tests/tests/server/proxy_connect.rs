@@ -1,5 +1,5 @@
-//! WebSocket over HTTP/2 (RFC 8441): an extended CONNECT of a client that shares no line with the server (Python's h2) becomes
-//! an upgrade of HTTP/1.1 towards the server behind.
+//! WebSocket over HTTP/2 (RFC 8441): an extended CONNECT from a client that shares no code with the server (Python's
+//! h2) becomes an HTTP/1.1 upgrade to the proxied server.
 
 use super::proxy_upgrade::{Echo, PYTHON, SWITCH, lines, script, upgraded};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// A site over TLS with what the client needs, and all below `/p/` handed on.
+/// A site over TLS with the files for the client, and everything below `/p/` proxied.
 fn behind(upstream: &Upstream, set: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
     let proxy = format!("{{ to = \"{}\" }}", upstream.url());
     let routes = "[{ path = \"/p/*\", proxy = \"app\" }]";
@@ -23,7 +23,7 @@ fn behind(upstream: &Upstream, set: impl FnOnce(Setup) -> Setup, body: impl FnOn
     );
 }
 
-/// The same without anything behind.
+/// As `behind`, without a proxied server.
 pub(super) fn client(setup: Setup) -> Setup {
     let setup = setup.workers(1).https().php("seen.php", "touch(__DIR__ . '/ran'); echo 'ran';").file("a.txt", "a");
     let has = Command::new(PYTHON).args(["-c", "import h2, websockets"]).stderr(Stdio::null()).status();
@@ -33,7 +33,7 @@ pub(super) fn client(setup: Setup) -> Setup {
     }
 }
 
-/// A client that runs.
+/// A running client.
 struct Talk {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -54,7 +54,7 @@ impl Talk {
         line.trim_end().to_owned()
     }
 
-    /// Its output up to its end.
+    /// Its output until its end.
     fn end(mut self) -> String {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();
@@ -85,7 +85,7 @@ fn messages_of_several_streams_come_back_whole_and_in_order() {
     );
 }
 
-/// A server that completes the handshake of WebSocket with this, whatever it was asked.
+/// A server that completes the WebSocket handshake with this value, whatever the request.
 fn accepting(accept: &'static str) -> Upstream {
     Upstream::start(move |peer| {
         if peer.head().is_some() {
@@ -102,7 +102,7 @@ fn the_server_behind_sees_an_upgrade_of_http_1_with_a_handshake_of_its_own() {
         &upstream,
         |s| s,
         |site| {
-            // It does not answer for the key that it was sent.
+            // Its response does not match the request's key.
             assert_eq!(said(site, &["ask", "/p/x?y=1", "websocket"]), "502");
             let head = upstream.last_head();
             assert!(head.starts_with("GET /p/x?y=1 HTTP/1.1\r\n"), "{head}");
@@ -128,7 +128,7 @@ fn what_speaks_http_alone_refuses_other_protocols_and_runs_no_script() {
             assert_eq!(said(site, &["ask", "/a.txt", "websocket"]), "405");
             assert_eq!(said(site, &["ask", "/none", "websocket"]), "404");
             assert!(!site.place().root.join("ran").exists());
-            // A protocol that the proxy does not let through, and a server that does not change to one that it does.
+            // A protocol that the proxy does not permit, and a server that does not switch to a permitted one.
             assert_eq!(said(site, &["ask", "/p/", "h2c"]), "501");
             assert_eq!(upstream.requests(), 0);
             assert_eq!(said(site, &["ask", "/p/", "websocket"]), "501");

@@ -1,4 +1,4 @@
-//! Servers that fail, and several of them: what the client sees, and who gets the next request.
+//! Failing servers, and several servers: the client's view, and the server that gets the next request.
 
 use super::proxy::behind;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// Runs with all below `/p/` handed on to these servers, with these further settings.
+/// Runs with everything below `/p/` proxied to these servers, with additional settings.
 fn several(servers: &[&Upstream], settings: &str, body: impl FnOnce(&mut Site)) {
     several_within(&[], servers, settings, body);
 }
 
-/// With these durations.
+/// As `several`, with these durations.
 fn several_within(times: &[(&str, &str)], servers: &[&Upstream], settings: &str, body: impl FnOnce(&mut Site)) {
     let urls: Vec<String> = servers.iter().map(|server| format!("\"{}\"", server.url())).collect();
     let proxy = format!("{{ to = [{}]{settings} }}", urls.join(", "));
@@ -212,7 +212,7 @@ fn another_server_takes_what_one_has_failed_and_it_is_left_alone_for_a_while() {
     several(&[&gone, &works], "", |site| {
         let mut conn = site.conn();
         for _ in 0..10 {
-            // Nothing of it was sent, so a body may go to the other one too.
+            // No part of it was sent, so even a request with a body may go to the other server.
             assert_eq!(conn.exchange(&Request::post("/p/", "a/b", "")).expect(200).text(), "ok");
         }
         assert_eq!(works.requests(), 10);
@@ -222,7 +222,7 @@ fn another_server_takes_what_one_has_failed_and_it_is_left_alone_for_a_while() {
 
 #[test]
 fn what_a_server_has_seen_is_repeated_only_if_that_does_no_harm() {
-    // Takes the request and breaks off.
+    // Accepts the request and disconnects.
     let breaks = || {
         Upstream::start(|peer| {
             peer.head();
@@ -328,11 +328,11 @@ fn with_buffer_a_server_is_asked_once_the_body_is_there() {
     });
     several(&[&upstream], ", buffer = true", |site| {
         let mut conn = site.conn();
-        // A little, and more than is kept in memory.
+        // A small body, and one too large to be kept in memory.
         for size in [5, 3_000_000] {
             conn.send("POST /p/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
             conn.send(format!("{size:x}\r\n{}\r\n", "a".repeat(size)));
-            // The client has not come to its end, and something else is served meanwhile.
+            // The client has not finished yet, and another request is served meanwhile.
             let before = upstream.requests();
             assert_eq!(site.get_ok("/ready.txt"), "ready\n");
             assert_eq!(upstream.requests(), before);

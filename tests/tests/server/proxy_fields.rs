@@ -1,4 +1,5 @@
-//! Fields that a client or a proxied server must not get past the server: those that fold into trusted ones, and internal paths.
+//! Fields that a client or a proxied server must not get past the server: those that normalize to trusted ones, and
+//! internal paths.
 
 use howdah_tests::upstream::field;
 use howdah_tests::{Mode, Request, Setup, Upstream, run};

@@ -1,4 +1,4 @@
-//! Servers that others have made as the other side of a proxy: nginx in the clear and with TLS, PHP's built-in server.
+//! Independent servers as the proxied server: nginx in cleartext and with TLS, PHP's built-in server.
 
 use howdah_tests::nginx::Nginx;
 use howdah_tests::process::{PATIENCE, eventually, signal};
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// nginx in the clear and with a certificate for `localhost` that nobody has to trust, on its first and its second port.
+/// nginx in cleartext on its first port, and on its second port with a self-signed certificate for `localhost`.
 fn nginx() -> Nginx {
     Nginx::start(2, |directory, ports| {
         certificate(directory);

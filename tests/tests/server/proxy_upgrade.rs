@@ -1,4 +1,4 @@
-//! Connections that change their protocol on the way through: WebSocket by a library that others keep, and the bytes by hand.
+//! Proxied connections that switch protocols: WebSocket with an independent library, and bytes written by hand.
 
 use super::proxy::behind;
 use howdah_skip::skip;
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Debian's, which has Debian's packages.
+/// Debian's Python, which can import Debian's packages.
 pub(super) const PYTHON: &str = "/usr/bin/python3";
 
 pub(super) fn script(name: &str) -> PathBuf {
@@ -22,7 +22,7 @@ pub(super) fn has_websockets() -> bool {
     Command::new(PYTHON).args(["-c", "import websockets"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
-/// An echo server that ends with the test.
+/// An echo server that ends when it is dropped.
 pub(super) struct Echo {
     process: Child,
     pub(super) port: Port,
@@ -90,7 +90,7 @@ const ASK: &str = "GET /p/x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgra
 
 pub(super) const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-/// A server that changes the protocol, says something at once, sends back each line, and ends at `bye`.
+/// A server that switches protocols, sends something at once, echoes each line, and ends at `bye`.
 pub(super) fn lines() -> Upstream {
     Upstream::start(|peer| {
         if let Some(head) = peer.head() {
@@ -162,7 +162,7 @@ fn what_a_slow_client_has_not_taken_is_not_left_lying_in_tls() {
             conn.shrink_receive_buffer();
             conn.send(ASK);
             assert_eq!(conn.next_head().status, 101);
-            // Whatever of it the socket does not take at once must come without a further word from either side.
+            // Data that the socket does not take at once must be sent later without further data from either side.
             for length in (1..5).map(|number| number * 40_021) {
                 conn.send(format!("{length}\n"));
                 assert_eq!(line(&mut conn).len(), length + 1);
@@ -215,7 +215,7 @@ fn a_change_that_nobody_asked_for_is_a_fault() {
     });
     behind(&upstream, |site| {
         assert_eq!(site.get("/p/").status, 502);
-        // With a body, or over HTTP/1.0, there is no change either.
+        // With a body, or over HTTP/1.0, there is no switch either.
         assert_eq!(
             site.send(&Request::post("/p/", "a/b", "x").header("Connection", "upgrade").header("Upgrade", "websocket"))
                 .status,

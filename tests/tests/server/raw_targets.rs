@@ -1,8 +1,8 @@
-//! Request targets with bytes that no URI may have and that nginx takes all the same: scripts see them as they were sent.
+//! Request targets with bytes that are forbidden in URIs and that nginx accepts: scripts see them as sent.
 
 use howdah_tests::{Conn, Site, php, scenario};
 
-/// Answers with what it was asked for, in hexadecimal digits: no text holds every byte.
+/// Responds with the target that it received, in hexadecimal digits, because a text cannot contain every byte.
 const TELL: &str = php!("raw_targets/tell.php");
 
 const FORBIDDEN: [&[u8]; 12] = [
@@ -34,13 +34,13 @@ fn words(conn: &mut Conn) -> Vec<String> {
     seen.as_array().unwrap().iter().map(|word| unhex(word.as_str().unwrap())).collect()
 }
 
-/// Variables that scripts must see: first the target, byte for byte, then its query.
+/// Checks the variables of scripts: first the target, byte for byte, then its query.
 fn judge(site: &Site, conn: &mut Conn, target: &[u8]) {
     let seen = words(conn);
     assert_eq!(seen[0], target.escape_ascii().to_string());
     let end = target.iter().position(|&b| b == b'#').unwrap_or(target.len());
     let query = target[..end].iter().position(|&b| b == b'?').map_or(&b""[..], |at| &target[at + 1..end]);
-    // The reference's front controller gets its query from `try_files`, as Debian's configuration has it.
+    // The reference's front controller gets its query from `try_files`, as in Debian's configuration.
     assert_eq!(seen[1], query.escape_ascii().to_string(), "{}", site.is_reference());
 }
 
@@ -74,7 +74,7 @@ scenario!(
         .php("body.php", "echo file_get_contents('php://input');"),
     |site| {
         let mut conn = site.conn();
-        // A body that looks like a request must stay as it is.
+        // A body that looks like a request must stay unchanged.
         let body = request(b"/x?<y>", "");
         for target in FORBIDDEN {
             conn.send(request(target, ""));
@@ -91,7 +91,7 @@ scenario!(
                 assert_eq!(conn.response("POST").expect(200).body, body);
             }
         }
-        // In single bytes.
+        // Byte by byte.
         for byte in request(FORBIDDEN[0], "") {
             conn.send([byte]);
         }

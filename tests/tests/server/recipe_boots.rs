@@ -1,4 +1,4 @@
-//! What a booted application keeps open, and which of its files each request looks at.
+//! Resources that a booted application keeps open, and files that each request checks for changes.
 
 use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 const SEPARATE: &str = "each worker boots the application separately: a connection was opened at boot";
 
-/// Services that keep what a request has made, as some applications have them, and a registry that knows the entity.
+/// Services that keep objects of a request, as some applications have them, and a registry that knows the entity.
 const KEEPERS: &str = "
     final class Entity
     {
@@ -62,13 +62,14 @@ fn a_request_finds_no_entity_and_no_request_of_the_warm_up_in_a_service() {
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
     let kept = (200, "[true,true,1,false]".to_owned());
-    // A boot within the second in which the project was written is made again.
+    // A boot within the second in which the project was written is repeated.
     let is_settled = || (0..3).all(|_| served.get("/") == kept);
     assert!(eventually(PATIENCE, is_settled), "what is no entity stays warm: {}", served.log());
     served.finish();
 }
 
-/// The kernel with a service like Doctrine's registry, whose connection its front page opens, and this many MiB in memory.
+/// The kernel with a service like Doctrine's registry, whose connection its front page opens, and this many MiB in
+/// memory.
 fn with_connection(port: u16, size: usize) -> String {
     let registered =
         "$container->services()->set('doctrine', Registry::class)->public();\n        $container->parameters()";
@@ -149,7 +150,7 @@ fn cached_settings_of_laravel_count_until_their_cache_is_gone() {
 
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
-    // A boot within the second of the cache's own change is made again, by the first request after that second.
+    // A boot within the second in which the cache changed is repeated, by the first request after that second.
     let cache = std::fs::metadata(project.dir.join("bootstrap/cache/config.php")).unwrap().modified().unwrap();
     let is_past = || cache.elapsed().is_ok_and(|age| age > std::time::Duration::from_secs(2));
     assert!(eventually(PATIENCE, is_past), "the clock goes on");

@@ -1,5 +1,6 @@
-//! A Symfony and a Laravel project as Composer lays them out, on Debian's packages, served by `howdah serve` alone: its recipe
-//! boots each once, and its responses are those of classic mode. What does not boot is served in classic mode.
+//! A Symfony and a Laravel project in Composer's layout, on Debian's packages, served by `howdah serve` alone. Its
+//! recipe boots each once, and the responses are those of classic mode. Projects that do not boot are served in classic
+//! mode.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, signal};
@@ -62,7 +63,7 @@ pub(super) const OF_LARAVEL: &[(&str, &str)] = &[
     ("storage/logs/.keep", ""),
 ];
 
-/// A project in a directory of its own.
+/// A project in a separate directory.
 pub(super) struct Project {
     top: TempDir,
     pub(super) dir: PathBuf,
@@ -104,7 +105,7 @@ impl Project {
         fs::read_to_string(self.dir.join(name)).unwrap_or_default()
     }
 
-    /// Serves it with these flags beside those that tests need.
+    /// Serves the project with these flags in addition to those that tests need.
     pub(super) fn serve(&self, flags: &[&str]) -> Served<'_> {
         let socket = self.top.path().join("http.sock");
         let log = self.top.path().join("log");
@@ -128,7 +129,7 @@ impl Project {
         served
     }
 
-    /// A command to the server that serves it, by its admin socket.
+    /// Runs a command on the server that serves the project, through its admin socket.
     pub(super) fn command(&self, arguments: &[&str]) -> String {
         let admin = format!("unix:{}", self.top.path().join("admin.sock").display());
         let output = Command::new(program()).args(arguments).args(["--admin", &admin]).output().unwrap();
@@ -136,7 +137,7 @@ impl Project {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The same in classic mode.
+    /// Serves the project in classic mode.
     fn classic(&self) -> Served<'_> {
         self.serve(&["--mode", "classic"])
     }
@@ -167,13 +168,14 @@ impl Served<'_> {
         assert!(eventually(PATIENCE, || self.log().contains(text)), "no \"{text}\" in: {}", self.log());
     }
 
-    /// Until requests run in that mode.
+    /// Waits until requests run in this mode.
     pub(super) fn wait_for_mode(&self, mode: &str) {
         let expected = (200, format!("{mode} 1"));
         assert!(eventually(PATIENCE, || self.get("/mode") == expected), "not in {mode} mode: {}", self.log());
     }
 
-    /// Each page without what is the request's own; asked twice, as the second one finds what the first has left.
+    /// Each page without request-specific parts; requested twice, so that state left by the first request shows in the
+    /// second.
     fn pages(&self, paths: &[&str]) -> Vec<String> {
         let own = regex_lite::Regex::new(r#""REQUEST_ID": "\w+""#).unwrap();
         let ask = |path: &str| {
@@ -232,7 +234,7 @@ fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     assert!(said.contains("booted once, in snapshot mode by the recipe symfony"), "{said}");
 }
 
-/// Page of a project in classic mode and, booted, again and again.
+/// Compares a page of a project in classic mode with repeated requests to the booted project.
 fn is_the_same_when_booted(project: &Project, path: &str, shown: &str) {
     let served = project.classic();
     served.wait_for_mode("classic");
@@ -247,7 +249,7 @@ fn is_the_same_when_booted(project: &Project, path: &str, shown: &str) {
     served.finish();
 }
 
-/// FrameworkBundle 6.4 does so.
+/// FrameworkBundle 6.4 sets variables like this.
 #[test]
 fn variables_that_a_bundle_sets_when_it_boots_are_there_for_each_request() {
     need_symfony!();
@@ -302,7 +304,8 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     need_symfony!();
     let project = Project::symfony();
     project.write(".env", "APP_ENV=dev\nAPP_SECRET=secret\nGREETING=hello\n");
-    // The classic pool, which serves while nothing has booted, must not look at files every other second only.
+    // The classic pool, which serves before the boot, must check files for changes at every request, not every other
+    // second.
     let served = project.serve(&["-d", "opcache.revalidate_freq=0"]);
     served.wait_for_mode("snapshot");
     assert!(served.get("/env").1.contains(r#"["hello","hello",false,"dev",true]"#));
@@ -310,7 +313,7 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     for _ in 0..4 {
         assert!(served.get("/env").1.contains(r#"["bye","bye",false,"dev",true]"#));
     }
-    // A file that the boot has looked for in vain.
+    // A file that the boot looked for and did not find.
     project.write(".env.local", "GREETING=local\n");
     for _ in 0..4 {
         assert!(served.get("/env").1.contains(r#"["local","local",false,"dev",true]"#));
@@ -326,7 +329,7 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     served.finish();
 }
 
-/// What is not there any more has no time by which the next look could tell that it was.
+/// A removed file has no modification time by which the next check could detect its removal.
 #[test]
 fn settings_that_are_removed_while_an_application_boots_are_not_served() {
     need_symfony!();
@@ -336,7 +339,7 @@ fn settings_that_are_removed_while_an_application_boots_are_not_served() {
     let registered = "yield new FrameworkBundle(); yield new OwnBundle();";
     project.write("src/Kernel.php", &(KERNEL.replace("yield new FrameworkBundle();", registered) + bundle));
     project.write(".env.local", "GREETING=local\n");
-    // A file that was written in the second in which the boot begins counts as changed.
+    // A file written in the second in which the boot begins counts as changed.
     let written = fs::metadata(project.dir.join(".env.local")).unwrap().ctime();
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     assert!(eventually(PATIENCE, || now() > written.unsigned_abs()));
@@ -378,7 +381,7 @@ fn a_page_that_fails_in_the_warm_up_keeps_the_application_in_classic_mode() {
     served.finish();
 }
 
-/// What does not boot is served all the same, so it is no reason to refuse the process that is to take over.
+/// A project that does not boot is still served, so it is no reason to refuse the successor.
 #[test]
 fn a_server_that_fell_back_to_classic_mode_can_be_upgraded() {
     need_symfony!();
@@ -410,7 +413,7 @@ fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes
             seen
         };
         let visitors = [scope.spawn(visits), scope.spawn(visits)];
-        // The front controller's own code still works: only what boots once does not.
+        // The front controller's own code still works: only code that runs once at boot does not.
         let broken = INDEX
             .replace("return new Kernel", "if (Howdah\\mode() === 'snapshot') { exit(3); }\n    return new Kernel");
         project.write("public/index.php", &broken);
@@ -436,7 +439,7 @@ fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
         assert_eq!(served.get("/kill"), (200, "alive".to_owned()), "{}", served.log());
     }
     served.wait_for_log("worker died: running the request in pool default");
-    // And at once the next time.
+    // And at once after the next start.
     served.wait_for_log("demoted: its requests run in the pool default in classic mode from now on");
     served.wait_for_mode("snapshot");
     served.finish();
@@ -449,7 +452,7 @@ fn a_page_of_a_booted_application_that_differs_is_run_in_classic_mode() {
     project.write("howdah.toml", "app = \"symfony\"\nmode = \"worker\"\ncompare_one_in = 1\n");
     let served = project.serve(&[]);
     served.wait_for_mode("worker");
-    // It counts its visits in a static property.
+    // The page counts its visits in a static property.
     let demoted = || {
         served.get("/");
         served.log().contains("demoted: its requests run in the pool default")
@@ -479,7 +482,7 @@ fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
     let line = log.lines().find(|line| line.contains("warm-up: learned")).unwrap();
     assert!(line.contains("/items/") && !line.contains("nowhere"), "{line}");
 
-    // The next start has it before the first request.
+    // After the next start it applies before the first request.
     project.write("var/terminated", "");
     let served = project.serve(&[]);
     served.wait_for_log("before this start");
@@ -570,7 +573,7 @@ fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     for _ in 0..4 {
         assert!(served.get("/").1.contains("<title>From the environment</title>"));
     }
-    // Another front controller may do anything.
+    // A different front controller may do anything.
     project.write("public/index.php", "<?php echo 'own ', Howdah\\mode();");
     assert!(eventually(PATIENCE, || served.get("/").1 == "own classic"), "{}", served.log());
     served.wait_for_log("is not Laravel's own: echo 'own '");

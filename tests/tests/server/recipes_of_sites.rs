@@ -1,4 +1,4 @@
-//! Recipes of sites: each site's application boots in a pool of its own, whatever the other sites of the server run.
+//! Recipes of sites: each site's application boots in a separate pool, independent of the server's other sites.
 
 use super::recipes::{Project, Served, need_symfony};
 use howdah_tests::Request;
@@ -77,7 +77,7 @@ fn a_recipe_in_a_site_boots_this_site_and_no_other() {
     served.finish();
 }
 
-/// As with one `[[site]]` alone.
+/// The same as with a single `[[site]]`.
 #[test]
 fn the_app_of_the_top_level_is_booted_for_the_site_that_says_none() {
     need_symfony!();

@@ -1,4 +1,4 @@
-//! Requests that are refused before they are parsed: each has its line in the access log and is counted by reason.
+//! Requests that are refused before they are parsed: each has a line in the access log and is counted by reason.
 
 use super::http3::{http3, run as ask_over_http_3};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -13,7 +13,7 @@ fn is_counted(site: &Site, reason: &str, times: u32) -> bool {
     metrics.contains(&format!("howdah_rejected_requests_total{{reason=\"{reason}\"}} {times}\n"))
 }
 
-/// Waits for the line of a refused request, which begins as tools that ban clients expect it.
+/// Waits for the line of a refused request, which begins in the format that tools for banning clients expect.
 fn wait_for_line(site: &Site, request: &str, status: u16, reason: &str) {
     let found = eventually(PATIENCE, || {
         access_log(site).lines().any(|line| {
@@ -53,12 +53,12 @@ scenario!(
             let mut conn = site.conn();
             conn.send(sent);
             assert_eq!(conn.response("GET").status, status, "{sent:?}");
-            // Counted once the response is on its way.
+            // It is counted when the response is being sent.
             assert!(eventually(PATIENCE, || is_counted(site, reason, times)), "{sent:?}");
             wait_for_line(site, logged, status, reason);
         }
         let _ = site.wait_for_log(&["the load balancer sends the PROXY protocol", "127.0.0.1"]);
-        // A frame that only a response may have: the connection ends.
+        // A frame that only a response may contain: the connection ends.
         let mut conn = site.conn();
         conn.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x05\x04\0\0\0\x01x");
         let _ = conn.read_rest();
@@ -72,13 +72,13 @@ scenario!(
     },
 );
 
-/// A field without coding: its name and its value are short.
+/// A literal field: its name and its value are short.
 fn field(name: &str, value: &str) -> Vec<u8> {
     let part = |text: &str| [&[text.len() as u8][..], text.as_bytes()].concat();
     [vec![0], part(name), part(value)].concat()
 }
 
-/// The head of a request, for one stream of HTTP/2; there is no body.
+/// The frames of a request's head on a stream of HTTP/2; there is no body.
 fn headers_frames(stream: u8, path: &str, block: &[u8]) -> Vec<u8> {
     let fields = [(":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "x")];
     let begin: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
@@ -101,7 +101,7 @@ scenario!(
         let large: Vec<u8> = (0..750).flat_map(|_| field("x-large", &"v".repeat(100))).collect();
         let mut conn = site.conn();
         conn.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
-        // A list above the announced size, a field that HTTP/2 does not have, and one that is served.
+        // A field list above the announced size, a field that HTTP/2 forbids, and one that is served.
         for (stream, path, block, reason, status) in [
             (1, "/large.txt", &large, "header_too_large", 431),
             (3, "/malformed.txt", &field("connection", "close"), "http2", 400),
@@ -139,7 +139,7 @@ scenario!(
     howdah_only = "Debian's nginx has no HTTP/3",
     |s| http3(s).setting("log.access", "\"@TOP@/access.log\""),
     |site| {
-        // A body without a head, and a head that is none.
+        // A body without a head, and an invalid head.
         for (times, kind, payload) in [(1, "0", "616263"), (2, "1", "ffff")] {
             let _ = ask_over_http_3(site, &["raw", kind, payload]);
             assert!(eventually(PATIENCE, || is_counted(site, "http3", times)), "{kind}: {}", access_log(site));

@@ -1,4 +1,4 @@
-//! Release directories: a link that leads to the code, and what a deployment by moving it means for requests.
+//! Release directories: a symbolic link leads to the code, and a deployment moves the link while requests run.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Setup, Site, php, scenario};
@@ -22,13 +22,13 @@ fn linked(setup: Setup, links: &str, pool: &str) -> Setup {
         .file("../first/public/part.php", "<?php return '1';")
         .file("../first/public/release.txt", "1")
         .file("../first/worker.php", format!("<?php\n{WORKER}"))
-        // The harness makes files and no links.
+        // The harness creates files, but no links.
         .file("../current/public/index.php", "<?php echo 'not a release';")
         .file("../current/worker.php", format!("<?php\n{WORKER}"))
         .allow_log("no site has this host")
 }
 
-/// Puts a release there and has the link lead to it, in one step.
+/// Creates a release and points the link to it, atomically.
 fn deploy(top: &Path, number: u64) {
     let release = top.join(format!("releases/{number}"));
     fs::create_dir_all(release.join("public")).unwrap();
@@ -56,7 +56,7 @@ fn reload(site: &Site) {
     assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stderr), site.log());
 }
 
-/// The release that every part of a page is of.
+/// The release of a page, all of whose parts must be of the same one.
 fn of_one_release(page: &str) -> u64 {
     let mut parts = page.split('|');
     let first = parts.next().unwrap();
@@ -64,7 +64,8 @@ fn of_one_release(page: &str) -> u64 {
     first.parse().unwrap()
 }
 
-/// Moves the link again and again while clients ask. With `by_reload` the new release counts when the reload has returned.
+/// Moves the link repeatedly while clients send requests. With `by_reload` the new release takes effect when the reload
+/// has returned.
 fn releases_under_load(site: &Site, by_reload: bool, path: &str) {
     let top = site.place().top.clone();
     deploy(&top, 1);
@@ -91,7 +92,7 @@ fn releases_under_load(site: &Site, by_reload: bool, path: &str) {
                 assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "nobody is served");
                 deploy(&top, number);
                 if by_reload {
-                    // The link alone changes nothing.
+                    // Moving the link alone changes nothing.
                     assert_eq!(of_one_release(&ask(&mut site.conn(), path)), number - 1);
                     assert_eq!(ask(&mut site.conn(), "/release.txt"), (number - 1).to_string());
                     reload(site);
@@ -148,7 +149,7 @@ scenario!(
         assert_eq!(ask(&mut site.conn(), "/release.txt"), "2");
         held.release();
         assert_eq!(conn.response("GET").expect(200).text(), "1");
-        // A link that leads nowhere leaves the last release.
+        // If the link is dangling, the last release stays.
         fs::remove_file(top.join("current")).unwrap();
         assert_eq!(ask(&mut conn, "/release.txt"), "2");
     },

@@ -1,4 +1,4 @@
-//! A reload reads everything again: what it changes, what it says of it, and that nothing changes when something is wrong.
+//! A reload reads all settings again: its effects, its output, and that an error changes nothing.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::Port;
@@ -24,7 +24,7 @@ env = { POOL = "added" }
 
 const RULE: &str = "\n[[rule]]\npath = \"/secret/*\"\ndeny = true\n";
 
-/// A site for the harness's own requests, so that others may come and go beside it.
+/// A separate site for the harness's own requests, so that other sites may be added and removed.
 fn beside_others(setup: Setup) -> Setup {
     setup
         .file("../run/conf.d/30-local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
@@ -39,7 +39,7 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Reloads, which must work; what it said.
+/// Reloads, which must succeed; returns the output.
 fn reloaded(site: &Site) -> String {
     let output = site.howdah().command(&["reload"]);
     let said = text(&output);
@@ -47,7 +47,7 @@ fn reloaded(site: &Site) -> String {
     said
 }
 
-/// Reloads, which must not work; why.
+/// Reloads, which must fail; returns the reason.
 fn refused(site: &Site) -> String {
     let output = site.howdah().command(&["reload"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
@@ -74,7 +74,7 @@ fn metrics(site: &Site) -> String {
     Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics")).expect(200).text()
 }
 
-/// The value of a metric with these labels; 0 where it is not shown.
+/// The value of a metric with these labels; 0 if it is absent.
 fn metric(site: &Site, name: &str) -> f64 {
     let found = metrics(site).lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     found.unwrap_or_default()
@@ -137,14 +137,14 @@ script_scenario!(
         reloaded(site);
         let (known, generation) = (site.howdah().processes(), status(site)["pools"][0]["generation"].clone());
 
-        // A word that is none, with its place.
+        // An unknown key, with its position.
         fs::write(file(site, "40-new.toml"), ADDED.replace("workers", "wrokers")).unwrap();
         let why = refused(site);
         assert!(why.contains("40-new.toml:7") && why.contains("wrokers"), "{why}");
-        // A rule that is none.
+        // An invalid rule.
         fs::write(file(site, "40-new.toml"), ADDED.to_owned() + "\n[[rule]]\npath = \"/x\"\ndney = true\n").unwrap();
         assert!(refused(site).contains("dney"));
-        // A root that is not there.
+        // A missing root.
         fs::write(file(site, "40-new.toml"), ADDED.replace("../../new", "../../none")).unwrap();
         assert!(refused(site).contains("none"));
         // A log that cannot be opened.
@@ -160,7 +160,7 @@ script_scenario!(
 
         assert_eq!(of(site, "new.example", "/secret/a.txt"), (200, "a secret".to_owned()));
         assert_eq!(status(site)["pools"][0]["generation"], generation);
-        // Those that were on their way out may be gone since.
+        // Processes that were ending may have gone since.
         let still = eventually(PATIENCE, || site.howdah().processes().is_subset(&known));
         assert!(still, "{known:?} {:?}", site.howdah().processes());
         assert_eq!(site.get("/v.php").status, 200);
@@ -243,12 +243,12 @@ scenario!(
         let mut held_conn = site.conn();
         held_conn.send("GET /hold.php HTTP/1.1\r\nHost: new.example\r\nConnection: close\r\n\r\n");
         let held = gate.wait();
-        // One whose body is not complete yet has no worker.
+        // A request whose body is incomplete has no worker yet.
         let mut slow = site.conn();
         slow.send("POST /index.php HTTP/1.1\r\nHost: new.example\r\nContent-Length: 3\r\nConnection: close\r\n\r\na");
         let begun = eventually(PATIENCE, || metric(site, "howdah_connections_open") >= 2.0);
         assert!(begun, "{}", metrics(site));
-        // The head has been read when another request of the same thread was served.
+        // The head has been read once another request on the same thread was served.
         assert_eq!(of(site, "new.example", "/a.txt").0, 200);
         fs::remove_file(file(site, "40-new.toml")).unwrap();
         reloaded(site);
@@ -285,7 +285,7 @@ scenario!(counts_never_go_back, howdah_only = "reload is Howdah's command", besi
     }
 });
 
-/// A server whose addresses are in its `howdah.toml` alone, as no flag can be changed by a reload.
+/// A server whose addresses are only in its `howdah.toml`, because a reload cannot change flags.
 struct Own {
     site: Site,
     ports: [Port; 2],
@@ -325,14 +325,14 @@ fn addresses_are_opened_and_closed() {
     assert!(said.contains(&format!("address {second}: opened\n")), "{said}");
     assert_eq!(Conn::open(&own.target(0)).exchange(&Request::get("/ready.txt")).status, 200);
 
-    // One that is taken: nothing changes, not even the pools.
+    // An address that is in use: nothing changes, not even the pools.
     let taken = std::net::TcpListener::bind(("127.0.0.1", own.ports[1].number)).unwrap();
     write(&[first.clone(), third.clone()]);
     let why = refused(&own.site);
     assert!(why.contains(&format!("cannot listen on {third}")), "{why}");
     assert!(own.listens(0));
     drop(taken);
-    // A process that another test is just starting has a copy of that listener for a moment.
+    // A process that another test is starting has a copy of that listener for a moment.
     let free = || std::net::TcpListener::bind(("127.0.0.1", own.ports[1].number)).is_ok();
     assert!(eventually(PATIENCE, free));
 
@@ -351,7 +351,7 @@ fn addresses_are_opened_and_closed() {
     own.site.finish();
 }
 
-/// Between two requests of a client under load.
+/// Pause between two requests of a client under load.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Number of reloads under load.
@@ -378,7 +378,7 @@ script_scenario!(
                             conn = site.conn();
                         }
                         match client {
-                            // A POST is not repeated for anybody.
+                            // A POST is never retried.
                             0 | 1 => drop(conn.exchange(&Request::form("/v.php", "a=1")).expect(200)),
                             2 => assert_eq!(conn.exchange(&Request::get("/ready.txt")).expect(200).text(), "ready\n"),
                             _ => {
@@ -387,7 +387,7 @@ script_scenario!(
                             }
                         }
                         served.fetch_add(1, Ordering::Relaxed);
-                        // Clients without a pause would keep the new workers from their processors, which are to start.
+                        // Clients without a pause would take the processors that the new workers need to start.
                         std::thread::sleep(PAUSE);
                     }
                 });

@@ -1,9 +1,10 @@
-//! A 206 and a 304 repeat the fields of the whole response (RFC 9110 15.3.7, 15.4.5), so caches and browsers treat them alike.
+//! A 206 and a 304 repeat the fields of the complete response (RFC 9110 15.3.7, 15.4.5), so that caches and browsers
+//! treat them alike.
 
 use howdah_tests::{Request, Response, scenario};
 use std::collections::BTreeMap;
 
-/// Fields that a 206 and a 304 have if the 200 has them.
+/// Fields that a 206 and a 304 must have if the 200 has them.
 const REPEATED: [&str; 11] = [
     "etag",
     "last-modified",
@@ -21,7 +22,7 @@ const REPEATED: [&str; 11] = [
 fn repeated(response: &Response) -> BTreeMap<&'static str, String> {
     let value = |name: &&'static str| Some((*name, response.header(name)?.to_owned()));
     let mut fields: BTreeMap<_, _> = REPEATED.iter().filter_map(value).collect();
-    // It differs by the moment.
+    // It differs with the time.
     fields.entry("date").and_modify(String::clear);
     fields
 }
@@ -63,13 +64,13 @@ scenario!(
                     (304, &[("If-Modified-Since", date)]),
                     (416, &[("Range", "bytes=900000-")]),
                 ] {
-                    // A weak validator does not say that the parts are of the same bytes.
+                    // A weak validator does not guarantee that the parts have the same bytes.
                     if etag.starts_with("W/") && more.len() > 1 {
                         continue;
                     }
                     let part = site.send(&request(more)).expect(status);
                     let found = repeated(&part);
-                    // A validator is weak only where the bytes are encoded.
+                    // A validator is weak only if the bytes are encoded.
                     let value = |name: &str, value: &str| match name {
                         "etag" => value.trim_start_matches("W/").to_owned(),
                         _ => value.to_owned(),

@@ -1,5 +1,5 @@
-//! A request ends as PHP ends it: what the next one finds in the same process is what a new process has, but for what
-//! docs/internals/request-state.md names.
+//! A request ends as PHP ends it: the next one in the same process finds the state of a new process, except for the
+//! exceptions in docs/internals/request-state.md.
 
 use howdah_tests::{Mode, Request, Site, php, run};
 use serde_json::{Map, Value};
@@ -18,23 +18,23 @@ fn rows_of(text: &str) -> Vec<Vec<String>> {
     rows.map(|cells| cells[1..cells.len() - 1].to_vec()).collect()
 }
 
-/// Rows that a request cannot probe, with the scenarios that try them.
+/// Rows that a request cannot probe, with the scenarios that test them.
 const ELSEWHERE: [(&str, &str); 4] = [
-    // The scripts of the harness change it themselves.
+    // The harness's own scripts change it.
     ("chdir()", "the_current_directory_stays_where_a_loop_has_changed_it"),
     ("ini_set(opcache.enable)", "server::settings_of_requests"),
     ("php_value of .htaccess", "server::settings_of_requests"),
-    // It has no function that tells; those of a request run at its end.
+    // No function reports them; those of a request run at its end.
     ("register_shutdown_function()", "server::script_life"),
 ];
 
-/// Rows of the table about PHP; those about the kernel are `server::process_changes`.
+/// Rows of the table about PHP; `server::process_changes` tests those about the kernel.
 fn rows_about_php() -> Vec<String> {
     let part = TABLE.split("\n## ").nth(1).unwrap_or_default();
     rows_of(part).into_iter().map(|cells| cells[0].clone()).collect()
 }
 
-/// What the table says is kept in a mode.
+/// State that a mode keeps, according to the table.
 fn kept(mode: Mode) -> BTreeSet<String> {
     let column =
         1 + [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async].iter().position(|m| *m == mode).unwrap();

@@ -1,10 +1,10 @@
-//! A request begins as PHP begins it, in every mode: it is parsed before there is any code of the application.
+//! A request begins as PHP begins it, in every mode: it is parsed before any application code runs.
 
 use howdah_tests::{Mode, Part, Request, Site, multipart, php, run, script_scenario};
 
 const SCRIPT: &str = php!("request_start/handlers_that_throw.php");
 
-/// Warnings of PHP while it parses, and the number of variables that the script gets nevertheless.
+/// Requests with PHP's warnings during parsing, and the number of variables that the script still gets.
 fn requests_with_warnings() -> [(&'static str, Request, &'static str); 3] {
     let fields = (0..60).map(|n| format!("v{n}=1")).collect::<Vec<_>>().join("&");
     [

@@ -1,4 +1,4 @@
-//! The rules of a site, as clients see them: what is run, sent, refused and sent elsewhere, over HTTP/1 and HTTP/2.
+//! The rules of a site as clients see them: running, sending, refusing and redirecting, over HTTP/1 and HTTP/2.
 
 use howdah_skip::skip;
 use howdah_tests::{Mode, Request, Response, Setup, Site, run};
@@ -10,7 +10,7 @@ fn rules(setup: Setup, rules: &[&str]) -> Setup {
     setup.setting("rule", &format!("[{}]", list.join(", ")))
 }
 
-/// Over HTTP/2: whether the status is a good one, and the body.
+/// Over HTTP/2: `true` for a successful status, and the body.
 fn h2(site: &Site, path: &str) -> (bool, String) {
     let answers = howdah_tests::h2::get_all(site.target(), &[path.to_owned()], |_| {});
     (answers[0].ok, String::from_utf8_lossy(&answers[0].body).into_owned())

@@ -1,4 +1,5 @@
-//! Access is judged on what is served: a sample, with PHP, of what `crates/site/src/access_tests.rs` tries in every spelling.
+//! Access is checked for what is actually served: a sample, with PHP, of the spellings in
+//! `crates/site/src/access_tests.rs`.
 
 use crate::server::http3;
 use howdah_tests::{Conn, Mode, Request, Setup, Site, Upstream, run, scenario};
@@ -73,7 +74,7 @@ fn rules_hold_for_what_is_served_however_it_is_reached() {
     });
 }
 
-/// The target of a rewrite in an `.htaccess` file is judged like the path of a request.
+/// The target of a rewrite in an `.htaccess` file is checked like the path of a request.
 #[test]
 fn no_htaccess_file_leads_around_rules() {
     let file = "RewriteEngine on\nRewriteRule ^media/(.*)$ up/$1 [L]\nRewriteRule ^way/(.*)$ $1 [L]\n\
@@ -87,7 +88,7 @@ fn no_htaccess_file_leads_around_rules() {
             assert_eq!(response.status, 403, "{path}");
             assert!(!response.text().contains("RAN"), "{path}");
         }
-        // A protected page for errors is not used.
+        // A protected error page is not used.
         let missing = site.get("/none");
         assert!(missing.status == 404 && !missing.text().contains("RAN"), "{}", missing.text());
         assert_eq!(site.get_ok("/open2"), "RAN open.php ");
@@ -110,7 +111,7 @@ fn rules_hold_for_what_is_served_over_http_3() {
 
 const REMOTE: &str = "echo 'remote ', $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['PATH_INFO'] ?? '-';";
 
-/// WebDAV, Git and ACME have names there that no file of a site may have.
+/// WebDAV, Git and ACME use names there that no file of a site may have.
 fn names_behind_a_script(site: &Site) {
     for info in [
         "/dav/files/anna/.obsidian/app.json",
@@ -175,7 +176,7 @@ scenario!(
     },
 );
 
-/// Many servers cut parameters off a path's segments before they resolve dots, and take no notice of a slash at the end.
+/// Many servers strip parameters from a path's segments before they resolve dots, and ignore a trailing slash.
 #[test]
 fn rules_hold_for_what_a_proxied_server_takes_a_path_for() {
     let upstream = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nREACHED");

@@ -1,8 +1,8 @@
-//! Rules protect an alias's directory, pages for errors and the pages of pools in every spelling of their paths.
+//! Rules protect an alias's directory, error pages and pools' pages in every spelling of their paths.
 
 use howdah_tests::{Mode, Request, run};
 
-/// Endings and beginnings that are added to a path.
+/// Suffixes and prefixes that are added to a path.
 const BEHIND: [&str; 28] = [
     "",
     "/",

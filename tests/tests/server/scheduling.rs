@@ -1,6 +1,6 @@
 //! Order of requests and their waits for workers: shares of routes and of slow requests, clients that want more than
-//! others, queues that are bounded by time, pools that grow and shrink. What the scheduler does with times is played in
-//! `howdah-pool`'s simulation; here nothing depends on the clock but what is to wait until it strikes.
+//! others, queues with time limits, pools that grow and shrink. `howdah-pool`'s simulation tests the scheduler's
+//! handling of times; here nothing depends on the clock except waits for a timeout.
 
 use howdah_tests::gate::Held;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -14,7 +14,7 @@ fn pool(site: &Site) -> Value {
     status["pools"][0].clone()
 }
 
-/// Waits until so many requests wait for a worker.
+/// Waits until this many requests wait for a worker.
 fn wait_for_queue(site: &Site, requests: u64) {
     let waits = || pool(site)["queued"].as_u64().unwrap();
     assert!(eventually(PATIENCE, || waits() == requests), "{} of {requests} wait", waits());
@@ -26,7 +26,7 @@ fn send(site: &Site, target: &str) -> Conn {
     conn
 }
 
-/// Sends a request that waits at a gate of its name.
+/// Sends a request that waits at a gate with this name.
 fn hold(site: &Site, target: &str, gate: &str) -> (Conn, Held) {
     let gate = site.gate(gate);
     let conn = send(site, target);
@@ -48,7 +48,7 @@ scenario!(
         let gate = site.gate("b");
         let mut others: Vec<_> = (0..4).map(|_| send(site, "/report.php?g=b")).collect();
         wait_for_queue(site, 4);
-        // Two workers are idle, and stay so for these.
+        // Two workers are idle, and stay idle for these.
         for _ in 0..5 {
             assert_eq!(site.get_ok("/ok.php"), "ok");
         }
@@ -142,13 +142,13 @@ scenario!(
         wait_for_queue(site, 1);
         let began = Instant::now();
         let mut others = [send(site, "/late.php"), site.conn()];
-        // A body stays with its client meanwhile, which waits no longer for that.
+        // Its client keeps the body meanwhile, so the server does not wait for it.
         others[1].send(Request::form("/late.php", "a=b").bytes());
         for conn in &mut others {
             let refused = conn.response("GET").expect(503);
             assert!(refused.header("retry-after").is_some_and(|v| v.parse::<u32>().is_ok()), "{:?}", refused.headers);
         }
-        // How much longer, the machine decides.
+        // The machine determines how much longer.
         assert!(began.elapsed() >= Duration::from_millis(900), "refused after {:?}", began.elapsed());
         held.release();
         assert_eq!(running.response("GET").expect(200).text(), "held");
@@ -203,7 +203,7 @@ scenario!(
     |site| {
         let gates: Vec<_> = (0..5).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut conns: Vec<_> = (0..5).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();
-        // Each is held until all are here: five workers run at once.
+        // Each is held until all have arrived: five workers run concurrently.
         let running = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
         assert!(eventually(PATIENCE, || running() == 5), "{} run", running());
         let _ = site.wait_for_log(&["requests are waiting", "workers=5"]);
@@ -224,7 +224,7 @@ scenario!(
         let mut conn = site.conn();
         let mut ask = || conn.exchange(&Request::get("/pid.php")).expect(200).text();
         let first: Vec<String> = (0..18).map(|_| ask()).collect();
-        // It would take two more, but another one stands ready now, so this one goes.
+        // It could serve two more, but a spare worker is ready now, so this one ends.
         let serves = |pid: &str| {
             let workers = pool(site)["workers"].clone();
             workers.as_array().unwrap().iter().any(|worker| worker["pid"].as_u64() == pid.parse().ok())
@@ -248,7 +248,7 @@ script_scenario!(
     |site| {
         let nice = |target: &str| site.get_ok(target).parse::<i32>().unwrap();
         let own = nice("/nice.php");
-        // What the routes take is learnt.
+        // The routes' durations are learned.
         let gives_way = eventually(PATIENCE, || {
             (0..8).for_each(|_| drop(site.get_ok("/nice.php")));
             nice("/compute.php") > own

@@ -1,4 +1,4 @@
-//! Ends of scripts, good or bad, and their traces in the next request.
+//! Ends of scripts, good or bad, and their effects on the next request.
 
 use howdah_tests::{Request, php, script_scenario};
 
@@ -142,7 +142,7 @@ script_scenario!(
         assert_eq!(site.get("/state.php?set").status, 201);
         let after = site.get("/state.php").expect(200);
         assert_eq!(after.header("x-leak"), None);
-        // umask is not undone by PHP; the server's other state must be.
+        // PHP does not restore the umask; the server's other state must be restored.
         let (before, after): (serde_json::Value, serde_json::Value) =
             (serde_json::from_str(&before).unwrap(), after.json());
         for (i, (was, is)) in before.as_array().unwrap().iter().zip(after.as_array().unwrap()).enumerate() {

@@ -1,4 +1,4 @@
-//! `$_SERVER` and its relatives: compared key by key with nginx and PHP-FPM under Debian's fastcgi.conf.
+//! `$_SERVER` and related variables: compared key by key with nginx and PHP-FPM under Debian's fastcgi.conf.
 
 use howdah_tests::compare::{differences, named};
 use howdah_tests::{Mode, Part, Request, Setup, multipart, run, script_scenario};
@@ -29,7 +29,7 @@ fn dump_in_loops() -> Setup {
         .file("index.php", &script)
 }
 
-/// Paths that lead to scripts of their own, which a worker pool does not have.
+/// Paths of separate scripts, which a worker pool does not have.
 const OWN_SCRIPTS: &[&str] = &["directory index", "encoded directory", "extension twice"];
 
 fn assert_same(requests: &[(&str, Vec<u8>)]) {
@@ -193,7 +193,7 @@ script_scenario!(basic_credentials_reach_php, |s| s.www("dump.php"), |site| {
         site.send(&Request::get("/dump.php").header("Authorization", "Basic dXNlcjpwYTpzcw==")).expect(200).json();
     assert_eq!((&seen["PHP_AUTH_USER"], &seen["PHP_AUTH_PW"]), (&"user".into(), &"pa:ss".into()));
     assert_eq!(seen["HTTP_AUTHORIZATION"], "Basic dXNlcjpwYTpzcw==");
-    // nginx fills REMOTE_USER from the header unchecked; Howdah has checked nothing and says nothing.
+    // nginx fills REMOTE_USER from the header without a check; Howdah has not checked it either, and omits it.
     assert_eq!(seen.get("REMOTE_USER").is_some(), site.is_reference());
 });
 
@@ -252,7 +252,7 @@ script_scenario!(
     },
 );
 
-/// As FrankenPHP has it; nginx and PHP-FPM have no such variable.
+/// As in FrankenPHP; nginx and PHP-FPM have no such variable.
 #[test]
 fn the_remote_host_is_the_clients_address_in_every_mode() {
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {

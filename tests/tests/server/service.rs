@@ -1,4 +1,4 @@
-//! What systemd says to a server, and a server to systemd: how it is (`Type=notify`), whether it is alive (`WatchdogSec=`), and
+//! The interface between systemd and a server: state notifications (`Type=notify`), the watchdog (`WatchdogSec=`), and
 //! the sockets that a unit passes.
 
 use super::http3;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The variables, as PHP sees them.
+/// Prints the variables as PHP sees them.
 const VARIABLES: &str = "foreach (['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID', 'LISTEN_FDS', 'LISTEN_PID', \
     'LISTEN_FDNAMES', 'HOWDAH_TAKES_OVER'] as $name) { if (getenv($name) !== false) { echo $name, ' '; } }";
 
@@ -138,7 +138,7 @@ scenario!(
     },
 );
 
-/// A server instead of one that has ended, with its settings. It ends with this.
+/// A server that replaces one that has ended, with its settings. Dropping it ends the server.
 struct Next(std::process::Child);
 
 impl Next {
@@ -146,7 +146,7 @@ impl Next {
         Self::serving(site, with_kept(kept, name, "setpriv"), &format!("127.0.0.1:{port}"))
     }
 
-    /// `command` becomes `setpriv`.
+    /// `command` is the command of `setpriv`.
     fn serving(site: &Site, mut command: std::process::Command, listen: &str) -> Self {
         let place = site.place();
         let output = std::fs::File::create(place.top.join("next.log")).unwrap();
@@ -202,7 +202,7 @@ scenario!(
         let said = site.howdah().manager().heard();
         assert!(!said.iter().any(|notice| notice.says("FDSTORE=1")), "it is kept already: {said:?}");
 
-        // With another address the socket of before is of no use to anybody.
+        // With another address the old socket is not needed.
         let next = Next::start(site, socket, &name, free_port());
         let gone = site.howdah().manager().until("FDSTOREREMOVE=1");
         assert_eq!((gone.pid, gone.value("FDNAME")), (next.0.id(), Some(&*name)));
@@ -212,7 +212,7 @@ scenario!(
     },
 );
 
-/// Takes as long as there is a file.
+/// Takes as long as a file exists.
 const SLOW: &str = "touch(__DIR__ . '/began'); \
     for (; is_file(__DIR__ . '/hold'); clearstatcache()) { usleep(10_000); } echo 'slow';";
 
@@ -245,7 +245,8 @@ scenario!(
     },
 );
 
-/// Opens a connection for each request until it is to stop, and counts them. Panics at the first one that is not answered.
+/// Opens a connection for each request until `stop` is set, and counts them. Panics at the first one without a
+/// response.
 fn ask(target: &Target, stop: &AtomicBool) -> u32 {
     let bytes = Request::get("/f.txt").header("Connection", "close").bytes();
     let mut asked = 0;
@@ -282,7 +283,7 @@ scenario!(
                 clients.into_iter().map(|client| client.join().unwrap()).sum::<u32>()
             }));
             stop.store(true, Ordering::Relaxed);
-            // Who waits in the socket's queue would wait for ever.
+            // A client in the socket's queue would wait for ever.
             drop(socket);
             assert!(restarts.unwrap() > 0);
         });
@@ -299,7 +300,7 @@ scenario!(
         assert_eq!(used.exchange(&request).expect(200).text(), "hello");
         site.howdah().signal(Signal::TERM);
         let _ = site.howdah().manager().until("STOPPING=1");
-        // As long as a packet that is sent once more may take.
+        // The time that a retransmission may take.
         std::thread::sleep(Duration::from_millis(300));
         for conn in [&mut unused, &mut used] {
             let response = conn.exchange(&request).expect(200);
@@ -314,7 +315,7 @@ scenario!(
     howdah_only = "a reference of its own is not needed: this is about a stop",
     |s| {
         let php = "require 'gate.php'; gate('g'); echo str_repeat('x', 400000);";
-        // The thread that closes one connection has told the other one too.
+        // The thread that closes one connection has notified the other one too.
         s.http1("requests that are sent ahead").notified().setting("threads", "1").workers(1).php("long.php", php)
     },
     |site| {
@@ -327,10 +328,10 @@ scenario!(
         site.howdah().signal(Signal::TERM);
         let _ = site.howdah().manager().until("STOPPING=1");
         assert!(idle.closed_by_server());
-        // The server has read the second one by now, and not this one: a close with bytes unread is a reset.
+        // The server has read the second request by now, but not this one: a close with unread bytes is a reset.
         conn.send(Request::get("/long.php").bytes());
         held.release();
-        // Some of it is on the server's side of the connection then.
+        // By then some of it has reached the server's side of the connection.
         std::thread::sleep(Duration::from_millis(300));
         let response = conn.response("GET").expect(200);
         assert_eq!((response.text().len(), response.header("connection")), (400_000, Some("close")));

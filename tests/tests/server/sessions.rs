@@ -1,4 +1,4 @@
-//! Sessions over cookies: log in, stay logged in, one request at a time per session.
+//! Sessions with cookies: login, staying logged in, one request at a time per session.
 
 use howdah_tests::{Request, Response, php, script_scenario};
 

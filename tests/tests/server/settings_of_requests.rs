@@ -1,4 +1,4 @@
-//! Settings of PHP that hold for one request, in every mode: `.htaccess` files have them, scripts set them.
+//! PHP settings for one request, in every mode: set by `.htaccess` files and by scripts.
 
 use howdah_tests::{Mode, Request, Site, php, run};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn values_of_htaccess_files_count_for_their_requests_and_no_others() {
                     assert_eq!(post("/seen.php")["posted"], true, "{mode:?}: post_max_size of the pool");
                     assert_eq!(seen(site, "/seen.php"), plain, "{mode:?}");
                 }
-                // A setting of the script's own is there again afterwards, where the mode keeps it.
+                // A setting changed by the script itself persists afterwards if the mode keeps state.
                 let _ = seen(site, "/seen.php?set=9");
                 assert_eq!(seen(site, "/ruled/seen.php")["settings"], ruled, "{mode:?}");
                 let kept = if mode == Mode::Worker { &json!("9") } else { &plain["settings"]["precision"] };

@@ -1,4 +1,4 @@
-//! Every signal that somebody may send to the server has an effect on purpose, and never its default action.
+//! Every signal that can be sent to the server has a deliberate effect, and never its default action.
 
 use super::lifecycle::{finishes_what_runs, holding};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -45,7 +45,7 @@ scenario!(
     howdah_only = "the log of howdah is read",
     |s| s.php("hello.php", "echo 'hello';"),
     |site| {
-        // The shell's `kill`: libraries name those of C alone.
+        // The shell's `kill`: libraries name only the standard signals.
         for signal in ["RTMIN", "RTMIN+7", "RTMAX"] {
             let pid = site.howdah().pid().to_string();
             assert!(
@@ -58,7 +58,7 @@ scenario!(
 );
 
 scenario!(quit_to_the_process_group_finishes_what_runs, howdah_only = "the end of howdah is judged", holding, |site| {
-    // As Ctrl-\ in a terminal, and `docker stop` with `--init`, send it.
+    // Sent by Ctrl-\ in a terminal, and by `docker stop` with `--init`.
     let gate = site.gate("g");
     let mut conn = site.conn();
     conn.send(Request::get("/hold.php").bytes());

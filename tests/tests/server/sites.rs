@@ -1,4 +1,4 @@
-//! Several sites in one server: which host leads where, and what each has of its own.
+//! Several sites in one server: the site for each host, and each site's own settings.
 
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -47,14 +47,14 @@ workers = 1
 env = { POOL = "blogs" }
 "#;
 
-/// Sites in files beside `howdah.toml`; requests without a site's host get 421.
+/// Sites in files next to `howdah.toml`; requests for an unknown host get 421.
 pub(super) fn two_sites(setup: Setup) -> Setup {
     setup
         .more_processes(4)
         .setting("log.access", "\"@TOP@/run/access.log\"")
         .file("../run/conf.d/10-shop.toml", SHOP)
         .file("../run/conf.d/20-blog.toml", BLOG)
-        // Where the harness asks whether the server is ready.
+        // The site that the harness uses to check readiness.
         .file("../run/conf.d/30-local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
         .php("../shop/index.php", WHO)
         .php("../blog/index.php", WHO)
@@ -66,7 +66,7 @@ pub(super) fn two_sites(setup: Setup) -> Setup {
         .allow_log("request body exceeds 10")
 }
 
-/// The status and body of a request that is written out.
+/// The status and body of the response to a request written by hand.
 fn raw(site: &Site, head: &str) -> (u16, String) {
     let mut conn = Conn::open(site.target());
     conn.send(format!("{head}\r\nConnection: close\r\n\r\n").replace("\r\n\r\n\r\n", "\r\n\r\n"));
@@ -135,7 +135,7 @@ scenario!(each_site_has_root_pool_name_and_front_controller, howdah_only = "site
     assert_eq!((&blog["name"], &blog["host"]), (&"blog.example".into(), &"blog.example:81".into()));
     assert_eq!(who(site, "blog.example", "/old/who.php")["pool"], "default");
     assert_eq!(raw(site, "GET /no/such/page HTTP/1.1\r\nHost: blog.example").0, 404);
-    // The same path is another file in each site, also from the caches.
+    // The same path is a different file in each site, including from the caches.
     for _ in 0..3 {
         assert_eq!(
             (of(site, "shop.example").1, of(site, "blog.example").1),
@@ -169,7 +169,7 @@ scenario!(logs_tell_host_and_site_and_may_be_a_site_s_own, howdah_only = "sites 
     assert_eq!(of(site, "blog.example").0, 200);
     assert_eq!(of(site, "nobody.example").0, 421);
     let log = |name: &str| fs::read_to_string(site.place().run.join(name)).unwrap();
-    // A line is written once its response has gone out.
+    // A line is written once its response has been sent.
     let others = || -> Vec<String> {
         let others = log("access.log");
         others.lines().filter(|line| !line.ends_with(" host=localhost")).map(str::to_owned).collect()

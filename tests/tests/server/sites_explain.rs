@@ -1,4 +1,4 @@
-//! `howdah explain` says beforehand what the server then does.
+//! `howdah explain` predicts what the server then does.
 
 use super::sites::two_sites;
 use howdah_tests::howdah::program;

@@ -1,10 +1,10 @@
-//! Symbolic links as Debian's packages have them: followed to where packages lie, refused and told otherwise.
+//! Symbolic links in Debian's packages: followed to packages' directories, otherwise refused and reported.
 
 use howdah_tests::{Request, Setup, Site, scenario};
 use std::os::unix::fs::{lchown, symlink};
 use std::path::PathBuf;
 
-/// An application whose parts lie elsewhere; `share` stands for `/usr/share`.
+/// An application whose parts are in other directories; `share` stands for `/usr/share`.
 fn application(setup: Setup) -> Setup {
     setup
         .setting("static.follow_symlinks", "[\"@TOP@/share\"]")
@@ -57,7 +57,7 @@ scenario!(
         let named = format!("{} is a link to ", etc.display());
         assert_eq!(log.matches(&named).count(), 1, "{log}");
         assert!(log.contains("`static.follow_symlinks` decides"), "{log}");
-        // What is not there is still the front controller's.
+        // Missing files still go to the front controller.
         assert_eq!(site.get("/conf/nothing").expect(200).text(), "the front page");
     },
 );

@@ -1,4 +1,4 @@
-//! Clients that send or read slowly: they must cost memory or disk, never a PHP process.
+//! Clients that send or read slowly: they may cost memory or disk, never a PHP process.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, scenario};
@@ -101,7 +101,7 @@ scenario!(
             let output = site.howdah().command(&["status", "--json"]);
             serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["pools"][0]["queued"] == number
         };
-        // Else there might be one only because the server has not met the others yet.
+        // Otherwise a worker might be available only because the server has not seen the others yet.
         assert!(eventually(PATIENCE, || waiting(10)), "not all clients wait");
         let stays = others.pop();
         for conn in others {
@@ -115,7 +115,7 @@ scenario!(
     },
 );
 
-/// As long as an answer may be that goes to the socket from where the worker wrote it.
+/// The largest response that goes to the socket directly from the worker's ring.
 const IN_ONE_PIECE: usize = 100_000;
 
 scenario!(

@@ -1,4 +1,4 @@
-//! The slow log: requests that take long are noted with where their PHP is, whatever it does there, and go on undisturbed.
+//! The slow log: slow requests are recorded with their PHP location, whatever PHP is doing, and continue undisturbed.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Waits at a gate, in a function.
 const HELD: &str = php!("slow_log/held.php");
-/// Computes until it is told to end.
+/// Computes until it is ordered to end.
 const COMPUTES: &str = php!("slow_log/computes.php");
 
 fn noted(s: Setup, format: &str) -> Setup {
@@ -31,7 +31,7 @@ fn entries(site: &Site) -> Vec<Value> {
     slow_log(site).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The functions of an entry's stacks, and the coroutines that they are of.
+/// The functions of an entry's stacks, with their coroutines.
 fn functions(entry: &Value) -> Vec<String> {
     let stacks = entry["stacks"].as_array().unwrap().iter();
     let frames = stacks.flat_map(|stack| stack["frames"].as_array().unwrap());
@@ -182,7 +182,7 @@ scenario!(
                 let busy =
                     status["pools"][0]["workers"].as_array().unwrap().iter().find(|w| w["busy"] == true).unwrap();
                 let pid = rustix::process::Pid::from_raw(busy["pid"].as_i64().unwrap() as i32).unwrap();
-                // At, before and after the moment at which it is asked about.
+                // At, before and after the moment of the check.
                 std::thread::sleep(std::time::Duration::from_millis(150 + 40 * round));
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
                 assert_eq!(slow.join().unwrap(), 502);

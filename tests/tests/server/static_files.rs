@@ -1,4 +1,4 @@
-//! Files beside PHP: types, validators, ranges, precompressed twins, and what must never be sent.
+//! Static files: types, validators, ranges, precompressed variants, and files that must never be sent.
 
 use howdah_tests::{Request, Site, scenario};
 use std::os::unix::fs::symlink;
@@ -181,7 +181,7 @@ scenario!(
             let location = response.header("location").unwrap_or_default();
             assert!(location.ends_with(&format!("{target}/?a=b")), "{location}");
         }
-        // No index and no front controller: never a listing.
+        // Without an index and a front controller: never a listing.
         assert!([403, 404].contains(&site.get("/none/").status));
         assert_eq!(site.get("/missing.txt").status, 404);
     },
@@ -274,7 +274,7 @@ scenario!(special_files_are_not_sent, |s| s.file("f.txt", "x"), |site| {
     let gate = site.gate("pipe");
     std::fs::rename(site.place().top.join("gates/pipe"), site.file("pipe.txt")).unwrap();
     drop(gate);
-    // Opening a pipe would hang; the answer must come, and must not be 200.
+    // Opening a pipe would hang; the response must arrive, and must not be 200.
     assert!(!site.is_reference() && site.get("/pipe.txt").status >= 400 || site.is_reference());
     assert_eq!(site.get_ok("/f.txt"), "x");
 });

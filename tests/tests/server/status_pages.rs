@@ -1,4 +1,4 @@
-//! The pages by which operators and their programs see a server: PHP-FPM's status and ping pages, and probes.
+//! Pages through which operators and monitoring see a server: PHP-FPM's status and ping pages, and probes.
 
 use howdah_tests::{Conn, Site, php, scenario, script_scenario};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn process_of<'a>(page: &'a Value, uri: &str) -> &'a Value {
     processes.iter().find(|process| process["request uri"] == uri).unwrap_or_else(|| panic!("no {uri} in {page}"))
 }
 
-// The reference says what is expected; what differs between the two is what a page's own request counts for.
+// The reference determines the expectations; the two differ in how they count the page's own request.
 scenario!(
     a_pool_has_the_status_page_of_php_fpm,
     |s| s.workers(3).php("held.php", HELD).setting("status_path", "\"/fpm-status\""),
@@ -94,7 +94,7 @@ scenario!(
         let number = |name: &str| page[name].as_u64().unwrap_or_else(|| panic!("{name} in {text}"));
         assert!(number("accepted conn") >= 2, "{text}");
         assert_eq!(number("idle processes") + number("active processes"), number("total processes"));
-        // PHP-FPM counts no process that is between two requests.
+        // PHP-FPM does not count a process that is between two requests.
         assert!((1..=3).contains(&number("total processes")), "{text}");
         assert!((1..=3).contains(&number("active processes")) && number("max active processes") >= 1, "{text}");
         assert!(number("start time") > 1_700_000_000, "{text}");
@@ -111,7 +111,7 @@ scenario!(
         let process: Vec<_> =
             PROCESS.iter().map(|name| if *name == "request uri" { "request URI" } else { name }).collect();
         assert_eq!(names[14..27], process, "{words}");
-        // Values begin in one column.
+        // Values are aligned in one column.
         assert!(words.lines().filter(|line| line.contains(": ")).all(|line| line.as_bytes()[22] != b' '), "{words}");
         let xml = site.get_ok("/fpm-status?xml&full");
         assert!(xml.contains("<request-uri>/held.php?a=1&amp;b=%3C</request-uri>"), "{xml}");
@@ -137,7 +137,7 @@ script_scenario!(
     |site| {
         let _ = site.get_ok("/held.php?go=1");
         let mut page = Value::Null;
-        // A worker may still be at the end of its request.
+        // A worker may still be finishing its request.
         let _ = howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || {
             page = site.get("/s?full&json").expect(200).json();
             page["processes"][0]["state"] == "Idle"
@@ -151,7 +151,7 @@ script_scenario!(
     }
 );
 
-/// The status and body that the admin address answers with.
+/// The status and body of the admin address's response.
 fn admin(site: &Site, target: &str) -> (u16, String) {
     let mut conn = Conn::open(&site.howdah().admin());
     conn.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
@@ -199,7 +199,7 @@ scenario!(
         waiting.send("GET /held.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let held = gate.wait();
         site.howdah().signal(rustix::process::Signal::TERM);
-        // The admin address answers to the end.
+        // The admin address responds to the end.
         let stopping = (503, "the server is stopping\n".to_owned());
         assert!(
             howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || admin(site, "/readyz") == stopping)

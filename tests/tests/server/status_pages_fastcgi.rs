@@ -1,4 +1,5 @@
-//! PHP-FPM's status and ping pages over FastCGI, which is how exporters ask PHP-FPM: nginx asks the admin endpoint here.
+//! PHP-FPM's status and ping pages over FastCGI, as exporters request them from PHP-FPM: here nginx requests them from
+//! the admin endpoint.
 
 use super::admin::OnAddress;
 use howdah_tests::nginx::Nginx;
@@ -7,7 +8,7 @@ use howdah_tests::{Conn, Mode, Request, Response, Target, run};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// An nginx that hands `/…` on to this FastCGI address, with `more` variables.
+/// An nginx that forwards everything to this FastCGI address, with the additional variables `more`.
 fn nginx(address: &str, more: &str) -> Nginx {
     Nginx::start(1, |_, ports| {
         format!(
@@ -85,7 +86,8 @@ fn on_an_address_with_a_token_fastcgi_asks_for_it_too_and_orders_nothing() {
 #[test]
 fn bytes_that_are_no_fastcgi_end_their_connection_and_nothing_else() {
     let site = OnAddress::start(&[]);
-    // A version and nothing, a record that is cut off, one of another version behind a good one, variables that lie.
+    // A version without a record, a truncated record, one of another version after a valid one, variables with false
+    // lengths.
     let begin = b"\x01\x01\x00\x01\x00\x08\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00";
     let lies =
         [&begin[..], b"\x01\x04\x00\x01\x00\x05\x00\x00\xff\xff\xff\xff\x00\x01\x04\x00\x01\x00\x00\x00\x00"].concat();
@@ -99,7 +101,7 @@ fn bytes_that_are_no_fastcgi_end_their_connection_and_nothing_else() {
         assert!(said.is_empty(), "{bytes:?}: {said:?}");
     }
     assert!(eventually(PATIENCE, || site.ask("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n") == 200));
-    // A connection that has said only that it speaks FastCGI does not hold up the end.
+    // A connection that has only sent the beginning of FastCGI does not delay the exit.
     let mut silent = TcpStream::connect(("127.0.0.1", site.admin)).unwrap();
     silent.write_all(b"\x01").unwrap();
     assert!(site.command(&["stop"], "").status.success(), "{}", site.log());

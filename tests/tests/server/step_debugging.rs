@@ -1,5 +1,5 @@
-//! Step debugging with Xdebug: a debugger that listens gets a session for each request, stops at its breakpoint, reads a
-//! variable and lets the request go on, in every mode that runs one request at a time.
+//! Step debugging with Xdebug: a listening debugger gets a session for each request, stops at its breakpoint, reads a
+//! variable and continues the request, in every mode that runs one request at a time.
 
 use howdah_tests::process::PATIENCE;
 use howdah_tests::{Mode, Request, Setup, Site, run};
@@ -8,16 +8,16 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-/// A stop of the debugger: the session's number, the file, and `$n` there.
+/// A stop in the debugger: the session's number, the file, and `$n` there.
 type Seen = (usize, String, String);
 
-/// A debugger that speaks DBGp. It sets one breakpoint in each session.
+/// A debugger for the DBGp protocol. It sets one breakpoint in each session.
 struct Debugger {
     port: u16,
     seen: Receiver<Seen>,
 }
 
-/// One message of PHP's: its length, NUL, XML, NUL.
+/// One message from PHP: its length, NUL, XML, NUL.
 pub(super) fn message(stream: &mut TcpStream) -> Option<String> {
     let mut part = || {
         let mut bytes = Vec::new();
@@ -41,10 +41,11 @@ fn attribute(xml: &str, name: &str) -> String {
     at.and_then(|at| xml[at..].split('"').next()).unwrap_or_default().to_owned()
 }
 
-/// Runs a session to its end, with a breakpoint in the third line of `work.php`. `None` if PHP has left it.
+/// Runs a session to its end, with a breakpoint in the third line of `work.php`. `None` if PHP has closed the
+/// connection.
 fn session(mut stream: TcpStream, seen: impl Fn(&str, &str)) -> Option<()> {
     let init = message(&mut stream).filter(|init| init.contains("<init"))?;
-    // Names of PHP's own making may have `..` in them; the file's is without.
+    // Paths built by PHP may contain `..`; the file's does not.
     let main = attribute(&init, "fileuri");
     let main = std::fs::canonicalize(main.trim_start_matches("file://")).ok()?;
     let file = main.with_file_name("work.php");
@@ -57,12 +58,12 @@ fn session(mut stream: TcpStream, seen: impl Fn(&str, &str)) -> Option<()> {
         seen(at.rsplit('/').next().unwrap_or_default(), value);
         answer = ask(&mut stream, "run -i 4")?;
     }
-    // The script's end, where Xdebug waits for the last word.
+    // The script's end, where Xdebug waits for the last command.
     ask(&mut stream, "stop -i 5").map(drop)
 }
 
 impl Debugger {
-    /// Listens. The thread lives as long as the test program.
+    /// Starts listening. The thread lives as long as the test program.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -77,7 +78,8 @@ impl Debugger {
         Self { port, seen }
     }
 
-    /// The number of the session that has stopped in request `n`, which is not 0: the harness asks without a number.
+    /// Number of the session that has stopped in request `n`, which is not 0: the harness's own requests have no
+    /// number.
     fn session_of(&self, n: usize) -> usize {
         let mut seen = std::iter::repeat_with(|| self.seen.recv_timeout(PATIENCE));
         let seen = seen.find(|seen| seen.as_ref().map_or(true, |(.., value)| value != "0")).unwrap();
@@ -87,7 +89,7 @@ impl Debugger {
     }
 }
 
-/// The file that the debugger stops in, at its third line.
+/// The file in which the debugger stops, at its third line.
 const CODE: &str = include_str!("php/step_debugging/code.php");
 
 fn debugged(setup: Setup, port: u16, start: &str) -> Setup {
@@ -96,7 +98,7 @@ fn debugged(setup: Setup, port: u16, start: &str) -> Setup {
         .workers(1)
         .ini("xdebug.mode", "debug")
         .ini("xdebug.start_with_request", start)
-        // Xdebug gives up after a fifth of a second otherwise.
+        // Otherwise Xdebug gives up after a fifth of a second.
         .ini("xdebug.connect_timeout_ms", "60000")
         .ini("xdebug.client_host", "127.0.0.1")
         .ini("xdebug.client_port", &port.to_string())
@@ -104,7 +106,7 @@ fn debugged(setup: Setup, port: u16, start: &str) -> Setup {
         .file("work.php", CODE)
 }
 
-/// Each request that asks for it has a session of its own, others have none.
+/// Each request with the trigger has its own session, others have none.
 fn has_a_session_for_each_request(mode: Mode, start: &str, application: impl Fn(Setup) -> Setup) {
     let debugger = Debugger::start();
     run(

@@ -1,8 +1,8 @@
-//! Processes that are killed from outside, again and again, at any moment: whoever asks waits, and nobody loses a request.
+//! Processes that are killed from outside, repeatedly and at any moment: clients wait, and no request is lost.
 //!
-//! A server cannot run a request again without end, so it gives one up that three workers have died with. The storms
-//! below are as dense as that allows: what lives is killed every 20 ms, workers twice between two moments at which each client
-//! has got a new answer, zygotes and templates several times.
+//! A server cannot retry a request for ever, so it gives up a request during which three workers have died. The storms
+//! below are as dense as that permits: processes are killed every 20 ms, workers twice between two moments at which
+//! each client has got a new response, zygotes and templates several times.
 
 use howdah_tests::process::{PATIENCE, children, eventually, signal};
 use howdah_tests::{Mode, Request, Setup, Site, php, repetitions, run, scenario, script_scenario};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const CLIENTS: usize = 12;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Requests of each storm.
+/// Number of requests in each storm.
 fn requests() -> u64 {
     repetitions("HOWDAH_STORM_REQUESTS", 300, 10)
 }
@@ -24,7 +24,7 @@ fn zygotes(site: &Site) -> Vec<u32> {
     children(site.howdah().pid())
 }
 
-/// Workers, and the template where there is one.
+/// The workers, and the template if there is one.
 fn workers(site: &Site) -> Vec<u32> {
     zygotes(site).into_iter().flat_map(children).collect()
 }
@@ -38,8 +38,8 @@ fn template(site: &Site) -> Option<u32> {
     if site.mode() != Some(Mode::Snapshot) {
         return None;
     }
-    // There is none for as long as another one boots instead of one that was killed, and none before a worker is needed
-    // if all serve that were forked from it: then workers are killed first.
+    // There is none while another one boots to replace one that was killed, and none before a worker is needed if all
+    // its forks are serving: then workers are killed first.
     let mut found = None;
     let _ = eventually(Duration::from_secs(2), || {
         found = look();
@@ -51,7 +51,7 @@ fn template(site: &Site) -> Option<u32> {
 /// Responses to clients so far.
 #[derive(Default)]
 struct Score {
-    /// Answers to each client.
+    /// Number of responses to each client.
     answers: [AtomicU64; CLIENTS],
     stop: AtomicBool,
 }
@@ -61,7 +61,7 @@ impl Score {
         self.answers.iter().map(|n| n.load(Ordering::Relaxed)).sum()
     }
 
-    /// Waits until no request is on its way that was there before: each client has got an answer to one it began later.
+    /// Waits until all requests that are in flight now have ended: each client has got a response to a later one.
     fn turn(&self) {
         let before: Vec<u64> = self.answers.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let turned = eventually(PATIENCE, || {
@@ -72,7 +72,7 @@ impl Score {
     }
 }
 
-/// Asks until the storm is over. GETs are answered; POSTs too, or 502, and none runs twice.
+/// Sends requests until the storm is over. GETs must succeed; POSTs too, or get 502, and none may run twice.
 fn client(site: &Site, score: &Score, client: usize, posts: &mut HashMap<String, u16>) {
     let mut n = 0;
     while !score.stop.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ fn client(site: &Site, score: &Score, client: usize, posts: &mut HashMap<String,
 
 /// Waits for a zygote other than this one and kills it.
 fn kill_next_zygote(site: &Site, last: &mut u32, with: Signal) {
-    // Looked at once: a second look may find that the process has ended since.
+    // Checked only once: the process may have ended at a second check.
     let other = eventually(PATIENCE, || match zygotes(site).first() {
         Some(&pid) if pid != *last => {
             *last = pid;
@@ -106,7 +106,7 @@ fn kill_next_zygote(site: &Site, last: &mut u32, with: Signal) {
     signal(*last, with);
 }
 
-/// Processes that were killed.
+/// Numbers of killed processes.
 #[derive(Debug, Default)]
 struct Killed {
     zygotes: u32,
@@ -114,7 +114,7 @@ struct Killed {
     workers: u32,
 }
 
-/// Kills until enough requests were answered.
+/// Kills processes until enough requests have succeeded.
 fn storm(site: &Site, score: &Score) -> Killed {
     let mut killed = Killed::default();
     let (mut dice, mut last) = (88_172_645_463_325_252_u64, 0);
@@ -125,7 +125,7 @@ fn storm(site: &Site, score: &Score) -> Killed {
         }
         let template = if round % 6 == 3 { template(site) } else { None };
         if round % 6 == 5 {
-            // One that serves, and those that follow it while they boot.
+            // A serving worker, and its successors while they boot.
             for _ in 0..4 {
                 kill_next_zygote(site, &mut last, Signal::KILL);
                 killed.zygotes += 1;
@@ -220,7 +220,7 @@ script_scenario!(
                 let mut last = 0;
                 let mut kill_next = || kill_next_zygote(site, &mut last, with);
                 kill_next();
-                // All of them come while nothing can serve.
+                // All of them arrive while no worker can serve.
                 let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| site.get("/a.php"))).collect();
                 (0..6).for_each(|_| kill_next());
                 for answer in waiting {
@@ -242,12 +242,12 @@ scenario!(
         .php("kill.php", "require 'gate.php'; mark('tries'); posix_kill(posix_getppid(), SIGKILL); sleep(60);")
         .php("ok.php", "echo 'ok';"),
     |site| {
-        // Which is refused sooner or later is a matter of time: the request, or its path.
+        // The request or its path is refused first, depending on timing.
         assert_eq!(site.get("/kill.php").status, 502);
         let tries = site.marks("tries");
         assert!((2..=9).contains(&tries), "{tries} tries");
         assert_eq!(site.get_ok("/ok.php"), "ok");
-        // One that may not run twice does not.
+        // A request that may not run twice does not.
         assert_eq!(site.send(&Request::form("/kill.php", "a=1")).status, 502);
         assert!(site.marks("tries") <= tries + 1);
         assert_eq!(site.get_ok("/ok.php"), "ok");
@@ -300,7 +300,7 @@ fn a_boot_that_ends_by_a_fault_of_its_own_is_a_failed_boot() {
                         .expect_log("pool_down")
                 },
                 |site| {
-                    // Far sooner than the queue's time-out: from the third failure on nobody waits.
+                    // Far sooner than the queue's timeout: after the third failure no request waits.
                     assert_eq!(site.get("/worker.php/x").status, 503, "{mode:?} {end}");
                     assert!((3..=5).contains(&site.marks("boots")), "{mode:?} {end}: {}", site.marks("boots"));
                     assert_eq!(site.get("/worker.php/x").status, 503, "{mode:?} {end}");

@@ -1,4 +1,4 @@
-//! A log that nobody reads, or that has no room, costs lines and nothing else: the server goes on, and it stops.
+//! A log without a reader, or without room, costs only lines: the server keeps running, and it can be stopped.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, wait_for_exit};
@@ -7,7 +7,7 @@ use howdah_tests::{Conn, Request, Site, Target, scenario, script_scenario};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// More than a pipe and the queue hold.
+/// More than a pipe and the queue can hold.
 const FLOOD: &str = "for ($i = 0; $i < 6000; $i++) { error_log(str_repeat('x', 1000)); } echo 'logged';";
 
 fn dropped(site: &Site, which: &str) -> u64 {
@@ -22,14 +22,14 @@ fn goes_on_and_stops(site: &mut Site) {
         assert_eq!(site.get_ok("/fast.php"), "fast");
         assert_eq!(site.get_ok("/a.txt"), "static");
     }
-    // Nor does asking for the log to be opened again hold anything up.
+    // Reopening the log does not block either.
     site.howdah().signal(rustix::process::Signal::USR1);
     assert_eq!(site.get_ok("/fast.php"), "fast");
     site.howdah().signal(rustix::process::Signal::TERM);
     assert_eq!(site.howdah_mut().wait(), Some(0));
 }
 
-/// A named pipe of the calling test. Opened for writing alone, it would wait for a reader.
+/// A named pipe of the calling test. Opening it only for writing would block until there is a reader.
 struct Pipe(PathBuf);
 
 impl Pipe {
@@ -43,7 +43,7 @@ impl Pipe {
         path.display().to_string()
     }
 
-    /// Has it removed at the end of the test.
+    /// Removes it at the end of the test.
     fn remove_later() -> Self {
         Self(Self::path())
     }
@@ -102,7 +102,7 @@ script_scenario!(
     goes_on_and_stops,
 );
 
-/// As `howdah serve 2>&1 | something` has it, where something hangs.
+/// As with `howdah serve 2>&1 | something`, when `something` hangs.
 #[test]
 fn a_standard_error_that_nobody_reads() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,17 +1,17 @@
-//! A pool whose zygote or template is stopped, or hangs: it forks nothing, and another one takes its place. So it is with a
-//! worker that does not end.
+//! A pool whose zygote or template is stopped or hangs: it forks nothing, and is replaced. The same applies to a worker
+//! that does not end.
 
 use howdah_tests::process::{PATIENCE, alive, eventually, identity, signal};
 use howdah_tests::{Setup, Site, scenario, script_scenario};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// One worker, which says who it is and who its parent is: its zygote.
+/// One worker, which reports its process id and that of its parent, its zygote.
 fn one_worker(setup: Setup) -> Setup {
     setup.workers(1).limit("boot_timeout", 2000).expect_log("is stopped or hangs: starting another")
 }
 
-/// Stops a process, ends the worker, and sees that requests are served again, by workers of another generation.
+/// Stops a process, ends the worker, and checks that requests are served again, by workers of another generation.
 fn replaces(site: &Site, target: &str, stopped: impl FnOnce([u32; 2]) -> u32) {
     let ask = || serde_json::from_str::<[u32; 2]>(&site.get_ok(target)).unwrap();
     let [worker, zygote] = ask();
@@ -45,7 +45,7 @@ fn a_stopped_template_is_replaced() {
     });
 }
 
-// It had announced its end, and was not among those that had a request, so it was no longer watched.
+// Regression: it had announced its end, was not among those with a request, and so was no longer watched.
 script_scenario!(
     a_stopped_worker_that_is_to_end_is_killed,
     howdah_only = "PHP-FPM limits the time by another setting",

@@ -1,4 +1,4 @@
-//! A server that was started at a terminal: what its scripts have of that, and of the server's session.
+//! A server started at a terminal: its scripts' access to the terminal, and to the server's session.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -53,6 +53,6 @@ fn scripts_have_no_terminal_and_stay_in_the_servers_session() {
     let answer = Conn::open(&visitors).exchange(&Request::get("/terminal.php").close()).expect(200).json();
     assert_eq!(answer["terminal"], false, "{answer}");
     assert_eq!(answer["own_group"], true, "{answer}");
-    // The kernel shares processors out between sessions.
+    // The kernel divides processor time between sessions.
     assert_eq!(answer["session"], server.0.id(), "{answer}");
 }

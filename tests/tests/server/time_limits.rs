@@ -17,7 +17,7 @@ script_scenario!(
         .php("short.php", "sleep(30);")
         .php("other.php", "sleep(30);"),
     |site| {
-        // Twice as long as others may run.
+        // Twice as long as other requests may run.
         assert_eq!(site.get_ok("/long.php"), "done");
         for target in ["/short.php", "/other.php", "/long.php?now"] {
             assert_eq!(site.get(target).status, 504, "{target}");
@@ -38,7 +38,7 @@ script_scenario!(
         .php("compute.php", php!("time_limits/compute.php"))
         .php("wait.php", "sleep(4); echo 'rested';"),
     |site| {
-        // Waiting is no computing.
+        // Waiting is not computing.
         assert_eq!(site.get_ok("/wait.php"), "rested");
         assert_eq!(site.send(&Request::get("/compute.php?which=this")).status, 504);
         let line = site.wait_for_log(&["past its processor time", "GET /compute.php?which=this"]);

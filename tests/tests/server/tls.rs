@@ -1,5 +1,5 @@
-//! TLS: what is agreed on, which certificate a client gets, and what scripts see of it. `openssl s_client` and curl are the
-//! clients, so that two other implementations must agree.
+//! TLS: negotiation, the certificate that a client gets, and the variables that scripts see. `openssl s_client` and
+//! curl are the clients, so that two other implementations must agree.
 
 use howdah_tests::tls::{authority, certificate, s_client};
 use howdah_tests::{Site, Target, php, scenario};
@@ -15,7 +15,7 @@ fn curl(port: u16, path: &str, arguments: &[&str]) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The port where clients may or must show certificates (`Setup::https_clients`).
+/// The port at which clients may or must present certificates (`Setup::https_clients`).
 fn second(site: &Site) -> u16 {
     match site.second() {
         Target::Tcp(address) | Target::Tls(address) | Target::Version(address, _) => address.port(),
@@ -45,7 +45,7 @@ scenario!(
         }
         let none = s_client(site.port(), &["-alpn", "smtp"], b"");
         assert!(none.contains("no application protocol"), "{none}");
-        // A client that offers nothing gets HTTP/1.1 (RFC 9113 3.2: HTTP/2 has to be agreed on).
+        // A client that offers no protocol gets HTTP/1.1 (RFC 9113 3.2: HTTP/2 must be negotiated).
         let text = s_client(site.port(), &["-quiet", "-ign_eof"], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         assert!(text.contains("HTTP/1.1 400"), "{text}");
     }
@@ -69,7 +69,7 @@ scenario!(
     each_name_has_its_certificate,
     howdah_only = "the harness configures the reference without TLS",
     |s| {
-        // Beside the document root, which is made later.
+        // Next to the document root, which is created later.
         s.https().https_certificates(&[("a", &["a.example"]), ("b", &["b.example", "*.c.example"])])
     },
     |site| {
@@ -100,7 +100,8 @@ scenario!(
             let kept = kept.to_str().unwrap();
             let first = s_client(site.port(), &[version, "-ign_eof", "-sess_out", kept], request);
             assert!(first.contains("\"SSL_SESSION_RESUMED\":\"Initial\""), "{first}");
-            // A new connection goes to the I/O thread with the fewest: those that stay open make it the other's turn.
+            // A new connection goes to the I/O thread with the fewest connections: open ones make it the other thread's
+            // turn.
             let mut open = Vec::new();
             for _ in 0..4 {
                 let again = s_client(site.port(), &[version, "-ign_eof", "-sess_in", kept], request);
@@ -153,7 +154,7 @@ scenario!(
     |site| {
         let file = |name: &str| site.place().top.join(name).display().to_string();
         assert_eq!(seen(second(site), &[])["SSL_CLIENT_VERIFY"], "NONE");
-        // Nobody makes the variables up by a header.
+        // A header cannot forge the variables.
         let lying = seen(second(site), &["-H", "SSL-Client-Verify: SUCCESS", "-H", "SSL_CLIENT_VERIFY: SUCCESS"]);
         assert_eq!(lying["SSL_CLIENT_VERIFY"], "NONE");
         let known = seen(second(site), &["--cert", &file("clients.pem"), "--key", &file("clients.key")]);

@@ -1,4 +1,4 @@
-//! Certificates that are exchanged while the server runs.
+//! Certificates that are replaced while the server runs.
 
 use howdah_tests::tls::{certificate, s_client};
 use howdah_tests::{Request, Site, process, scenario};
@@ -15,7 +15,7 @@ fn served(site: &Site) -> String {
         .to_owned()
 }
 
-/// Waits until the certificate in `site.pem` is what clients get.
+/// Waits until clients get the certificate in `site.pem`.
 fn wait_until_served(site: &Site) {
     let file = std::fs::read_to_string(site.place().top.join("site.pem")).unwrap();
     let wanted = |text: &str| text.split_whitespace().collect::<String>();
@@ -45,7 +45,7 @@ scenario!(
                     }
                 });
             }
-            // Should this fail, the others are not to run for ever.
+            // If this fails, the others must not run for ever.
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 for _ in 0..2 {
                     let _ = certificate(&site.place().top, "site", &["localhost"]);
@@ -103,7 +103,8 @@ scenario!(
         let pem = std::fs::read_to_string(site.place().top.join("site.key")).unwrap();
         let line = pem.lines().nth(1).unwrap().as_bytes();
         let der = howdah_tests::tls::key_bytes(&pem);
-        // The number that the key is stands in the middle of it (RFC 5915), and big numbers are kept with their last byte first.
+        // The key's number is in the middle of the structure (RFC 5915); big numbers are stored in memory with their
+        // last byte first.
         let scalar = &der[36..68];
         let reversed: Vec<u8> = scalar.iter().rev().copied().collect();
         let server = site.howdah().pid();

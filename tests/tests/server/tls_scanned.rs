@@ -1,15 +1,16 @@
-//! Findings of a scanner in the server's TLS: testssl.sh, as operators and auditors run it.
+//! Findings of a scanner for the server's TLS: testssl.sh, as operators and auditors run it.
 
 use howdah_tests::{Mode, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Debian calls it so.
+/// Debian's name of the program.
 const PROGRAM: &str = "testssl";
 
-/// What it finds in a site with a certificate that nobody has signed and responses without fields of its own: none of it is about
-/// how TLS is spoken, nor is what the scanner says of its own OpenSSL. And that clients choose among ciphers that are all strong, as they know which their processor is made for.
+/// True for findings about this site, which has a self-signed certificate and responses without security headers, and
+/// for findings about the scanner's own OpenSSL: none of them concerns the server's TLS. Also for clients choosing the
+/// order of ciphers, which are all strong, as clients know for which ciphers their processor is optimized.
 fn is_of_the_site(what: &str) -> bool {
     what.starts_with("cert_") || matches!(what, "HSTS" | "cipher_order" | "engine_problem" | "security_headers")
 }
@@ -43,7 +44,7 @@ fn scan(arguments: &[&str]) -> BTreeMap<String, (String, String)> {
     found
 }
 
-/// Everything that the scanner looks for takes minutes: `HOWDAH_TESTSSL_ALL=1`, as in `make test-tls`.
+/// The scanner's complete list of checks takes minutes: `HOWDAH_TESTSSL_ALL=1`, as in `make test-tls`.
 #[test]
 fn a_scanner_finds_new_protocols_forward_secrecy_and_nothing_weak() {
     let all = std::env::var_os("HOWDAH_TESTSSL_ALL").is_some();
@@ -57,7 +58,7 @@ fn a_scanner_finds_new_protocols_forward_secrecy_and_nothing_weak() {
     for weak in ["NULL", "aNULL", "EXPORT", "LOW", "3DES_IDEA"] {
         assert_eq!(finding(&format!("cipherlist_{weak}")), "not offered", "{weak}: {found:?}");
     }
-    // Versions of the scanner differ in what they call these.
+    // Versions of the scanner use different names for these.
     let either = |old: &str, new: &str| if found.contains_key(old) { finding(old) } else { finding(new) }.to_owned();
     assert_eq!(either("cipherlist_AVERAGE", "cipherlist_OBSOLETED"), "not offered", "{found:?}");
     assert_eq!(either("PFS", "FS"), "offered", "{found:?}");

@@ -1,4 +1,4 @@
-//! Certificates of sites: whose a client gets, and what it may ask for over the connection that it has then.
+//! Certificates of sites: the one that a client gets, and the hosts that it may request over that connection.
 
 use howdah_tests::howdah::program;
 use howdah_tests::tls::{certificate, s_client};
@@ -7,21 +7,21 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A site that answers with its name, and whose further settings are these.
+/// A site that responds with its name, with these additional settings.
 fn named(setup: Setup, name: &str, hosts: &str, further: &str) -> Setup {
     setup
         .file(&format!("../run/conf.d/{name}.toml"), format!("hosts = {hosts}\nroot = \"../../{name}\"\n{further}"))
         .file(&format!("../{name}/who.txt"), name)
 }
 
-/// The same for the harness, which asks whether the server is ready.
+/// Adds a site for the harness, which uses it to check readiness.
 fn with_localhost(setup: Setup) -> Setup {
     setup
         .setting("log.access", "\"@TOP@/run/access.log\"")
         .file("../run/conf.d/local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
 }
 
-/// Adds the files of a certificate beside `howdah.toml`.
+/// Adds the files of a certificate next to `howdah.toml`.
 fn with_pair(setup: Setup, stem: &str, names: &[&str]) -> Setup {
     let dir = tempfile::tempdir().unwrap();
     let made = certificate(dir.path(), stem, names);
@@ -29,11 +29,11 @@ fn with_pair(setup: Setup, stem: &str, names: &[&str]) -> Setup {
     setup
         .file(&format!("../run/{stem}.pem"), text(&made.cert))
         .file(&format!("../run/{stem}.key"), text(&made.key))
-        // The harness writes files for everybody.
+        // The harness writes world-readable files.
         .allow_log("every user of this machine can read the key")
 }
 
-/// The letters between the marks of the first certificate in a text.
+/// The encoded text of the first certificate.
 fn first(text: &str) -> String {
     let body = text.split("-----BEGIN CERTIFICATE-----").nth(1).and_then(|rest| rest.split("-----END").next());
     body.unwrap_or_default().split_whitespace().collect()
@@ -46,7 +46,7 @@ fn gets(site: &Site, name: &str, file: &str) -> bool {
     first(&s_client(site.port(), arguments, b"")) == first(&file)
 }
 
-/// Status and body that curl gets which has sent `name` in its handshake, none if it is empty, and asks for `host`.
+/// Status and body for curl that sends `name` in its handshake (none if it is empty) and requests `host`.
 fn asked(port: u16, name: &str, host: &str, arguments: &[&str]) -> String {
     let at = if name.is_empty() { "127.0.0.1" } else { name };
     let output = Command::new("curl")
@@ -57,7 +57,7 @@ fn asked(port: u16, name: &str, host: &str, arguments: &[&str]) -> String {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // The page of a refusal is not what this is about.
+    // The refusal's page is not compared.
     if text.ends_with(" 421") { "421".to_owned() } else { text }
 }
 
@@ -76,7 +76,7 @@ scenario!(
             assert!(gets(site, name, "run/shop.pem"), "{name}");
             assert_eq!(asked(site.port(), name, name, &[]), "shop 200");
         }
-        // A site's own certificate is for no other site, whatever names are in it.
+        // A site's own certificate is used for no other site, whatever names it contains.
         for name in ["blog.example", "localhost", "nobody.example", ""] {
             assert!(gets(site, name, "site.pem"), "{name}");
         }
@@ -85,7 +85,7 @@ scenario!(
         let _ = certificate(&site.place().top.join("run"), "shop", &["shop.example"]);
         let _ = site.wait_for_log(&["certificate replaced", "shop.example"]);
         assert!(gets(site, "shop.example", "run/shop.pem") && gets(site, "blog.example", "site.pem"));
-        // Where the site's own is not for a name, one that is goes before it.
+        // If the site's own certificate does not cover a name, one that does takes precedence.
         assert!(gets(site, "www.shop.example", "site.pem") && gets(site, "x.shop.example", "run/shop.pem"));
     },
 );
@@ -114,7 +114,7 @@ scenario!(a_host_that_the_certificate_is_not_for_gets_421, howdah_only = "sites 
         ("a.example", "c.example", "421"),
         ("c.example", "a.example", "421"),
         ("c.example", "localhost", "421"),
-        // Nobody's name gets the first certificate.
+        // An unknown name gets the first certificate.
         ("nobody.example", "a.example", "a 200"),
         ("nobody.example", "c.example", "421"),
         // A client that names no host in TLS, such as a proxy or a health check, may request every host.

@@ -1,4 +1,4 @@
-//! Certificates that root has loaded and that the server's user cannot read.
+//! Certificates that were loaded by root and that the server's user cannot read.
 
 use crate::server::users::number;
 use howdah_tests::tls::{certificate, s_client};

@@ -1,11 +1,11 @@
-//! TLS on the wire: what is slow, broken, cut, large or not TLS at all.
+//! TLS on the wire: slow, broken, truncated, large, or not TLS at all.
 
 use howdah_tests::{Conn, Request, Target, php, scenario};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-/// A connection past TLS.
+/// A connection without TLS.
 fn plain(site: &howdah_tests::Site) -> Conn {
     Conn::open(&Target::Tcp(([127, 0, 0, 1], site.port()).into()))
 }
@@ -23,7 +23,7 @@ scenario!(
             assert_eq!(told.text(), "400 Bad Request: this port speaks TLS (https).\n");
             assert!(conn.closed_by_server());
         }
-        // What is neither is told in TLS' own words: an alert.
+        // Data that is neither TLS nor HTTP is answered with a TLS alert.
         let mut conn = plain(site);
         conn.send([0x00; 64]);
         assert_eq!(conn.raw_byte(), Some(21));
@@ -43,7 +43,7 @@ scenario!(
         let _ = done.exchange(&Request::get("/ready.txt")).expect(200);
         assert_eq!(site.get_ok("/ready.txt"), "ready\n");
         assert!(stalling.closed_by_server() && silent.closed_by_server());
-        // The time of a handshake is not taken from that of the request.
+        // The handshake's time does not count for the request's timeout.
         assert_eq!(site.get_ok("/ready.txt"), "ready\n");
     },
 );
@@ -57,7 +57,7 @@ scenario!(
         .ini("post_max_size", "64M")
         .php("sum.php", "echo md5_file('php://input'), ' ', $_SERVER['CONTENT_LENGTH'];"),
     |site| {
-        // Longer than what is encrypted ahead, and no multiple of a record.
+        // Longer than the data encrypted in advance, and not a multiple of a record.
         let content: Vec<u8> = (0..20_000_003u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         std::fs::write(site.file("big.bin"), &content).unwrap();
         let source = site.place().tmp.join("source");
@@ -93,14 +93,14 @@ scenario!(
     howdah_only = "the harness configures the reference without TLS",
     |s| s.https().php("long.php", php!("tls_wire/long.php")).allow_log("died"),
     |site| {
-        // A body that only the connection's end ends: the harness takes nothing for an end but `close_notify`.
+        // A body that is ended only by the connection: the harness accepts only `close_notify` as an end.
         let mut conn = site.conn();
         conn.send("GET /long.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
         assert_eq!(conn.response("GET").expect(200).body.len(), 300_000);
         let mut conn = site.conn();
         let _ = conn.exchange(&Request::get("/long.php").close()).expect(200);
         assert!(conn.closed_by_server());
-        // The same body, cut.
+        // The same body, truncated.
         let mut conn = site.conn();
         conn.send("GET /long.php?die=1 HTTP/1.0\r\nHost: localhost\r\n\r\n");
         let _ = conn.head("GET");
@@ -135,7 +135,7 @@ scenario!(
     |site| {
         let mut conn = site.conn();
         let _ = conn.exchange(&Request::get("/ready.txt")).expect(200);
-        // A record that nobody has encrypted, past the session.
+        // An unencrypted record in the encrypted session.
         conn.send_past_tls(&[23, 3, 3, 0, 64]);
         conn.send_past_tls(&[0x55; 64]);
         assert!(conn.try_response("GET").is_none() || conn.closed_by_server());

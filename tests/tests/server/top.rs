@@ -1,4 +1,4 @@
-//! `howdah top` and `howdah status --watch`: what an operator sees who looks at a running server.
+//! `howdah top` and `howdah status --watch`: an operator's view of a running server.
 
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex};
 
 const HELD: &str = php!("status_pages/held.php");
 
-/// The size of that terminal.
+/// The size of the terminal.
 const ROWS: NonZero<u16> = NonZero::new(40).unwrap();
 const COLUMNS: NonZero<u16> = NonZero::new(130).unwrap();
 
-/// A program in a terminal of its own, whose screen can be read.
+/// A program in a separate terminal, whose screen can be read.
 struct Terminal {
     keys: File,
     screen: Arc<Mutex<vt100::Parser>>,
@@ -51,7 +51,7 @@ impl Terminal {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
         let (keys, seen) = (File::from(server), screen.clone());
         let mut output = keys.try_clone().unwrap();
-        // Ends with the program: nobody else has the other side.
+        // Ends with the program, which has the only other end.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(n @ 1..) = output.read(&mut bytes) {
@@ -92,7 +92,7 @@ scenario!(
         waiting.send("GET /held.php?n=7 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let held = gate.wait();
         let mut top = Terminal::start(site, &["top"]);
-        // The terminal may have got a part of the picture only.
+        // The terminal may have received only a part of the screen.
         let words = ["GET /held.php?n=7", "requests/s", "pools", "1/2", "classic", "workers", "slowest routes"];
         let _ = top.wait_for(|text| words.iter().chain(&["p99 ms", "q quit"]).all(|word| text.contains(word)));
         drop(held);
@@ -148,7 +148,7 @@ scenario!(status_can_be_watched, howdah_only = "nginx and PHP-FPM have no such c
         let status: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         assert_eq!((&status["ready"], &status["pools"][0]["name"]), (&true.into(), &"default".into()));
     }
-    // Nobody reads any more: it ends by itself.
+    // Without a reader, the program ends.
     drop(lines);
     assert!(watch.wait().unwrap().success());
 });

@@ -1,5 +1,5 @@
-//! Traces by OpenTelemetry: what a collector gets, whose trace a request belongs to, what PHP and the logs see of it, and that a
-//! collector which hangs or refuses costs spans and nothing else.
+//! OpenTelemetry traces: spans received by a collector, the trace that a request belongs to, its visibility in PHP and
+//! logs, and that a collector which hangs or refuses costs only spans.
 
 use howdah_skip::skip;
 use howdah_tests::collector::{Manner, Span};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// Says what a script sees of its trace.
+/// Prints what a script sees of its trace.
 const SEEN: &str = "echo ($_SERVER['HTTP_TRACEPARENT'] ?? 'none') . ' ' . ($_SERVER['HTTP_TRACESTATE'] ?? 'none');";
 
 fn with(collector: &Collector, more: &str, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
@@ -27,7 +27,7 @@ fn value<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
     span.attributes.get(key).map(String::as_str)
 }
 
-/// One number of `howdah_telemetry_spans_total`.
+/// A value of `howdah_telemetry_spans_total`.
 fn counted(site: &Site, result: &str) -> u64 {
     let page = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics").close()).expect(200).text();
     let start = format!("howdah_telemetry_spans_total{{result=\"{result}\"}} ");
@@ -136,7 +136,7 @@ fn samplers_keep_what_they_say_and_scripts_are_told() {
         |site| {
             let text = site.get_ok("/seen.php");
             assert!(text.ends_with("-00 none"), "{text}");
-            // A caller's decision counts more than the share.
+            // A caller's decision takes precedence over the configured share.
             let sampled = site.send(&Request::get("/seen.php?2").header("traceparent", PARENT)).expect(200).text();
             assert!(sampled.ends_with("-01 none"), "{sampled}");
             assert_eq!(collector.of_path("/seen.php").trace, TRACE);
@@ -233,7 +233,7 @@ fn a_collector_that_hangs_or_is_not_there_holds_nobody_up() {
                 if listens {
                     assert!(eventually(PATIENCE, || counted(site, "dropped") > 0), "{}", site.log());
                 }
-                // Far before the time that an export may take is over.
+                // Long before an export's timeout.
                 site.howdah().signal(rustix::process::Signal::TERM);
                 assert_eq!(site.howdah_mut().wait(), Some(0));
             },
@@ -285,7 +285,7 @@ fn the_last_spans_are_sent_before_the_server_ends() {
     );
 }
 
-/// Prometheus' own client library for Python, which reads what Prometheus reads.
+/// Prometheus's own client library for Python, which parses as Prometheus does.
 const PYTHON: &str = "/usr/bin/python3";
 
 #[test]

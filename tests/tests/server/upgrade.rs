@@ -1,5 +1,4 @@
-//! `howdah upgrade`: another process takes the server's place. Nobody loses a request, and what goes wrong concerns the new one
-//! alone.
+//! `howdah upgrade`: another process replaces the server. No request is lost, and failures affect only the new process.
 
 use super::http3::{self, Client};
 use super::users::{number, two_users};
@@ -18,21 +17,21 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The server that answers now.
+/// Process id of the server that responds now.
 fn server(site: &Site) -> u32 {
     let output = site.howdah().command(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     u32::try_from(status["pid"].as_u64().unwrap()).unwrap()
 }
 
-/// Leads the link that the server was started by to another program.
+/// Points the link through which the server was started to another program.
 fn install(site: &Site, program: &Path) {
     let (link, new) = (link_to_program(site.place()), site.place().top.join("new-link"));
     std::os::unix::fs::symlink(program, &new).unwrap();
     std::fs::rename(new, link).unwrap();
 }
 
-/// Has another process take the server's place, and waits for the end of the one before.
+/// Upgrades the server, and waits for the predecessor to end.
 fn upgrade(site: &Site) {
     let before = process::identity(server(site)).unwrap();
     let output = site.howdah().command(&["upgrade"]);
@@ -46,8 +45,8 @@ fn upgrade(site: &Site) {
     );
 }
 
-/// Asks until the response says that it is the connection's last one: the command may return before the old process has told
-/// its threads.
+/// Sends requests until a response is declared the connection's last one: the command may return before the old process
+/// has notified its threads.
 fn goes_with_a_response(conn: &mut Conn) {
     let last = || conn.exchange(&Request::get("/who.php")).expect(200).header("connection") == Some("close");
     assert!(eventually(PATIENCE, last), "the connection stays");
@@ -59,7 +58,7 @@ fn times() -> usize {
     usize::try_from(repetitions("HOWDAH_TEST_UPGRADES", 3, 1)).unwrap()
 }
 
-/// Upgrades while `client` asks again and again, in so many threads; it counts what it was answered.
+/// Upgrades while `client` sends requests in this many threads and counts the responses.
 fn under_load(site: &Site, threads: usize, client: impl Fn(usize, &AtomicBool, &AtomicU64) + Sync) {
     let (stop, served) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -130,7 +129,7 @@ scenario!(
 scenario!(
     an_upgrade_loses_no_request_over_http_3,
     howdah_only = "upgrade is Howdah's command",
-    // The same of all workers of a server, and not of two servers.
+    // Equal for all workers of a server, and different for two servers.
     |s| http3::http3(s).workers(2).php("server.php", "echo posix_getppid();"),
     |site| {
         let mut clients: Vec<Client> = (0..2).map(|_| Client::talking(site, &["load", "/server.php"])).collect();
@@ -162,10 +161,10 @@ scenario!(
         let held = gate.wait();
         let output = site.howdah().command(&["upgrade"]);
         assert!(output.status.success(), "{}", text(&output));
-        // New clients come to the new process meanwhile.
+        // New clients reach the new process meanwhile.
         assert_eq!(http3::run(site, &["get", "/hello.php"])["text"], "hello");
         held.release();
-        // What the client says of what it has got reaches the old process only by way of the new one.
+        // The client's acknowledgements reach the old process only through the new one.
         let told = client.end();
         assert_eq!((&told["status"], &told["length"]), (&200.into(), &3_000_000.into()), "{told}");
         site.howdah_mut().follow();
@@ -225,7 +224,7 @@ scenario!(
     },
 );
 
-/// A program that is no server, for the scenarios about failures.
+/// Installs a program that is not a server, for the scenarios about failures.
 fn install_stand_in(site: &Site, script: &str) {
     let path = site.place().top.join("stand-in");
     replace_file(&path, format!("#!/bin/sh\n{script}\n"));
@@ -317,7 +316,7 @@ scenario!(
         let running = |site: &Site| std::fs::read_link(format!("/proc/{}/exe", site.howdah().pid())).unwrap();
         assert_eq!(running(site), next);
         assert_eq!(site.get_ok("/hello.php"), "hello");
-        // As a package does: the new file gets the name of the old one, which is gone then.
+        // As a package manager does: the new file gets the name of the old one, which is gone then.
         let newer = directory.join("newer");
         copy_program(&program(), &newer);
         std::fs::rename(&newer, &next).unwrap();
@@ -344,7 +343,7 @@ scenario!(
     },
 );
 
-/// True if the program and the directories that it lies in are root's alone.
+/// True if only root can write to the program and the directories above it.
 fn only_root_can_replace(program: &Path) -> bool {
     program.canonicalize().unwrap().ancestors().chain(program.ancestors()).all(|path| {
         let found = std::fs::metadata(path).unwrap();
@@ -389,7 +388,7 @@ scenario!(
     },
 );
 
-/// A site of its own file, whose PHP does not start.
+/// A separate site, whose PHP does not start.
 const BROKEN: &str = r#"
 hosts = "new.example"
 root = "../../new"

@@ -1,6 +1,6 @@
-//! Whom the server and each pool's PHP run as, and what PHP can do to the others' processes: really tried, from PHP.
+//! The users of the server and of each pool's PHP, and attacks of PHP on the other processes: actually tried, from PHP.
 //!
-//! Root runs these, as it does where the tests are run as a whole: nobody else can become several users.
+//! These run as root, as in a run of the whole test suite: no other user can switch to several users.
 
 use howdah_skip::skip;
 use howdah_tests::howdah::{copy_program, program};
@@ -13,14 +13,16 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
-/// Every way that a process has to look into another or to act on it. Each is answered with "done" or why not.
+/// All means by which a process can inspect another one or act on it. Each reports "done" or the reason for its
+/// failure.
 const ATTACK: &str = php!("users/attack.php");
 
 const ATTACK_BY_PID: &str = php!("users/attack_by_pid.php");
 
 const WHO: &str = php!("users/who.php");
 
-/// What PHP may do to a process of its own user though that process is closed to it: the kernel asks for no more.
+/// Actions of PHP on a process of the same user that succeed even if the process is not dumpable: the kernel requires
+/// nothing more.
 const OF_THE_USER: [&str; 3] = ["signal", "pidfd signal", "priority"];
 
 fn attacks(setup: Setup) -> Setup {
@@ -33,7 +35,7 @@ fn attacks(setup: Setup) -> Setup {
         .php("b/who.php", WHO)
 }
 
-/// The server is one user, its two pools are two others.
+/// The server runs as one user, its two pools as two others.
 fn three_users(setup: Setup) -> Setup {
     attacks(setup)
         .needs_root()
@@ -46,7 +48,7 @@ fn three_users(setup: Setup) -> Setup {
         .more_processes(2)
 }
 
-/// What a program prints about users.
+/// Output of a program about users.
 fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -60,7 +62,7 @@ fn group(name: &str) -> u64 {
     said("getent", &["group", name]).split(':').nth(2).unwrap().parse().unwrap()
 }
 
-/// True if the tests run as a user that can become several users.
+/// True if the tests run as a user that can switch to several users.
 fn can_be_others() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -69,7 +71,7 @@ fn owner(pid: u32) -> u64 {
     owner_if_there(pid).unwrap_or_else(|| panic!("{pid} has ended"))
 }
 
-/// In snapshot mode a worker that has tried to reach into others is replaced after its request.
+/// In snapshot mode a worker that has attacked others is replaced after its request.
 fn owner_if_there(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
@@ -79,18 +81,18 @@ fn owner_if_there(pid: u32) -> Option<u64> {
 }
 
 fn is_dumpable(pid: u32) -> bool {
-    // Files below belong to the process's user where it is dumpable, to root where not.
+    // These files belong to the process's user if it is dumpable, otherwise to root.
     fs::metadata(format!("/proc/{pid}/mem")).is_ok_and(|mem| mem.uid() != 0)
 }
 
-/// What an attack on a process from the script at this path could do.
+/// Successful actions in an attack on a process by the script at this path.
 fn done(site: &Site, path: &str, query: &str) -> Vec<String> {
     let text = site.get_ok(&format!("{path}?{query}"));
     let result: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     result.into_iter().filter(|(_, how)| how == "done").map(|(name, _)| name).collect()
 }
 
-/// The attack itself can succeed, where it may.
+/// The attack itself succeeds if it is permitted.
 fn attacks_work(site: &Site, path: &str) {
     let done = done(site, path, "own");
     for name in
@@ -129,7 +131,7 @@ script_scenario!(
                 assert!(unexpected.is_empty(), "{user} did to {pid} of {owner}: {unexpected:?}");
                 tried += 1;
             }
-            // The server, its launcher and two zygotes at least.
+            // At least the server, its launcher and two zygotes.
             assert!(tried >= 4, "{tried} of {}", all.len());
         }
     }
@@ -153,7 +155,8 @@ script_scenario!(
             assert!(unexpected.is_empty(), "PHP did to {pid}: {unexpected:?}");
         }
         assert!(tried >= 3, "the server, the zygote and a worker");
-        // `check` reports what one user cannot be kept from. The log does so only where root could have given PHP another.
+        // `check` reports what a single user cannot be kept from. The log does so only if root could have given PHP
+        // another user.
         let log = site.log();
         assert!(!log.contains("scripts can signal the server"), "{log}");
     }
@@ -210,7 +213,7 @@ script_scenario!(
         assert_eq!(words("Max open files"), ["321", "321"]);
         assert_eq!(words("Max core file size"), ["0", "1048576"]);
         assert_eq!(words("Max file size"), ["1073741824", "1073741824"]);
-        // A container's root may lack the right to widen limits.
+        // A container's root may lack the right to raise limits.
         if Command::new("prlimit").args(["--nice=20:20", "true"]).output().unwrap().status.success() {
             assert_eq!(words("Max nice priority"), ["20", "20"], "whoever keeps the nice values may lower them again");
         } else {
@@ -219,7 +222,7 @@ script_scenario!(
     }
 );
 
-/// A server whose PHP is somebody else: whatever the one does to the other goes through the launcher.
+/// A server whose PHP runs as another user: actions of one on the other go through the launcher.
 pub(crate) fn two_users(setup: Setup) -> Setup {
     setup.needs_root().open_to_users().setting("user", "\"nobody\"").setting("php.user", "\"www-data\"")
 }
@@ -239,7 +242,7 @@ scenario!(
         let run = site.place().run.clone();
         assert_eq!(about(&run.join("http.sock")), (number("nobody"), group("www-data"), 0o660));
         assert_eq!(about(&run.join("admin.sock")), (0, group("daemon"), 0o660));
-        // In a directory of root's: made by root, and given away.
+        // In a directory that belongs to root: created by root, and handed over.
         let log = site.place().top.join("access.log");
         assert_eq!(about(&log), (number("nobody"), group("nogroup"), 0o640));
         let has = |file: &std::path::Path, text: &str| {
@@ -289,7 +292,7 @@ fn root_opens_no_log_where_others_could_lead_it_elsewhere() {
     }
 }
 
-/// The server's answer to being started like this by root.
+/// The server's exit status and output when root starts it like this.
 fn start_as_root(directory: &std::path::Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(program())
         .args(arguments)
@@ -322,7 +325,7 @@ fn root_does_not_serve_without_a_word_about_users() {
     assert!(said.contains("# Users: PHP of pool default runs as the server's user root"), "{said}");
     let (code, said) = start_as_root(directory.path(), &["check", root, "--user", "nobody"]);
     assert!(code == Some(0) && said.contains("user = \"nobody\""), "{said}");
-    // Nobody else can become somebody.
+    // An unprivileged user cannot switch to another one.
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let binary = directory.path().join("howdah");
     copy_program(&program(), &binary);

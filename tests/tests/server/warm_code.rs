@@ -1,11 +1,11 @@
-//! A booted application's code is warm before the first request, and nothing of the application has run for that but what
-//! every request runs.
+//! A booted application's code is warm before the first request, and only code that every request runs has been
+//! executed for that.
 
 use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use std::path::Path;
 
 const NO_WARM_UP: &str = "warmup = []\nwarmup_auto = false\n";
-/// Its error page has been made, and this many of its controllers have run.
+/// Its error page has been rendered, and this many of its controllers have run.
 const WARM: &str = "[true,0]";
 
 fn is_warm(project: &Project) {

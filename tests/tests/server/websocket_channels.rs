@@ -28,7 +28,7 @@ script_scenario!(
             assert_eq!(site.get_ok(&format!("/room.php?id={id}&text={text}")), "published");
             assert_eq!(first.next(TEXT), text);
         }
-        // Without an id a message is for those that are there.
+        // A message without an id is only for current subscribers.
         assert_eq!(site.get_ok("/room.php?text=passing"), "published");
         assert_eq!(first.next(TEXT), "passing");
         let mut back = open(site, "after=1");
@@ -51,7 +51,7 @@ script_scenario!(
         let mut anonymous = Subscriber::anonymous(site, "topic=room");
         let token = subscriber_token(json!({ "subscribe": ["room", "/.well-known/mercure/subscriptions/room"] }));
         let mut allowed = Subscriber::open(site.target(), &bearer(Request::get(&format!("{HUB}?topic=room")), &token));
-        // A channel's messages are private: subscribers of the hub need a token for them.
+        // A channel's messages are private: the hub's subscribers need a token for them.
         assert_eq!(site.get_ok("/room.php?id=7&text=hello"), "published");
         assert_eq!(socket.next(TEXT), "hello");
         assert_eq!(allowed.event(), "id: 7\ndata: hello\n\n");

@@ -1,4 +1,4 @@
-//! WebSocket connections that the server holds, whose events go to a script, in every mode.
+//! WebSocket connections held by the server, whose events go to a script, in every mode.
 
 use super::proxy_connect::{client, said};
 use super::proxy_upgrade::{PYTHON, has_websockets, script};
@@ -15,7 +15,7 @@ pub(super) fn chat(setup: Setup) -> Setup {
     setup.http1(HTTP1).php("chat.php", CHAT).setting("rule", "[{ path = \"/chat.php\", websocket = \"/chat.php\" }]")
 }
 
-/// Waits for the script's notes of closed connections.
+/// Waits for the script's records of closed connections.
 fn closed(site: &Site, expected: &str) {
     let notes = || std::fs::read_to_string(site.file("closed")).unwrap_or_default();
     let has_come = eventually(PATIENCE, || notes().lines().any(|line| line == expected));
@@ -36,7 +36,7 @@ script_scenario!(
         let (mut one, id) = open(site, "room=a");
         let (mut other, other_id) = open(site, "room=a");
         assert_eq!((id.len(), id != other_id), (32, true));
-        // Texts and bytes, in order, with the state of each connection and the fields of its handshake.
+        // Text and binary messages, in order, with the state of each connection and the fields of its handshake.
         one.send(TEXT, "hello");
         one.send(BINARY, "bytes");
         assert_eq!((one.next(TEXT), one.next(BINARY)), ("1 hello 7".into(), "2 bytes 7".into()));
@@ -51,7 +51,7 @@ script_scenario!(
         assert_eq!(other.next(TEXT), "1 äöü 7");
         one.send(TEXT, vec![b'x'; 1 << 20]);
         assert_eq!(one.next(TEXT), "1048576");
-        // Other requests reach connections and channels.
+        // Other requests can send to connections and channels.
         let text = format!("/chat.php?publish=a&text={}", "to%20all");
         assert_eq!(site.get_ok(&text), "no event");
         assert_eq!((one.next(TEXT), other.next(TEXT)), ("to all".into(), "to all".into()));
@@ -62,7 +62,7 @@ script_scenario!(
         assert_eq!(site.get_ok(&text), "no event");
         assert_eq!(one.next(TEXT), "to all");
         assert_eq!(site.get_ok("/chat.php?to=00000000000000000000000000000000"), "no event");
-        // Ends: by another request, by the script, by the client, and without a word.
+        // Ends: by another request, by the script, by the client, and without a close.
         assert_eq!(site.get_ok(&format!("/chat.php?close={other_id}")), "no event");
         assert_eq!(other.closed(), 3000);
         closed(site, "3000 2 by another request");
@@ -123,7 +123,7 @@ script_scenario!(
         for (message, code) in [("crash", 1011), ("refuse", 1008), ("die", 1011)] {
             let (mut socket, _) = open(site, "");
             socket.send(TEXT, message);
-            // It may be read before, and is handled no more.
+            // The server may read it before, but does not handle it any more.
             socket.send(TEXT, "later");
             assert_eq!(socket.closed(), code, "{message}");
         }
@@ -179,7 +179,7 @@ fn handshakes_are_refused_by_the_script_and_for_other_origins_and_versions() {
     );
 }
 
-/// Broken frames and the codes that they are closed with.
+/// Broken frames and the codes with which the server closes.
 fn broken_frames() -> Vec<(&'static str, Vec<u8>, u16)> {
     let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
     vec![
@@ -215,7 +215,7 @@ fn broken_frames_bombs_and_floods_harm_their_own_connection_only() {
             assert!(packs.next(TEXT).starts_with("welcome "));
             packs.send(0xc1, bomb());
             assert_eq!(packs.closed(), 1009);
-            // Small frames as fast as they can be sent: those that ask for something get it.
+            // Small frames as fast as they can be sent: those that require a response get it.
             let flood: Vec<u8> = (0..20_000).flat_map(|_| frame(PING, b"")).collect();
             let (mut flooder, _) = open(site, "");
             flooder.conn.send(&flood);
@@ -238,7 +238,8 @@ fn broken_frames_bombs_and_floods_harm_their_own_connection_only() {
 /// 64 MiB of zeros in a raw deflate stream of 64 KiB: a block with fixed codes, in which each match of 258 bytes takes 13 bits.
 fn bomb() -> Vec<u8> {
     let mut bits: Vec<bool> = Vec::new();
-    // No last block; fixed codes; a zero byte (8 bits from 0x30); matches: length 258 (code 285) at distance 1 (code 0).
+    // Not the last block; fixed codes; a zero byte (8 bits from 0x30); matches: length 258 (code 285) at distance 1
+    // (code 0).
     bits.extend([false, true, false]);
     let code = |bits: &mut Vec<bool>, value: u32, length: u32| {
         bits.extend((0..length).rev().map(|bit| value >> bit & 1 != 0));
@@ -249,7 +250,7 @@ fn bomb() -> Vec<u8> {
         code(&mut bits, 0, 5);
     }
     code(&mut bits, 0, 7);
-    // An empty stored block, whose four bytes are left out.
+    // An empty stored block, whose four length bytes are left out.
     bits.extend([false, false, false]);
     bits.chunks(8).map(|byte| byte.iter().enumerate().fold(0, |sum, (at, bit)| sum | u8::from(*bit) << at)).collect()
 }
@@ -298,7 +299,7 @@ fn connections_survive_a_reload_and_their_clients_come_back_after_a_stop() {
 const ECHO: &str = "$event = \\Howdah\\WebSocket::event();
     if ($event->type === 'message') { $event->send($event->data, $event->binary); }";
 
-/// A script that sends everything back, over TLS.
+/// A script that echoes everything, over TLS.
 fn echo(setup: Setup) -> Setup {
     let rule = "[{ path = \"/echo.php\", websocket = \"/echo.php\", cors = { origins = [\"https://localhost\"] } }]";
     setup.php("echo.php", ECHO).setting("rule", rule)

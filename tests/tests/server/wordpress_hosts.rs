@@ -1,5 +1,5 @@
-//! One WordPress for several hosts, whose wp-config.php chooses by the host: what the recipe has booted for one host never
-//! serves another. The functions of WordPress that the recipe asks for are a stand-in's.
+//! One WordPress for several hosts, whose wp-config.php depends on the host: an application that the recipe has booted
+//! for one host must never serve another. A stand-in provides the functions of WordPress that the recipe calls.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Mode, Request, Setup, Site, php, run};
@@ -56,7 +56,7 @@ fn a_boot_never_serves_a_host_whose_configuration_it_has_not_read() {
                     let said = database(site, host);
                     assert!(said.ends_with(&format!(" of {host}")), "{host}: {said}");
                 }
-                // The configuration takes it for a request by HTTPS.
+                // The configuration considers it an HTTPS request.
                 let proxied = Request::get("/").header("Host", "one.example").header("X-Forwarded-Proto", "https");
                 assert_eq!(site.send(&proxied).text(), "classic of one.example");
                 assert_eq!(database(site, "four.example"), "classic of four.example");

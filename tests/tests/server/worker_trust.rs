@@ -1,4 +1,4 @@
-//! What a script, or code that has taken over its worker, can do to others through the server: nothing.
+//! Scripts, and code that has compromised its worker, must not be able to harm others through the server.
 
 use howdah_tests::process::{self, PATIENCE, children, eventually};
 use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const SUM: &str = "$body = file_get_contents('php://input'); echo strlen($body), ' ', crc32($body);";
 
-/// Posts bodies of one size from two connections; the statuses that were not 200.
+/// Posts bodies of one size over two connections; returns the statuses other than 200.
 fn post(site: &Site, posts: usize, bytes: usize) -> Vec<u16> {
     let (left, failed) = (AtomicUsize::new(posts), std::sync::Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -36,7 +36,7 @@ fn post(site: &Site, posts: usize, bytes: usize) -> Vec<u16> {
     failed.into_inner().unwrap()
 }
 
-/// Bodies that a process of the server still has open: in memory files, or files without a name.
+/// Bodies that a process of the server still has open: in memory files, or in unnamed files.
 fn open_bodies(site: &Site) -> Vec<String> {
     let mut found = Vec::new();
     for process in site.howdah().processes() {
@@ -49,8 +49,8 @@ fn open_bodies(site: &Site) -> Vec<String> {
     found
 }
 
-// The descriptors of requests that had been laid behind a slow one and were taken back stayed in its worker's socket, with
-// their files: first the disk was full, then the socket, and requests got 500.
+// Regression: descriptors of requests that had been queued behind a slow one and were taken back stayed in its worker's
+// socket, with their files. First the disk was full, then the socket, and requests got 500.
 script_scenario!(
     uploads_beside_slow_requests_all_arrive_and_leave_nothing,
     howdah_only = "looks into the server's processes",
@@ -70,7 +70,7 @@ script_scenario!(
         let held: Vec<_> = gates.iter().map(howdah_tests::gate::Gate::wait).collect();
         assert_eq!(post(site, 900, 40_000), [0_u16; 0]);
         assert_eq!(post(site, 40, 2_000_000), [0_u16; 0]);
-        // Clients that leave when their request is there, or in the middle of it.
+        // Clients that leave when their request is complete, or in the middle of it.
         for part in [400_000, 300_000] {
             for _ in 0..20 {
                 let bytes = Request::post("/sum.php", "text/plain", vec![b'x'; 400_000]).bytes();
@@ -95,7 +95,8 @@ script_scenario!(
 
 // --- time ----------------------------------------------------------------------------------------------------------------
 
-// PHP ends a process whose script does not come back from one function of C within hard_timeout; a GET was run three times.
+// Regression: PHP kills a process whose script does not return from a C function within hard_timeout; a GET was run
+// three times.
 script_scenario!(
     a_script_that_stays_in_a_native_call_past_its_time_limit_is_502_and_runs_once,
     |s| {
@@ -115,7 +116,7 @@ script_scenario!(
 
 // --- processes that scripts leave behind ---------------------------------------------------------------------------------
 
-/// Starts processes in all ways that scripts have; each leaves its number in a file.
+/// Starts processes by all means available to scripts; each writes its process id to a file.
 const STARTS: &str = php!("worker_trust/starts.php");
 
 fn noted(site: &Site, name: &str) -> u32 {
@@ -141,7 +142,7 @@ script_scenario!(
         for name in ["exec", "setsid", "proc_open"] {
             assert!(lives(noted(site, name)), "{name}");
         }
-        // The harness looks for what is left when the server has ended.
+        // At the server's end the harness checks what is left.
     },
 );
 
@@ -194,7 +195,7 @@ scenario!(
     },
 );
 
-/// A child that looks for whatever would let it speak for its worker, and leaves what it finds in a file.
+/// A child that looks for anything that would let it speak for its worker, and writes its findings to a file.
 const CHILD: &str = php!("worker_trust/child.php");
 
 script_scenario!(
@@ -215,7 +216,7 @@ script_scenario!(
         let text = std::fs::read_to_string(&found).unwrap();
         assert!(text.starts_with("[] "), "{text}");
         let pids: Vec<u32> = text.split(' ').skip(1).map(|pid| pid.parse().unwrap()).collect();
-        // The worker may be stopped before its answer is out.
+        // The worker may be stopped before its response is sent.
         let next = site.get("/ok.php");
         assert!(next.status == 504 || next.text() == "mine", "{} {}", next.status, next.text());
         assert!(!next.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("x-left")));
@@ -227,10 +228,11 @@ script_scenario!(
 
 // --- native code in a worker ---------------------------------------------------------------------------------------------
 
-/// Makes every descriptor wait that can be made to, after filling it.
+/// Fills every descriptor, and makes it blocking if possible.
 const JAM: &str = php!("worker_trust/jam.php");
 
-// The server's write to a full eventfd, which a worker had made blocking, never returned, and with it the whole server.
+// Regression: the server's write to a full eventfd, which a worker had made blocking, never returned, and blocked the
+// whole server.
 script_scenario!(
     a_worker_that_fills_and_blocks_all_it_shares_holds_nobody_up,
     howdah_only = "the reference has other descriptors",
@@ -254,7 +256,7 @@ script_scenario!(
             conn.send(Request::get(&format!("/jam.php?n={round}")).close().bytes());
             jammed.push(conn);
             for _ in 0..20 {
-                // Whether it is answered depends on what the worker did to itself; the server itself goes on.
+                // The response depends on what the worker did to itself; the server keeps running.
                 let mut conn = site.conn();
                 conn.send(Request::get("/ok.php").close().bytes());
                 jammed.push(conn);
@@ -266,10 +268,10 @@ script_scenario!(
     },
 );
 
-/// Writes what a worker never writes, then dies: says that its call was not begun.
+/// Writes what an honest worker never writes, namely that its call was not begun, and then dies.
 const UNBEGIN: &str = php!("worker_trust/unbegin.php");
 
-// It was believed, and the call ran until its client left.
+// Regression: the server believed it, and the call ran until its client left.
 script_scenario!(
     a_worker_that_says_it_has_not_begun_its_call_is_not_believed,
     howdah_only = "the reference has no lanes",
@@ -285,7 +287,7 @@ script_scenario!(
         assert_eq!(site.marks("tries"), 1);
         assert_eq!(site.get("/evil.php").status, 502);
         assert!(site.marks("tries") <= 4, "{}", site.marks("tries"));
-        // With others that come between.
+        // With other requests in between.
         std::thread::scope(|scope| {
             let site = &*site;
             for _ in 0..2 {
@@ -337,7 +339,7 @@ scenario!(
         let status = site.howdah().command(&["status", "--json"]).stdout;
         let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
         assert!(status["pools"][0]["faults"]["quarantined"].as_u64() > Some(0), "{status}");
-        // Once it is repaired, the next request after the pause finds that out.
+        // Once it is repaired, the next request after the pause detects that.
         std::fs::write(site.file("kill.php"), "<?php echo 'repaired';").unwrap();
         assert!(eventually(PATIENCE, || site.get("/kill.php").status == 200));
         assert_eq!(site.get_ok("/kill.php"), "repaired");
@@ -368,7 +370,7 @@ script_scenario!(
             }
             let storm = scope.spawn(|| {
                 for kill in 0..60 {
-                    // Both are on their way again, so no request meets three kills.
+                    // Both have restarted, so no request meets three kills.
                     let before = served.each_ref().map(|n| n.load(Ordering::Relaxed));
                     let moves =
                         || served.iter().zip(before).all(|(now, before)| now.load(Ordering::Relaxed) > before + 1);

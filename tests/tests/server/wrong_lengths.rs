@@ -1,4 +1,4 @@
-//! Responses whose body has another length than the script has announced, and requests without a host.
+//! Responses whose body has another length than announced by the script, and requests without a host.
 
 use howdah_tests::{Conn, php, scenario};
 

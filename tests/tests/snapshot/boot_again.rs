@@ -1,15 +1,15 @@
-//! Snapshot mode when what the boot has read changes: `Howdah\boot_again()` has the request run on a worker that has booted
-//! since, and the client notices nothing.
+//! Snapshot mode when files read by the boot change: `Howdah\boot_again()` runs the request on a worker that has booted
+//! later, and the client does not notice.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
 use howdah_tests::{Mode, Part, Request, Setup, Site, multipart, php, run};
 use std::collections::HashSet;
 
-/// The boot remembers what a file says; each request compares.
+/// The boot stores a file's content; each request compares it.
 const BOOT: &str = php!("boot_again/boot.php");
 
-/// Bodies as their first byte and how often it comes at their start, against their length.
+/// Bodies as their first byte and the number of its repetitions at the start, compared with their length.
 const REQUEST: &str = php!("boot_again/request.php");
 
 fn booted(setup: Setup, boot: &str) -> Setup {
@@ -73,7 +73,7 @@ fn bodies_of_requests_that_are_given_back_arrive_whole() {
             let left = std::fs::read_dir(&site.place().tmp).unwrap().flatten().map(|e| e.file_name());
             left.filter(|n| n.to_string_lossy().starts_with("php")).collect()
         };
-        // The last one's end may come after its answer.
+        // The last request may end after its response.
         assert!(eventually(PATIENCE, || left().is_empty()), "uploaded files were left behind: {:?}", left());
     });
 }

@@ -1,4 +1,5 @@
-//! Snapshot mode and the outside world: connections that the application opened at boot, and what cannot be restored.
+//! Snapshot mode and the outside world: connections that the application opened at boot, and resources that cannot be
+//! restored.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Mode, Request, Setup, php, run};
@@ -7,19 +8,21 @@ use std::net::{Shutdown, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A server of one line for one line, as an idle database connection looks from outside. Answers "N-th of connection C".
-/// The answers to "quit" and "leave" count as done when they have arrived; the server ends the connection behind the first.
+/// A server that sends one line for each line, which looks like an idle database connection from outside. It responds
+/// "N-th of connection C". The responses to "quit" and "leave" count as done when they have arrived; the server closes
+/// the connection after the first.
 struct LineServer {
     port: u16,
     connections: Arc<AtomicUsize>,
     done: Arc<AtomicUsize>,
 }
 
-/// Waits until the peer's kernel has everything that was sent on the connection between two ports, the end included: what
-/// it does not have yet, the peer cannot notice. `tx_queue` of `/proc/net/tcp` is what has not been acknowledged
-/// (proc_net_tcp, Linux's documentation). A connection that is not listed is one that the peer has reset.
+/// Waits until the peer's kernel has everything that was sent on the connection between two ports, including its end:
+/// the peer cannot notice data that has not arrived. `tx_queue` of `/proc/net/tcp` is the unacknowledged data
+/// (proc_net_tcp, Linux's documentation). A connection that is not listed was reset by the peer.
 fn wait_until_arrived(ports: [u16; 2]) {
-    // The list is not read at one moment: a connection may be missed while others come and go, hardly three times in a row.
+    // The list is not read atomically: a connection may be missed while others come and go, but hardly three times in a
+    // row.
     let mut missed = 0;
     let arrived = eventually(PATIENCE, || {
         let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -60,7 +63,7 @@ fn line_server() -> LineServer {
                     let _ = stream.write_all(format!("{asked} of {connection}\n").as_bytes());
                     let said = std::mem::take(&mut line);
                     if said == b"quit" {
-                        // Closing it is not enough: a process that another test is just starting may still have a copy.
+                        // Closing it is not enough: a process that another test is starting may still have a copy.
                         let _ = stream.shutdown(Shutdown::Write);
                     }
                     if said == b"quit" || said == b"leave" {
@@ -105,7 +108,7 @@ fn a_connection_of_the_boot_is_used_by_thousands_of_requests() {
     );
 }
 
-/// The worker is replaced when it is noticed: at once, or when the next request comes, which is run again.
+/// The worker is replaced when this is noticed: at once, or at the next request, which is run again.
 fn replaced_after(how: &str) {
     let LineServer { port, connections, done } = line_server();
     run(
@@ -114,7 +117,7 @@ fn replaced_after(how: &str) {
         |site| {
             let before = site.get_ok("/pid.php");
             let _ = site.get(how).expect(200);
-            // What comes later than the next request's start cannot be noticed; the guide says so.
+            // Data that arrives after the next request's start cannot be noticed; the guide says so.
             assert!(eventually(PATIENCE, || done.load(Ordering::Acquire) > 0));
             let answer = site.get_ok("/ask.php");
             assert!(!answer.starts_with(&before), "{answer}");

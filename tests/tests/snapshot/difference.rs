@@ -1,8 +1,9 @@
-//! The proof of a clean state: an application whose requests leak in every way (`www/leaks`) answers in snapshot mode,
-//! over many requests in random order and at once, byte for byte what it answers in classic mode in a process of its
-//! own. Meanwhile the workers do not grow.
+//! Proves that state is clean: an application whose requests leak by every means (`www/leaks`) responds in snapshot
+//! mode, over many requests in random order and concurrently, byte for byte as in classic mode in a fresh process.
+//! Meanwhile the workers must not grow.
 //!
-//! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a failed order.
+//! `HOWDAH_DIFFERENCE_REQUESTS` sets the number of requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a
+//! failed order.
 
 use crate::difference::{Order, comparable, first_difference, names, requests};
 use howdah_tests::process::{self, PATIENCE, eventually};
@@ -10,7 +11,7 @@ use howdah_tests::{Mode, Request, Setup, Site, run};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Ends that take a second of processor time or much memory: asked once each, not in the random order.
+/// Ends that take a second of processor time or much memory: requested once each, not in the random order.
 const SLOW: [&str; 1] = ["time limit"];
 
 /// The requests: each leak and each end alone, and combinations.
@@ -20,7 +21,7 @@ fn targets(path: &str, order: &mut Order, combinations: usize) -> Vec<String> {
     lists.extend(leaks.iter().chain(&ends).cloned());
     for n in 0..combinations {
         let mut list: Vec<&str> = (0..2 + order.below(8)).map(|_| leaks[order.below(leaks.len())].as_str()).collect();
-        // What declares a name can be done once.
+        // A name can be declared only once.
         let mut seen = std::collections::BTreeSet::new();
         list.retain(|name| seen.insert(*name));
         if n % 3 == 0 {
@@ -55,14 +56,14 @@ fn leaking(setup: Setup) -> Setup {
         .ini("opcache.file_update_protection", "0")
 }
 
-/// The truth: what a fresh process answers in classic mode.
+/// The expected responses: those of a fresh process in classic mode.
 fn expected(targets: &[String], setup: impl FnOnce(Setup) -> Setup) -> BTreeMap<String, String> {
     let mut answers = BTreeMap::new();
     run(
         Mode::Classic,
         |s| setup(leaking(s)).setting("max_requests", "1"),
         |site| {
-            // Fills OPcache: the first script of all is compiled, and not yet shared.
+            // Fills OPcache: the very first script is compiled, and not yet shared.
             let _ = site.get(&targets[0]);
             for target in targets {
                 answers.insert(target.clone(), comparable(site, &site.send(&request(target))));
@@ -72,7 +73,7 @@ fn expected(targets: &[String], setup: impl FnOnce(Setup) -> Setup) -> BTreeMap<
     answers
 }
 
-/// Resident memory of its own in KiB, descriptors and mappings of each worker.
+/// For each worker, private resident memory in KiB, descriptors and mappings.
 fn sizes(site: &Site) -> BTreeMap<u64, [u64; 3]> {
     let out = site.howdah().command(&["status", "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -89,10 +90,10 @@ fn sizes(site: &Site) -> BTreeMap<u64, [u64; 3]> {
     workers.iter().map(|w| w["pid"].as_u64().unwrap()).map(|pid| (pid, size(pid))).collect()
 }
 
-/// Connections to ask over: so many that each of three workers has requests, although short ones share a worker.
+/// Number of connections: enough for each of three workers to get requests, although short ones share a worker.
 const CONNECTIONS: usize = 24;
 
-/// Asks for the targets in random order over several connections until so many requests are answered.
+/// Requests the targets in random order over several connections until this many requests have responses.
 fn ask_at_random(
     site: &Site,
     targets: &[&String],
@@ -133,7 +134,8 @@ pub(crate) fn by_boot_file(setup: Setup) -> Setup {
     setup.boot("leaks/application.php")
 }
 
-/// Compares an application of `www/leaks` in both modes; `both` sets up either, `boot` says what snapshot mode boots.
+/// Compares an application of `www/leaks` in both modes; `both` sets up either, `boot` selects what snapshot mode
+/// boots.
 pub(crate) fn equal_to_classic_mode(
     path: &str,
     boot: fn(Setup) -> Setup,
@@ -158,7 +160,7 @@ pub(crate) fn equal_to_classic_mode(
             let shown = wrong.iter().take(4).cloned().collect::<Vec<_>>().join("\n\n");
             assert!(wrong.is_empty(), "{} answers differ, such as:\n{shown}", wrong.len());
             let quick: Vec<&String> = targets.iter().filter(|t| !t.ends_with("time%20limit")).collect();
-            // Until each worker has met each request, more or less: some bring memory that stays known from then on.
+            // Until each worker has probably met each request: some add memory that stays known from then on.
             let mut before = BTreeMap::new();
             for _ in 0..12 {
                 ask_at_random(site, &quick, &truth, (requests / 5).max(600), &mut order);
@@ -167,10 +169,12 @@ pub(crate) fn equal_to_classic_mode(
                     break;
                 }
             }
-            // Which worker gets what is chance: one may meet some request only now. What grows does so each time.
+            // Requests are distributed at random: a worker may meet some request only now. A worker that leaks grows
+            // every time.
             for _ in 0..5 {
                 ask_at_random(site, &quick, &truth, requests, &mut order);
-                // A process that a request forked and that outlived it is reaped with a later request of the same worker.
+                // A process that a request forked and that outlived it is reaped with a later request of the same
+                // worker.
                 let reaped = eventually(PATIENCE, || {
                     ask_at_random(site, &quick[..1], &truth, CONNECTIONS, &mut order);
                     process::zombies(site.howdah().pid()).is_empty()
@@ -201,8 +205,8 @@ fn a_worker_script_leaves_no_trace_of_any_request() {
     equal_to_classic_mode("/leaks/worker.php", by_script, requests(1000), |s| s);
 }
 
-/// Memory that one request had used came back to the next one with the old header of PHP's heap in it: with its memory
-/// used up, PHP looked for free pages for ever.
+/// Regression: memory that one request had used came back for the next one with the old header of PHP's heap in it:
+/// with its memory exhausted, PHP looked for free pages for ever.
 #[test]
 fn a_chunk_of_the_heap_is_fresh_for_each_request() {
     run(
@@ -218,7 +222,7 @@ fn a_chunk_of_the_heap_is_fresh_for_each_request() {
     );
 }
 
-/// PHP calls no function while it remembers that the memory was used up.
+/// PHP calls no function while it records that memory is exhausted.
 #[test]
 fn shutdown_functions_run_after_memory_exhaustion() {
     for boot in [by_script, by_boot_file] {

@@ -1,5 +1,5 @@
-//! Snapshot mode in each way to find written pages: the state after boot comes back for each request, whatever the last one
-//! did; what must differ between requests differs.
+//! Snapshot mode with each method to find written pages: the state after boot is restored for each request, whatever
+//! the last one did; values that must differ between requests do differ.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
@@ -31,7 +31,7 @@ fn worker_pid(site: &Site) -> u64 {
     status["pools"][0]["workers"][0]["pid"].as_u64().unwrap()
 }
 
-/// Resident memory that is not shared, in KiB, and numbers of descriptors and of mappings.
+/// Private resident memory in KiB, and numbers of descriptors and of mappings.
 fn size_of_worker(pid: u64) -> [u64; 3] {
     howdah_tests::process::wait_until_asleep(u32::try_from(pid).unwrap());
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -46,7 +46,7 @@ const LEAKY_BOOT: &str = "class Holder { public static $n = 0; public static arr
     function counter() { static $n = 0; return ++$n; }
     $global = 0; $object = new Holder; putenv('BOOT=1'); $file = fopen(__FILE__, 'r'); fgets($file);";
 
-/// Everything that can be seen of the state, then everything that can be done to it.
+/// Reports all visible state, then changes all of it.
 const LEAKY_REQUEST: &str = php!("each_way/leaky_request.php");
 
 in_each_way!(a_worker_script_finds_its_booted_state_each_time, |s| script(s, LEAKY_BOOT, LEAKY_REQUEST), |site| {
@@ -130,17 +130,17 @@ in_each_way!(
     .expect_log("Maximum execution time")
     .expect_log("Cannot redeclare X::f()"),
     |site| {
-        // The answer ends when the handler has returned; what shutdown functions print later is nobody's.
+        // The response ends when the handler has returned; later output of shutdown functions is discarded.
         let plain = "n=1 destruct";
         assert_eq!(site.get_ok("/"), plain);
         for _ in 0..2 {
             assert_eq!(site.get_ok("/?end=exit"), "n=1 exit destruct shutdown");
             assert_eq!(site.get_ok("/"), plain);
             for end in ["throw", "fatal", "memory", "compile", "time"] {
-                // Output was buffered or not; that the status is 500 shows that nothing was sent before.
+                // Output may be buffered; the status 500 shows that nothing was sent before.
                 let response = site.get(&format!("/?end={end}"));
                 assert_eq!(response.status, 500, "{end}: {}", response.text());
-                // With its memory used up PHP drops what was buffered.
+                // When memory is exhausted PHP drops buffered output.
                 assert!(end == "memory" || response.text().starts_with("n=1"), "{end}: {}", response.text());
                 assert_eq!(site.get_ok("/"), plain, "after {end}");
             }
@@ -189,7 +189,7 @@ fn warm_up_requests_build_what_the_snapshot_keeps() {
         },
         |site| {
             for _ in 0..3 {
-                // Three rounds: what an application does only from its second request on is in the snapshot too.
+                // Three rounds: work that an application does only from its second request on is in the snapshot too.
                 let warm = r#""\/","\/a?b=c","#.repeat(3);
                 assert_eq!(site.get_ok("/real"), format!(r#"[{warm}"\/real"]"#));
             }
@@ -247,7 +247,7 @@ fn a_connection_opened_at_boot_serves_a_thousand_requests() {
     );
 }
 
-/// The snapshot is made anew, from the changed code: by hand, and where files are watched.
+/// The snapshot is taken again, from the changed code: by a reload, and if files are watched.
 #[test]
 fn a_reload_and_a_watched_change_take_a_new_snapshot() {
     let boot_file = |version: &str| format!("<?php\nfunction version() {{ return '{version}'; }}\n");
@@ -274,7 +274,7 @@ fn a_reload_and_a_watched_change_take_a_new_snapshot() {
     );
 }
 
-/// Before the snapshot PHP may use some more than its limit; more than "no limit" was taken for 8 MB.
+/// Regression: before the snapshot PHP may exceed its limit by some memory; for "no limit" the result was 8 MB.
 #[test]
 fn no_limit_of_memory_was_a_small_one_while_the_snapshot_was_taken() {
     let boot = php!("each_way/no_limit_of_memory_was_a_small_one_while_the_snapshot_was_taken.php");

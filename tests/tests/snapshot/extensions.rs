@@ -1,4 +1,4 @@
-//! Snapshot mode with what extends PHP: the JIT compiler, preloading, APCu, Xdebug, extensions with threads.
+//! Snapshot mode with extensions of PHP: the JIT compiler, preloading, APCu, Xdebug, extensions with threads.
 
 use super::boot::booted;
 use super::difference::{by_boot_file, equal_to_classic_mode};
@@ -76,7 +76,7 @@ fn xdebug_develops_covers_and_traces() {
     );
 }
 
-/// Starts a thread, as some extensions do, that waits for ever.
+/// Starts a thread that waits for ever, as some extensions do.
 const THREAD: &str = php!("extensions/thread.php");
 
 #[test]

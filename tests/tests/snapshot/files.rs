@@ -1,5 +1,5 @@
-//! Snapshot mode and what the kernel keeps for a process: files and databases that the boot has opened, locks, positions,
-//! names. What a request does to them is undone, or its worker takes no other request.
+//! Snapshot mode and kernel state of a process: files and databases that the boot opened, locks, positions, names. A
+//! request's changes to them are undone, or its worker takes no further request.
 
 use super::boot::{answer, obeying, pid};
 use howdah_tests::process::{PATIENCE, eventually};
@@ -8,14 +8,14 @@ use std::process::Command;
 
 // --- SQLite ---
 
-/// Another process with the same database, which opens it, runs a statement, and closes it.
+/// Opens the database in another process, runs a statement, and closes it.
 fn elsewhere(database: &str, sql: &str) -> String {
     let output = Command::new("sqlite3").args(["-cmd", ".timeout 20000", database, sql]).output().unwrap();
     assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// How the boot has its database, and how a request has another connection to it, or opens its file.
+/// Expressions with which the boot opens its database, and a request another connection to it.
 const OPEN: [&str; 2] = ["new PDO('sqlite:' . DB)", "new SQLite3(DB)"];
 
 const BETWEEN: [&str; 9] = [
@@ -30,7 +30,7 @@ const BETWEEN: [&str; 9] = [
     "$statement = $db->prepare('SELECT * FROM t, t AS b'); $statement->execute(); echo 1;",
 ];
 
-/// In each order of requests, other processes and second connections: what was committed is there, for all, for good.
+/// In each order of requests, other processes and second connections: committed data is visible to all, permanently.
 fn nothing_is_lost(way: &str, journal: &str, open: &str) {
     run(
         Mode::Snapshot,
@@ -110,7 +110,7 @@ fn a_second_connection_to_a_database_of_the_boot_keeps_the_worker() {
     );
 }
 
-/// What a request sets on a connection of the boot is in memory, and so are its temporary tables.
+/// State that a request sets on a connection of the boot is in memory, and so are its temporary tables.
 #[test]
 fn a_connection_to_sqlite_is_for_each_request_what_the_boot_left() {
     run(
@@ -164,8 +164,8 @@ fn databases_that_a_snapshot_cannot_hold_are_refused() {
     }
 }
 
-/// What classic mode would find there all requests find, on a worker that has booted since, in each way to make a database
-/// anew: by as many transactions and changes of the schema as the one before, so its counters are the same.
+/// All requests find what classic mode would find, on a worker that has booted since, for each method to create a
+/// database anew: with as many transactions and schema changes as the old one, so that its counters are the same.
 #[test]
 fn a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_has_opened() {
     for (journal, ways) in [("DELETE", &["replaced", "copied", "emptied", "gone"][..]), ("WAL", &["replaced", "gone"])]
@@ -215,7 +215,8 @@ fn a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_h
 
 // --- descriptors and the process ---
 
-/// `boot` opens something; after `change` in a request, `probe` must answer as before. `replaced`: by another worker.
+/// `boot` opens something; after `change` in a request, `probe` must have the same result as before. `replaced`: by
+/// another worker.
 fn comes_back(boot: &str, cases: &[(&str, &str, bool)]) {
     run(
         Mode::Snapshot,
@@ -237,7 +238,7 @@ fn comes_back(boot: &str, cases: &[(&str, &str, bool)]) {
 fn a_directory_that_the_boot_has_opened_is_read_from_where_the_boot_was() {
     let boot = php!("files/a_directory_that_the_boot_has_opened_is_read_from_where_the_boot_was.php");
     let rest = "$n = 0; while (readdir($dir) !== false) { $n++; } echo $n;";
-    // Not read yet, and in the middle of what the kernel gives at a time.
+    // Not read yet, and in the middle of a chunk from the kernel.
     for boot in [boot.to_owned(), format!("{boot} readdir($dir);")] {
         comes_back(
             &boot,

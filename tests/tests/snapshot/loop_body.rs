@@ -1,5 +1,5 @@
-//! What stands after `frankenphp_handle_request()` in a worker script's loop: it runs when the client has its answer, as in
-//! worker mode, and in snapshot mode the boot's state comes back after it.
+//! Code after `frankenphp_handle_request()` in a worker script's loop: it runs when the client has its response, as in
+//! worker mode, and in snapshot mode the boot's state is restored after it.
 
 use howdah_tests::{Mode, Setup, in_each_way, php, run};
 
@@ -71,7 +71,7 @@ in_each_way!(
     },
 );
 
-/// How a request of `/?end=…` can end in the body of the loop.
+/// All ends of a request to `/?end=…` in the body of the loop.
 const ENDS: &str = "switch ($_GET['end'] ?? '') {
     case 'exit': exit(3);
     case 'break': break 2;

@@ -1,4 +1,4 @@
-//! Snapshot mode: an application that has booted once and is put back to that state after each request.
+//! Snapshot mode: an application that boots once and is restored to that state after each request.
 
 mod boot;
 mod boot_again;

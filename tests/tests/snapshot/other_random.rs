@@ -1,4 +1,4 @@
-//! Random generators of other libraries than OpenSSL, which the boot has used: no request draws what another has drawn.
+//! Random generators of libraries other than OpenSSL that the boot has used: no two requests draw the same numbers.
 
 use super::boot::booted;
 use howdah_tests::{Mode, php, run};

@@ -1,4 +1,4 @@
-//! Connections that are encrypted by another library than OpenSSL: Debian's libldap uses GnuTLS; others are unknown.
+//! Connections encrypted by a library other than OpenSSL: Debian's libldap uses GnuTLS; others are unknown.
 
 use super::boot::booted;
 use howdah_tests::{Mode, Setup, php, run, tls};
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-/// Where the number of a request stands in it, and the response that accepts any bind (RFC 4511).
+/// Position of the message id in a request, and the response that accepts any bind (RFC 4511).
 const NUMBER: usize = 4;
 const WELCOME: [u8; 14] = [0x30, 0x0c, 0x02, 0x01, 0, 0x61, 0x07, 0x0a, 0x01, 0x00, 0x04, 0x00, 0x04, 0x00];
 
@@ -63,7 +63,7 @@ fn a_connection_by_gnutls_that_the_boot_leaves_open_is_refused() {
     );
 }
 
-/// The boot talks by functions that are not hooked, as another TLS library does.
+/// The boot communicates through functions that are not hooked, as another TLS library does.
 #[test]
 fn a_connection_on_which_the_boot_has_talked_unseen_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

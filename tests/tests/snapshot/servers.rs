@@ -1,15 +1,15 @@
-//! Snapshot mode and real database servers: plain connections made at boot serve thousands of requests, closed ones replace
-//! the worker, encrypted ones are refused by name, whoever made them.
+//! Snapshot mode and real database servers: plain connections opened at boot serve thousands of requests, closed ones
+//! cause the worker to be replaced, encrypted ones are refused by name, whichever library made them.
 
 use super::boot::booted;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Setup, Site, php, run};
 
-/// How often each connection is used.
+/// Number of uses of each connection.
 const TIMES: usize = 10_000;
 
-/// `open` makes `$db` at boot; `ask` is an expression of a request; `close` has the server close the connection.
+/// `open` creates `$db` at boot; `ask` is an expression of a request; `close` has the server close the connection.
 struct Client {
     open: String,
     ask: &'static str,
@@ -24,12 +24,12 @@ fn pid(site: &Site) -> String {
     site.get_ok("/pid.php")
 }
 
-/// Ten thousand requests on one connection; then the server closes it, and the next request has another.
+/// Ten thousand requests on one connection; then the server closes it, and the next request has another one.
 fn a_connection_lasts_and_may_end(client: &Client) {
     run(
         Mode::Snapshot,
         |s| {
-            // The server's end of the connection may come after the next request has begun, which then fails.
+            // The server may close the connection after the next request has begun, which then fails.
             let late = ["worker died", "worker_died", "PHP Fatal error:  Uncaught", "PHP Warning:", "PHP Notice:"];
             let s = booted(late.into_iter().fold(s, Setup::allow_log), &client.open);
             let s = script(s, "ask.php", &format!("echo {};", client.ask));
@@ -47,7 +47,7 @@ fn a_connection_lasts_and_may_end(client: &Client) {
             }
             assert_eq!(pid(site), first, "the worker was replaced");
             drop(conn);
-            // The answer to this may be an error: the script is cut off from its database.
+            // The response may be an error: the script is disconnected from its database.
             let _ = site.get("/close.php");
             let replaced = eventually(PATIENCE, || {
                 let answer = site.get("/ask.php");
@@ -78,7 +78,7 @@ fn pdo_mysql() {
     let server = Server::mariadb();
     a_connection_lasts_and_may_end(&Client {
         open: php!("servers/pdo_mysql.php", PORT = server.port),
-        // A statement that the server prepares is closed with the request that made it.
+        // A statement prepared on the server is closed with the request that created it.
         ask: "(static function ($db) { $s = $db->prepare('SELECT CONNECTION_ID() + ?'); $s->execute([0]); return $s->fetchColumn(); })($db)",
         close: "@$db->query('KILL CONNECTION_ID()')",
     });
@@ -117,7 +117,7 @@ fn phpredis() {
     });
 }
 
-/// The worker says which connection it cannot take a snapshot of, and does not serve.
+/// The worker reports the connection that prevents a snapshot, and does not serve.
 fn refused(open: &str, peer: &str) {
     run(
         Mode::Snapshot,
@@ -162,7 +162,7 @@ fn an_encrypted_redis_connection_is_refused() {
     refused(&php!("servers/an_encrypted_redis_connection_is_refused.php", PORT = server.port), &peer);
 }
 
-/// The handle connects and asks nothing, so any server with TLS will do.
+/// The handle connects without a request, so any server with TLS suffices.
 #[test]
 fn an_encrypted_connection_of_a_curl_handle_is_refused() {
     let server = Server::redis(true);
@@ -170,7 +170,7 @@ fn an_encrypted_connection_of_a_curl_handle_is_refused() {
     refused(&php!("servers/an_encrypted_connection_of_a_curl_handle_is_refused.php", PORT = server.port), &peer);
 }
 
-/// What the boot has closed again does not matter.
+/// A connection that the boot has closed again does not matter.
 #[test]
 fn an_encrypted_connection_that_was_closed_is_no_hindrance() {
     let server = Server::postgres();

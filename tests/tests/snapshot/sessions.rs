@@ -1,5 +1,5 @@
-//! Snapshot mode and the sessions of connections that the boot has opened: whatever a request does to one, the next request
-//! finds what the boot left; and requests that leave nothing cost nothing.
+//! Snapshot mode and the sessions of connections that the boot opened: whatever a request does to one, the next request
+//! finds the boot's state; and requests that leave nothing cost nothing.
 
 use super::boot::{answer, obeying, pid};
 use howdah_tests::servers::Server;
@@ -9,39 +9,41 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Numbers of the pool, as `howdah status --json` has them.
+/// Numbers of the pool in `howdah status --json`.
 fn counted(site: &Site, name: &str) -> u64 {
     let text = site.howdah().command(&["status", "--json"]).stdout;
     let status: serde_json::Value = serde_json::from_slice(&text).unwrap();
     status["pools"][0][name].as_u64().unwrap_or_else(|| panic!("no {name} in {status}"))
 }
 
-/// What becomes of the worker after a request.
+/// Effect of a request on the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cost {
-    /// Nothing was to be done.
+    /// No action was necessary.
     Nothing,
-    /// The session was made what it was; worker and connection are the same.
+    /// The session was reset; worker and connection are the same.
     Reset,
-    /// One of both: for persistent connections some extensions end transactions themselves.
+    /// Either of the above: for persistent connections some extensions end transactions themselves.
     Little,
     /// Another worker, which has booted.
     Worker,
 }
 
-/// How a driver is asked: `open` makes `$db`, `run` is a function that runs a statement, `probe` tells what there is to tell.
+/// A driver's code: `open` creates `$db`, `run` is a function that runs a statement, `probe` reports the session's
+/// state.
 struct Driver {
     open: String,
     run: &'static str,
     probe: &'static str,
 }
 
-/// Each change in a request of its own; what the next request finds must be as before.
+/// Makes each change in a separate request; the next request must find the previous state.
 fn nothing_is_left(driver: &Driver, changes: &[(&str, Cost)]) {
     nothing_is_left_by("scan", driver, changes);
 }
 
-/// The same with one way of restoring; with `fork` the process of a request is another each time, so the worker is its parent.
+/// As `nothing_is_left`, with one method of restoring; with `fork` each request has its own process, so the worker is
+/// its parent.
 fn nothing_is_left_by(way: &str, driver: &Driver, changes: &[(&str, Cost)]) {
     let pid = |site: &Site| if way == "fork" { answer(site, "echo posix_getppid();") } else { pid(site) };
     run(
@@ -81,7 +83,7 @@ const MYSQL_SCHEMA: &str = "CREATE DATABASE IF NOT EXISTS shop; CREATE DATABASE 
     CREATE TABLE IF NOT EXISTS shop.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(200)) ENGINE=InnoDB;
     CREATE TABLE IF NOT EXISTS other.t (v INT);";
 
-/// As one line; `IS_FREE_LOCK` of a lock that a request takes, a temporary table, and settings that requests change.
+/// On one line; `IS_FREE_LOCK` of a lock that a request takes, a temporary table, and settings that requests change.
 const MYSQL_PROBE: &str = php!("sessions/mysql_probe.php");
 
 const MYSQL_CHANGES: &[(&str, Cost)] = &[
@@ -149,7 +151,7 @@ fn a_process_for_each_request_leaves_no_more_in_a_session() {
     nothing_is_left_by("fork", &mysql_drivers(&server)[2].1, MYSQL_CHANGES);
 }
 
-/// What the drivers have functions for.
+/// Changes for which the drivers have functions.
 #[test]
 fn what_functions_of_mysqli_and_pdo_change_is_undone() {
     let server = Server::mariadb();
@@ -190,7 +192,7 @@ fn what_functions_of_mysqli_and_pdo_change_is_undone() {
     );
 }
 
-/// The server's own count of statements: a request's own and no more.
+/// The server's own count of statements: only the request's own.
 #[test]
 fn requests_that_leave_nothing_ask_mysql_nothing_more() {
     let server = Server::mariadb();
@@ -206,7 +208,7 @@ fn requests_that_leave_nothing_ask_mysql_nothing_more() {
             for n in 1..=50 {
                 assert_eq!(count(""), first + n);
             }
-            // Of a transaction the border statements are the request's own.
+            // The statements that begin and end a transaction are the request's own.
             for n in 1..=20 {
                 let insert = "$db->beginTransaction(); sql(\"INSERT INTO t (v) VALUES ('x')\"); $db->rollBack();";
                 assert_eq!(count(insert), first + 50 + 4 * n);
@@ -217,7 +219,7 @@ fn requests_that_leave_nothing_ask_mysql_nothing_more() {
     );
 }
 
-/// What a boot has set up that no statement brings back is not pretended to be.
+/// State set up by a boot that no statement can restore is not claimed to be restored.
 #[test]
 fn a_session_that_cannot_be_set_up_again_costs_the_worker() {
     let server = Server::mariadb();
@@ -298,7 +300,7 @@ fn pgsql_drivers(port: u16) -> Vec<(&'static str, Driver)> {
     let native = php!("sessions/pgsql_drivers_native.php");
     let pdo = php!("sessions/pgsql_drivers_pdo.php");
     let named = format!("host=127.0.0.1 port={port} user=tester dbname=postgres sslmode=disable");
-    // The schema is made on another connection: what makes it need not be repeatable.
+    // The schema is created on another connection: the statements for it need not be repeatable.
     let with_schema = |connect: &str, again: &str| {
         php!("sessions/pgsql_drivers_script.php", CONNECT = connect, BOOT = boot, AGAIN = again)
     };
@@ -369,7 +371,7 @@ fn what_functions_of_pgsql_and_pdo_change_is_undone() {
         &[
             ("$db->beginTransaction(); sql('INSERT INTO t VALUES (1)')", Cost::Reset),
             ("$s = $db->prepare('SELECT ?::int'); $s->execute([1])", Cost::Nothing),
-            // PostgreSQL refuses to drop a prepared statement in a transaction that has failed.
+            // PostgreSQL refuses to drop a prepared statement in a failed transaction.
             (
                 "$db->beginTransaction(); $s = $db->prepare('SELECT ?::int'); try { $s->execute(['x']); } catch (Throwable) {} $s = null; $db->rollBack()",
                 Cost::Reset,
@@ -439,7 +441,7 @@ fn requests_that_leave_nothing_ask_redis_nothing_more() {
 
 // --- answers on their way ---
 
-/// Answers a line with the line, those that begin with "late" only when the test says so.
+/// Echoes each line; responds to those that begin with "late" only when the test says so.
 fn late_server(held: Arc<AtomicUsize>, release: Arc<AtomicUsize>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -473,7 +475,7 @@ fn serve_lines(stream: &mut TcpStream, held: &AtomicUsize, release: &AtomicUsize
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// The answer comes when the next request runs, so nothing but what was sent and received tells of it.
+/// The response arrives while the next request runs, so only the sent and received data reveals it.
 #[test]
 fn an_answer_on_its_way_never_reaches_the_next_request() {
     let (held, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -1,12 +1,12 @@
-//! Snapshot mode: whatever a request does to its process is gone with the next one, and nothing random comes twice.
+//! Snapshot mode: a request's changes to its process are gone at the next one, and random values do not repeat.
 
 use howdah_tests::{Mode, Part, Request, Setup, Site, multipart, php, run};
 use std::collections::HashSet;
 
-/// The ways to find written pages; the engine takes the first that works, and all have to.
+/// The methods to find written pages; the engine takes the first one that works, and all have to work.
 const WAYS: [&str; 3] = ["scan", "pagemap", "fork"];
 
-/// A worker script that runs `$handle` for each request; `code` defines it. Readiness asks for `/gate.php`.
+/// A worker script that runs `$handle` for each request; `code` defines it. The readiness check requests `/gate.php`.
 fn by_script(setup: Setup, code: &str) -> Setup {
     setup
         .workers(1)
@@ -24,7 +24,7 @@ fn forced(setup: Setup, way: &str) -> Setup {
     setup.env("HOWDAH_SNAPSHOT_PAGES", way)
 }
 
-/// Everything that a script can leave behind, reported before it is left behind.
+/// Everything that a script can leave behind; reports the state before it changes it.
 const LEAK: &str = php!("state/leak.php");
 
 const LEAK_BOOT: &str = php!("state/leak_boot.php");
@@ -55,8 +55,8 @@ fn nothing_is_left_of_a_request_by_any_way() {
     }
 }
 
-/// The engine remembers which places of a page requests write to: here each request writes to another one, of many in few
-/// pages, and looks at all of them.
+/// The engine remembers which parts of a page requests write to. Here each request writes to a different part, of many
+/// in few pages, and checks all of them.
 #[test]
 fn a_place_that_no_request_wrote_to_before_is_put_back() {
     const HANDLE: &str = php!("state/handle.php");
@@ -161,8 +161,9 @@ fn no_random_value_comes_twice() {
         Mode::Snapshot,
         |s| by_script(s, code).workers(2),
         |site| {
-            // Two values where one has 31 bits only: among 10,000 of those some repeat by chance. So does, once in a
-            // hundred runs, a seed of 32 bits, which all of these values follow from: twice is no chance any more.
+            // Two values if one has only 31 bits: among 10,000 of those some repeat by chance. A seed of 32 bits, from
+            // which all of these values follow, also repeats once in a hundred runs; two repeated values are no longer
+            // chance.
             const OF_32_BITS: [usize; 6] = [0, 1, 4, 10, 15, 16];
             let mut seen: Vec<HashSet<String>> = vec![HashSet::new(); 17];
             let mut repeated = [0; 17];
@@ -182,7 +183,7 @@ fn no_random_value_comes_twice() {
     );
 }
 
-/// Numbers of a worker that must not grow.
+/// Sizes of a worker that must not grow.
 fn sizes(site: &Site, pid: &str) -> (usize, usize, u64) {
     assert!(site.get("/ready.txt").status == 200);
     howdah_tests::process::wait_until_asleep(pid.parse().unwrap());
@@ -259,13 +260,14 @@ fn a_boot_file_that_ends_early_is_reported() {
         },
         |site| {
             let _ = site.wait_for_log(&["ended before it was ready"]);
-            // Its PHP request ends in good order: a block of memory once belonged to the heap of PHP's startup.
+            // Its PHP request ends properly. Regression: a block of memory belonged to the heap of PHP's startup.
             assert!(!site.log().contains("corrupted"), "{}", site.log());
         },
     );
 }
 
-/// PHP's start had left memory in a heap that was replaced: the end of the worker's script freed it in the wrong one.
+/// Regression: PHP's start had left memory in a heap that was replaced, and the end of the worker's script freed it in
+/// the wrong one.
 #[test]
 fn a_snapshot_worker_ends_in_good_order() {
     run(
@@ -299,7 +301,7 @@ fn what_a_request_allocates_is_not_restored() {
         |site| {
             let mut conn = site.conn();
             let mut pages = |n: usize| {
-                // The numbers of a restore travel with the next answer.
+                // The numbers of a restore travel with the next response.
                 for _ in 0..3 {
                     assert_eq!(conn.exchange(&Request::get(&format!("/?n={n}"))).expect(200).text(), n.to_string());
                 }
@@ -315,7 +317,7 @@ fn what_a_request_allocates_is_not_restored() {
     );
 }
 
-/// What a rare request has written is not copied back for ever after, and is clean each time it is written again.
+/// Memory written by a rare request is not copied back for ever after, and is clean each time it is written again.
 #[test]
 fn pages_that_only_a_rare_request_has_written_are_given_back() {
     let code = php!("state/pages_that_only_a_rare_request_has_written_are_given_back.php");
@@ -343,7 +345,7 @@ fn pages_that_only_a_rare_request_has_written_are_given_back() {
     }
 }
 
-/// A request may free objects of the application and put its own in their place.
+/// A request may free objects of the application and allocate its own in their memory.
 #[test]
 fn objects_in_the_place_of_the_applications_are_known_as_the_requests() {
     run(

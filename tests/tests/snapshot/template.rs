@@ -1,5 +1,5 @@
-//! Workers of a snapshot pool are forked from one process in which the application has booted, and each is a process of
-//! its own nevertheless: its random numbers, locks, files and ids.
+//! Workers of a snapshot pool are forked from one process in which the application has booted, and still each is an
+//! independent process: in its random numbers, locks, files and ids.
 
 use howdah_tests::process::{PATIENCE, alive, eventually, signal, tree};
 use howdah_tests::site::replace_file;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const WORKERS: usize = 4;
 
-/// A worker script that leaves a mark when it boots; `handle` is the body of its handler.
+/// A worker script that sets a mark when it boots; `handle` is the body of its handler.
 fn script(setup: Setup, boot: &str, handle: &str) -> Setup {
     setup.workers(WORKERS).script("worker.php").php(
         "worker.php",
@@ -23,7 +23,7 @@ fn script(setup: Setup, boot: &str, handle: &str) -> Setup {
     )
 }
 
-/// What answers who it is, after others had time to be asked too.
+/// Responds with its process id, after a pause in which other workers get requests too.
 const WHO: &str = php!("template/who.php");
 
 fn pool(site: &Site) -> Value {
@@ -48,7 +48,7 @@ fn wait_for_workers(site: &Site) -> BTreeSet<u32> {
     serving(site)
 }
 
-/// Asks with several clients at once; returns all answers.
+/// Sends requests from several concurrent clients; returns all responses.
 fn ask(site: &Site, clients: usize, times: usize, target: &str) -> Vec<String> {
     let answers = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -65,7 +65,8 @@ fn ask(site: &Site, clients: usize, times: usize, target: &str) -> Vec<String> {
     answers.into_inner().unwrap()
 }
 
-/// Asks until each worker that serves has answered; the answers, as JSON. One that finds its boot outdated never does.
+/// Sends requests until each serving worker has responded; returns the responses as JSON. A worker with an outdated
+/// boot never responds.
 fn ask_all(site: &Site) -> Vec<Value> {
     let mut wanted = wait_for_workers(site);
     let mut seen = BTreeSet::new();
@@ -73,7 +74,7 @@ fn ask_all(site: &Site) -> Vec<Value> {
     let complete = eventually(PATIENCE, || {
         let answers = ask(site, WORKERS * 2, 4, "/");
         all.extend(answers.iter().map(|text| serde_json::from_str::<Value>(text).unwrap()));
-        // With a process per request the worker is the parent of who answers.
+        // With a process per request the worker is the parent of the responding process.
         seen.extend(all.iter().flat_map(|a| [&a[1], &a[2]]).map(|pid| pid.as_u64().unwrap() as u32));
         wanted = serving(site);
         wanted.len() == WORKERS && seen.is_superset(&wanted)
@@ -93,7 +94,7 @@ in_each_way!(all_workers_share_one_boot, |s: Setup| script(s, "", WHO), |site| {
     assert_eq!(pool(site)["snapshot_unshared"], Value::Null);
 });
 
-/// Every kind of random number, in the first requests of workers that were forked at the same state.
+/// Every kind of random number, in the first requests of workers that were forked in the same state.
 const DRAW: &str = php!("template/draw.php");
 
 in_each_way!(
@@ -138,7 +139,7 @@ in_each_way!(
     },
 );
 
-/// The template's death costs no request; the next worker that is needed boots and makes another template.
+/// The template's death costs no request; the next worker that is needed boots and creates another template.
 #[test]
 fn a_killed_template_is_replaced_with_the_next_worker() {
     run(
@@ -196,7 +197,7 @@ fn a_reload_boots_once_more_and_loses_nothing() {
     );
 }
 
-/// Workers forked from a boot that is out of date would find the same again.
+/// Workers forked from an outdated boot would find the same outdated state again.
 #[test]
 fn a_boot_that_is_out_of_date_has_another_template_made() {
     let boot = php!("template/a_boot_that_is_out_of_date_has_another_template_made.php");
@@ -217,7 +218,7 @@ fn a_boot_that_is_out_of_date_has_another_template_made() {
     );
 }
 
-/// What cannot be used by two processes at once has each worker boot on its own, and status says what it was.
+/// Resources that two processes cannot share make each worker boot separately, and status reports the resource.
 fn boots_alone(boot: &str, because: &str) {
     run(
         Mode::Snapshot,
@@ -257,8 +258,8 @@ fn a_lock_taken_at_boot_has_each_worker_boot() {
     boots_alone("$file = fopen(__FILE__, 'r'); flock($file, LOCK_SH);", "a file is locked");
 }
 
-/// SQLite locks what it reads, for as long as there are rows to come. The file was opened once more for each worker, and the
-/// first one lost its lock by that.
+/// Regression: SQLite locks data that it reads, as long as there are rows left. The file was opened again for each
+/// worker, which lost the first worker its lock.
 #[test]
 fn a_lock_of_a_file_that_is_read_was_lost_when_the_boot_was_shared() {
     boots_alone(
@@ -288,7 +289,7 @@ in_each_way!(
     },
 );
 
-// The C library compares thread numbers with the owners of locks, and a restore brings its memory back.
+// The C library compares thread ids with the owners of locks, and a restore brings its memory back.
 in_each_way!(
     the_c_library_knows_which_process_it_is_in,
     |s: Setup| script(
@@ -302,7 +303,7 @@ in_each_way!(
     },
 );
 
-/// OPcache empties its memory when nobody holds this lock, and locks do not pass to forked processes.
+/// OPcache empties its memory when no process holds this lock, and forked processes do not inherit locks.
 #[test]
 fn each_worker_holds_opcaches_lock() {
     run(
@@ -313,7 +314,7 @@ fn each_worker_holds_opcaches_lock() {
             users.insert(template(site).unwrap());
             for pid in users {
                 let mut locks = String::new();
-                // Not read at one moment: a lock may be missed while other processes take and release theirs.
+                // Not read atomically: a lock may be missed while other processes take and release theirs.
                 let held = eventually(PATIENCE, || {
                     locks = std::fs::read_to_string("/proc/locks").unwrap();
                     locks.lines().any(|line| {
@@ -327,7 +328,7 @@ fn each_worker_holds_opcaches_lock() {
     );
 }
 
-/// A boot that fails is tried again after a pause, once for all workers, and says why; then all of them are forked.
+/// A failed boot is retried after a pause, once for all workers, and reports its reason; then all workers are forked.
 #[test]
 fn workers_that_wait_for_a_failed_boot_come_with_the_next() {
     run(
@@ -376,7 +377,7 @@ fn a_pool_grows_without_a_boot() {
     );
 }
 
-/// Howdah is killed: the zygote, the template and the workers end.
+/// When Howdah is killed, the zygote, the template and the workers end.
 #[test]
 fn nothing_outlives_a_killed_server() {
     run(

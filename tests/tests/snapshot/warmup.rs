@@ -1,5 +1,5 @@
-//! What the warm-up of snapshot mode leaves, and what the check of it finds: two visitors of a warm application have
-//! nothing in common, or the pool serves without the warm-up and says why.
+//! State left by the warm-up of snapshot mode, and its check: either two visitors of a warm application share nothing,
+//! or the pool serves without the warm-up and reports why.
 
 use howdah_tests::{Mode, Request, Setup, Site, in_each_way, php, run};
 use serde_json::Value;
@@ -23,8 +23,8 @@ fn is_refused(site: &Site) -> bool {
     pool(site)["snapshot_warmup_refused"] == true
 }
 
-/// A worker script whose warm-up asks for `/page` and `/other`: `boot` runs once, `handle` is its handler's body, `body`
-/// that of its loop.
+/// A worker script whose warm-up requests `/page` and `/other`: `boot` runs once, `handle` is its handler's body,
+/// `body` that of its loop.
 fn script(setup: Setup, boot: &str, handle: &str, body: &str) -> Setup {
     setup
         .workers(WORKERS)
@@ -34,7 +34,7 @@ fn script(setup: Setup, boot: &str, handle: &str, body: &str) -> Setup {
         .php("worker.php", &php!("warmup/script.php", BOOT = boot, HANDLE = handle, BODY = body))
 }
 
-/// The same with an application that keeps what it has made for its first visitor.
+/// As `script`, with an application that keeps values created for its first visitor.
 fn leaky(setup: Setup, handle: &str) -> Setup {
     let boot = "final class Kept { public static ?string $value = null; }
         function kept(callable $make) { return Kept::$value ??= $make(); }
@@ -42,7 +42,7 @@ fn leaky(setup: Setup, handle: &str) -> Setup {
     script(setup, boot, handle, "")
 }
 
-/// Different visitors of all workers get different answers.
+/// Different visitors to any worker get different responses.
 fn assert_each_its_own(site: &Site) {
     let mut seen = HashSet::new();
     for _ in 0..20 {
@@ -52,7 +52,7 @@ fn assert_each_its_own(site: &Site) {
     }
 }
 
-/// `$what`: how a value that the application has made for the first visitor comes into the answers to all.
+/// `$what`: how a value that the application created for the first visitor gets into the responses to all.
 macro_rules! refused {
     ($name:ident, $handle:expr, $what:expr) => {
         in_each_way!($name, |s: Setup| leaky(s, $handle).expect_log("warm-up"), |site| {
@@ -92,7 +92,7 @@ refused!(
 );
 refused!(
     a_secret_in_the_session_that_all_would_share_is_found,
-    // As Symfony does it: what the page shows is masked anew for each answer.
+    // As Symfony does: the value in the page is masked anew for each response.
     "session_start(); $_SESSION['_csrf'] = ['form' => kept(token(...))]; echo bin2hex(random_bytes(16));",
     "the session"
 );
@@ -102,7 +102,7 @@ in_each_way!(
     |s| {
         leaky(
             s,
-            // What all have in common, what each has of its own, and what changes with the time.
+            // Values that all share, values that each visitor has alone, and values that change over time.
             php!("warmup/a_warm_application_without_leaks_is_not_refused.php"),
         )
     },
@@ -142,7 +142,7 @@ fn the_boots_of_workers_that_share_none_are_checked_too() {
     );
 }
 
-/// A connection of the boot is not used by a second process, so nobody can say what a visitor gets without warm-up.
+/// A second process must not use a connection of the boot, so the response without a warm-up is unknown.
 #[test]
 fn where_the_boot_has_connections_tokens_are_known_by_their_names() {
     for (kept, refused) in
@@ -299,7 +299,7 @@ fn a_warm_up_request_that_ends_the_script_costs_the_warm_up_only() {
     ];
     for (end, logged) in ends {
         let handle = format!("if (str_starts_with($_SERVER['REQUEST_URI'], '/other')) {{ {end} }} echo 'served';");
-        // An exception ends the request and not the script.
+        // An exception ends the request, but not the script.
         let refused = !end.starts_with("no_such");
         run(
             Mode::Snapshot,
@@ -375,12 +375,12 @@ in_each_way!(
 
 // --- sequences in memory -----------------------------------------------------------------------------------------------
 
-/// A visitor's request on a connection of its own.
+/// A visitor's request on a separate connection.
 fn fresh(site: &Site, target: &str) -> String {
     site.send(&Request::get(target).close()).expect(200).text()
 }
 
-// libuuid keeps a clock and a sequence number in memory; where it may keep them in a file they come from there.
+// libuuid keeps a clock and a sequence number in memory; if it can keep them in a file, they come from there.
 in_each_way!(
     time_based_uuids_do_not_go_on_from_the_boots_sequence,
     |s: Setup| {
@@ -396,7 +396,7 @@ in_each_way!(
                 assert!(seen.insert(one.clone()), "twice: {one}");
             }
         }
-        // One of 16384 each.
+        // Each has 16384 values.
         let by_file = Path::new("/var/lib/libuuid").exists();
         assert!(by_file || sequences.len() > 20, "the boot's sequence goes on in each request: {sequences:?}");
     },

@@ -1,9 +1,9 @@
-//! What requests of a warm-up are: a visitor's GET, as sites and rules make it, that no visitor has sent.
+//! Requests of a warm-up: like a visitor's GET after sites and rules, but not sent by a visitor.
 
 use howdah_tests::{Mode, Request, Setup, Site, php, run};
 use serde_json::Value;
 
-/// What is each request's own.
+/// Variables that differ for each request.
 const OWN: [&str; 6] =
     ["HTTP_CONNECTION", "REMOTE_PORT", "REQUEST_ID", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "HTTP_USER_AGENT"];
 
@@ -16,7 +16,8 @@ fn warmed(setup: Setup, targets: &str) -> Setup {
         .php("worker.php", php!("warmup/as_visitors.php").trim_start_matches("<?php"))
 }
 
-/// The variables of the warm-up's request for a target and those of a visitor's, without what is each one's own.
+/// The variables of the warm-up's request for a target and those of a visitor's, without those that differ for each
+/// request.
 fn both(site: &Site, target: &str) -> [Vec<(String, Value)>; 2] {
     let request = Request::get(target).header("User-Agent", "a visitor").header("Accept", "*/*");
     let seen = site.send(&request.header("Host", "localhost")).expect(200).json();
@@ -43,7 +44,7 @@ fn a_request_of_the_warm_up_has_the_variables_of_a_visitor_s() {
             let [warm, visitor] = both(site, target);
             assert_eq!(warm, visitor, "{target}");
         }
-        // Nobody is asked for a password who is the server itself.
+        // The server itself needs no password.
         let seen = site.get_ok("/shop/x");
         assert!(seen.contains(r#""all":["\/shop\/cart?a=1","\/worker.php\/a\/b%20c","\/staff\/"]"#), "{seen}");
         assert!(site.get("/staff/").status == 401);

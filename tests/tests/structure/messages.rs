@@ -15,12 +15,12 @@ fn sources() -> Vec<String> {
     files().iter().filter(is_source).map(read).collect()
 }
 
-/// Text without the marks of a literal that is broken over lines, and without backticks.
+/// Removes the line breaks of a multi-line literal, and backticks.
 fn plain(text: &str) -> String {
     Regex::new(r"\\\n\s*").unwrap().replace_all(text, "").replace("\\\"", "\"").replace('`', "")
 }
 
-/// A message as the page has it: `…` for what is filled in.
+/// A message in the page's notation: `…` for inserted values.
 fn shown(literal: &str) -> String {
     let filled = Regex::new(r"(\{[^}]*\})+").unwrap();
     filled.replace_all(&plain(literal), "…").trim_end().to_owned()
@@ -43,7 +43,7 @@ fn arguments(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Messages of `error!` and `warn!`. Those that only pass on another text say nothing of their own.
+/// Messages of `error!` and `warn!`. Those that only forward another text are skipped.
 fn logged(source: &str) -> Vec<String> {
     let (call, literal) =
         (Regex::new(r"\b(?:error|warn)!\(").unwrap(), Regex::new(r#""((?:[^"\\]|\\[\s\S])*)""#).unwrap());

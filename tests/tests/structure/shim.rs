@@ -1,4 +1,5 @@
-//! No files of the C shim call each other in a circle. A unit is a `.c` file; it uses those whose functions it names.
+//! Files of the C shim do not call each other in a circle. A unit is a `.c` file; it uses the units whose functions it
+//! names.
 
 use super::{Graph, files, knots, read};
 use regex_lite::Regex;
@@ -6,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SHIM: &str = "crates/php-host/shim/";
 
-/// Those that do, as of now. May only shrink.
+/// The current circles. This list may only shrink.
 const KNOTS: &[&[&str]] = &[
     &["async/core/admission", "async/core/request"],
     &[
@@ -21,14 +22,14 @@ const KNOTS: &[&[&str]] = &[
     &["snapshot/sessions/mysql", "snapshot/sessions/pgsql", "snapshot/sessions/redis", "snapshot/sessions/tap"],
 ];
 
-/// C without comments, texts and lines of the preprocessor.
+/// C without comments, strings and preprocessor lines.
 fn code(text: &str) -> String {
     let other = Regex::new(r#"(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"#).unwrap();
     let text = other.replace_all(text, "").replace("\\\n", " ");
     text.lines().filter(|line| !line.trim_start().starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
-/// The functions that a file defines for others. Definitions begin in the first column.
+/// Non-static functions that a file defines. Definitions begin in the first column.
 fn defined(code: &str) -> BTreeSet<String> {
     let attribute = Regex::new(r"__attribute__\(\(.*?\)\)\s*").unwrap();
     let name = Regex::new(r"([a-z_][a-z0-9_]*)\(").unwrap();
@@ -39,7 +40,7 @@ fn defined(code: &str) -> BTreeSet<String> {
         let rest = &code[at..];
         at += line.len();
         let is_head = line.starts_with(|c: char| c.is_alphabetic() || c == '_') && !line.starts_with("static");
-        // What comes first says whether it is a definition, a declaration or a value.
+        // The first of these characters distinguishes a definition from a declaration and a value.
         if is_head && rest.find(['{', ';', '=']).is_some_and(|end| rest[end..].starts_with('{')) {
             found.extend(name.captures(line).map(|name| name[1].to_owned()));
         }
@@ -61,7 +62,7 @@ fn no_files_of_the_shim_call_each_other_in_a_circle() {
     let sources: BTreeMap<String, String> = files()
         .iter()
         .filter_map(|path| Some((path.strip_prefix(SHIM)?.strip_suffix(".c")?.to_owned(), code(&read(path)))))
-        // Instead of a mode, in builds without it.
+        // Replaces a mode in builds without it.
         .filter(|(unit, _)| !unit.starts_with("modes/without/"))
         .collect();
     let mut definers: BTreeMap<String, &str> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Howdah under the name `frankenphp`, driven as Laravel Octane drives FrankenPHP: its environment, its admin requests.
+//! Howdah under the name `frankenphp`, used as Laravel Octane uses FrankenPHP: its environment, its admin requests.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, wait_for_exit};
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What Octane's worker script insists on, and its loop.
+/// Everything that Octane's worker script requires, and its loop.
 const WORKER: &str = include_str!("php/octane/worker.php");
 
 /// Ends the server with the test.
@@ -92,7 +92,7 @@ fn octane_starts_asks_reloads_and_stops() {
     let threads = ask(admin, &Request::get("/frankenphp/threads")).unwrap().expect(200).json();
     assert!(threads["ThreadDebugStates"].as_array().is_some_and(|states| states.iter().any(|s| s["State"] == "ready")));
 
-    // As Octane's client sends it.
+    // As sent by Octane's client.
     let stop = order("/stop").header("Content-Type", "application/json").body("[]");
     assert_eq!(ask(admin, &stop).unwrap().status, 200);
     let ended = wait_for_exit(&mut server.0, PATIENCE).expect("stopped");
@@ -114,7 +114,7 @@ fn octane_finds_a_version_it_accepts() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
-/// `howdah init --octane` in this directory, where PATH has nothing but this: whether it succeeded, and what it said.
+/// Runs `howdah init --octane` in this directory, with PATH restricted to `path`; returns success and output.
 fn link(app: &Path, path: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(program());
     let output = command
@@ -129,7 +129,7 @@ fn link(app: &Path, path: &Path, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), said)
 }
 
-/// The link may be made before or after Octane has downloaded a FrankenPHP, which is never lost.
+/// The link may be created before or after Octane has downloaded a FrankenPHP, which is never overwritten.
 #[test]
 fn the_link_for_octane_is_made_in_any_order() {
     let top = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn the_link_for_octane_is_made_in_any_order() {
     fs::write(app.join("artisan"), "").unwrap();
     let leads = || fs::canonicalize(app.join("frankenphp")).ok() == fs::canonicalize(program()).ok();
 
-    // Before: Octane finds it and asks for its version, which satisfies it. Twice does no harm.
+    // Before: Octane finds the link and accepts its version. Running the command twice does no harm.
     for what in ["leads to", "leads to this server already"] {
         let (done, said) = link(&app, &path, &[]);
         assert!(done && said.contains(what) && leads(), "{said}");
@@ -149,7 +149,7 @@ fn the_link_for_octane_is_made_in_any_order() {
     let version = Command::new(app.join("frankenphp")).arg("build-info").output().unwrap();
     assert!(String::from_utf8_lossy(&version.stdout).contains("github.com/dunglas/frankenphp\tv1."));
 
-    // After: what lies there stays until it is said that it may go.
+    // After: the existing file stays until its replacement is confirmed.
     fs::remove_file(app.join("frankenphp")).unwrap();
     fs::write(app.join("frankenphp"), "FrankenPHP's own").unwrap();
     let (done, said) = link(&app, &path, &[]);
@@ -163,14 +163,14 @@ fn the_link_for_octane_is_made_in_any_order() {
     assert!(!done && said.contains("would be lost"), "{said}");
     assert_eq!(fs::read_to_string(app.join("frankenphp")).unwrap(), "the next");
 
-    // A link to a program that has gone is nobody's.
+    // A link to a missing program may be replaced.
     fs::remove_file(app.join("frankenphp")).unwrap();
     std::os::unix::fs::symlink("/nowhere/howdah", app.join("frankenphp")).unwrap();
     let (done, said) = link(top.path(), &path, &["app"]);
     assert!(done && leads(), "{said}");
 }
 
-/// Octane looks in PATH first.
+/// Octane searches PATH first.
 #[test]
 fn a_frankenphp_that_octane_would_find_before_the_link_is_told() {
     let top = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn a_frankenphp_that_octane_would_find_before_the_link_is_told() {
     fs::write(app.join("artisan"), "").unwrap();
     let other = path.join("frankenphp");
     fs::write(&other, "").unwrap();
-    // It is no program.
+    // It is not executable.
     assert!(link(&app, &path, &[]).0);
     fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
     let (done, said) = link(&app, &path, &[]);

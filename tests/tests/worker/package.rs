@@ -2,7 +2,7 @@
 
 use howdah_tests::{Mode, Part, Request, Setup, multipart, php, run};
 
-/// A worker script that finds the package's classes.
+/// A worker script that can load the package's classes.
 fn worker(setup: Setup, code: &str) -> Setup {
     let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/runtime/src/");
     let autoload = php!("package/worker.php", PACKAGE = package);
@@ -16,7 +16,7 @@ fn the_loop_keeps_what_the_boot_set_and_ends_at_its_limit() {
         Mode::Worker,
         |s| worker(s.workers(1).ini("display_errors", "0").expect_log("thrown on purpose"), code),
         |site| {
-            // Readiness took one request.
+            // The readiness check took one request.
             assert_eq!(site.get_ok("/a?q"), r#"[2,"kept","\/a?q","\/worker.php",false]"#);
             assert_eq!(site.get("/?throw").status, 500);
             site.wait_for_mark("after-throw", 1);
@@ -49,10 +49,10 @@ fn symfonys_runtime_loops_and_terminates_after_the_answer() {
     );
 }
 
-/// Debian has PSR-7 packages and none of PSR-15, whose two interfaces are these.
+/// Debian has PSR-7 packages and none of PSR-15; these are its two interfaces.
 const PSR15: &str = php!("package/psr15_interfaces.php");
 
-/// A PSR-15 application: tells what it got, in headers and a body of several pieces.
+/// A PSR-15 application: reports its input, in headers and a body of several pieces.
 const PSR15_APP: &str = php!("package/psr15_application.php");
 
 fn a_psr15_application_is_served(package: &str, factory: &str) {
@@ -116,7 +116,7 @@ fn psr15_with_guzzles_messages() {
     a_psr15_application_is_served("/usr/share/php/GuzzleHttp/Psr7/autoload.php", "GuzzleHttp\\Psr7\\HttpFactory");
 }
 
-/// Its factories are a class for each kind of object; the package finds the first one that is there.
+/// Each kind of object has a separate factory in Slim; the package finds the first one that is installed.
 #[test]
 fn psr15_with_slims_messages() {
     let messages = "/usr/share/php/Slim/Psr7/autoload.php";
@@ -134,7 +134,7 @@ fn psr15_with_slims_messages() {
 #[test]
 fn stubs_say_what_is_there() {
     let stubs = include_str!("../../../php/stubs/howdah.stub.php");
-    // Everything the extension has, and everything in the stubs, with types and defaults.
+    // Everything in the extension, and everything in the stubs, with types and defaults.
     let code = php!("package/stubs_say_what_is_there.php");
     run(
         Mode::Classic,

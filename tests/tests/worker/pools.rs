@@ -1,4 +1,4 @@
-//! Worker pools as an operator sees them: several in one server, boot failures, reloads, files that are watched.
+//! Worker pools as an operator sees them: several in one server, boot failures, reloads, watched files.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
@@ -6,7 +6,7 @@ use howdah_tests::{Mode, Request, Setup, Site, php, repetitions, run};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A worker script that answers with `text` and its process.
+/// A worker script that responds with `text` and its process id.
 fn answering(text: &str) -> String {
     php!("pools/answering.php", TEXT = text)
 }
@@ -71,14 +71,15 @@ fn a_script_that_never_asks_for_a_call_is_a_boot_failure() {
     );
 }
 
-/// The first look came beside the start of PHP: a change that PHP had just missed could go unnoticed.
+/// Regression: the first check for changes ran concurrently with the start of PHP, so a change that PHP had just missed
+/// could go unnoticed.
 #[test]
 fn files_are_watched_before_php_reads_them() {
     run(
         Mode::Worker,
         |s| worker(s.workers(1).setting("watch", r#"["../root/**/*.php"]"#), &answering("one")),
         |site| {
-            // The server says that it serves once it has begun to start PHP.
+            // The server reports that it serves once it has begun to start PHP.
             let log = site.log();
             let look = log.find("watching for changes").expect("a first look");
             assert!(look < log.find(" serves ").expect("a start"), "{log}");
@@ -99,7 +100,7 @@ fn a_change_in_a_watched_file_reloads_the_workers() {
             replace_file(&site.file("lib.php"), "<?php\n");
             let _ = site.wait_for_log(&["lib.php has changed"]);
             assert!(!site.log().contains("ready.txt has changed"));
-            // The end of the test is not to come into the reload.
+            // The test must not end during the reload.
             let reloaded = || site.log().matches("reload: new workers serve").count() >= 2;
             assert!(eventually(PATIENCE, reloaded), "{}", site.log());
         },
@@ -143,7 +144,7 @@ fn reloads_under_load_lose_nothing() {
                         while !stop.load(Ordering::Relaxed) {
                             n += 1;
                             let mark = format!("{thread}-{n}");
-                            // POST: an answer that was lost would not be repeated.
+                            // POST: a lost response would not be retried.
                             let response = conn.exchange(&Request::form(&format!("/?n={mark}"), "a=1")).expect(200);
                             assert_eq!(response.text(), mark);
                             served.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +153,7 @@ fn reloads_under_load_lose_nothing() {
                 }
                 let reloads = scope.spawn(|| {
                     for _ in 0..4 {
-                        // Not one after the other while the clients have no turn.
+                        // Not back to back without a turn for the clients.
                         let enough = served.load(Ordering::Relaxed) + 20;
                         assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "nobody is served");
                         assert!(site.howdah().command(&["reload"]).status.success());
@@ -348,7 +349,7 @@ fn the_deadline_holds_for_the_handler_and_for_what_follows_it() {
     );
 }
 
-/// The answer to a request that has nothing to wait for: a machine that stops for as long as the deadline makes it 504.
+/// The response to a request that does not wait: if the machine stalls for as long as the deadline, it is 504.
 fn answer_in_time(site: &Site, target: &str) -> String {
     let mut answer = site.get(target);
     for _ in 0..10 {
@@ -378,7 +379,7 @@ fn a_pool_of_workers_grows_while_requests_wait_and_shrinks_when_idle() {
             let mut first = site.conn();
             first.send(Request::get("/app?hold=1").bytes());
             let held = gate.wait();
-            // Would wait for ever if there were only the one worker.
+            // It would wait for ever if there were only one worker.
             let other = site.get_ok("/app");
             let workers = || {
                 let status = site.howdah().command(&["status", "--json"]);

@@ -1,5 +1,5 @@
-//! The Composer package `howdah/symfony-bundle` (`php/symfony-bundle`): what its panel in Symfony's profiler shows of a
-//! request, in each mode that runs one at a time.
+//! The Composer package `howdah/symfony-bundle` (`php/symfony-bundle`): the content of its panel in Symfony's profiler
+//! for a request, in each mode that runs one request at a time.
 
 use howdah_tests::{Mode, Setup, php, run};
 use std::path::Path;

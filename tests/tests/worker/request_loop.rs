@@ -1,9 +1,9 @@
-//! Worker mode: what a script that loops over `frankenphp_handle_request()` sees, and what its clients see.
+//! Worker mode: a script that loops over `frankenphp_handle_request()`, and its clients.
 
 use howdah_tests::{Mode, Part, Request, Setup, Site, multipart, php, run};
 use std::collections::BTreeSet;
 
-/// One scenario, in worker mode alone: nothing else here runs such scripts.
+/// A scenario only for worker mode: no other backend here runs such scripts.
 macro_rules! in_worker_mode {
     ($name:ident, $setup:expr, $body:expr $(,)?) => {
         #[test]
@@ -17,7 +17,7 @@ fn status(site: &Site) -> String {
     String::from_utf8(site.howdah().command(&["status", "--json"]).stdout).unwrap()
 }
 
-/// A worker script that runs `$handle` for each request; `code` defines it. Readiness asks for `/gate.php`.
+/// A worker script that runs `$handle` for each request; `code` defines it. The readiness check requests `/gate.php`.
 fn worker(setup: Setup, code: &str) -> Setup {
     setup
         .script("worker.php")
@@ -210,7 +210,7 @@ in_worker_mode!(
         let gate = site.gate("g");
         assert_eq!(site.get_ok("/?name=held"), "answer held");
         let held = gate.wait();
-        // The one worker is still busy with what follows the call: the next request waits for it.
+        // The only worker is still busy with code after the call: the next request waits for it.
         let mut conn = site.conn();
         conn.send(Request::get("/?name=next").close().bytes());
         assert!(status(site).contains("\"busy\": true"));

@@ -1,4 +1,4 @@
-//! Worker scripts that do not come to their loop: the log names the line that they are at, and a stop does not wait for them.
+//! Worker scripts that do not reach their loop: the log names their current line, and a stop does not wait for them.
 
 use howdah_tests::{Mode, run};
 

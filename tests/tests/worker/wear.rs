@@ -1,4 +1,4 @@
-//! A worker that grows, or gets slower, is replaced after a request, and no client notices.
+//! A worker that grows, or becomes slower, is replaced after a request, and no client notices.
 
 use howdah_tests::{Mode, Request, Setup, php, run};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn a_worker_whose_requests_take_twice_as_long_as_at_first_is_replaced() {
             let mut get = |path: &str| conn.exchange(&Request::get(path)).text();
             let first = get("/");
             let replaced = (0..1500).position(|_| get("/") != first);
-            // The windows that were slow as a whole are the third and the fourth.
+            // The windows that were slow throughout are the third and the fourth.
             assert!(replaced.is_some_and(|at| (1000..1100).contains(&at)), "{replaced:?}");
             let second = get("/?even=1");
             assert!((0..1100).all(|_| get("/?even=1") == second), "it is as it was");

@@ -15,7 +15,7 @@ script_scenario!(
             assert_eq!(client.next()["channel"], "news");
         }
         assert_eq!(two.subscribe(site, "presence-room", "&user=bob")["channel"], "presence-room");
-        // `toOthers()` of Laravel: all but the connection that has caused the event.
+        // Laravel's `toOthers()`: all connections but the one that caused the event.
         let body = json!({ "name": "e", "channels": ["news", "unused"], "data": "{\"n\":1}", "socket_id": one.id });
         assert_eq!(api(site, "events", "", Some(&body)), (200, json!({})));
         assert_eq!(two.next(), json!({ "event": "e", "channel": "news", "data": { "n": 1 } }));

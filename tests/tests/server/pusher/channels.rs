@@ -15,7 +15,7 @@ fn channels_are_public_private_or_encrypted() {
         assert_eq!(client.next(), succeeded("news"));
         for channel in ["private-a", "private-encrypted-a"] {
             assert_eq!(client.subscribe(site, channel, ""), succeeded(channel));
-            // Encrypted data passes through unchanged.
+            // Encrypted data is forwarded unchanged.
             publish(site, "App\\Events\\Sent", channel, r#"{"nonce":"bm9uY2U=","ciphertext":"YQ=="}"#);
             let data = json!({ "nonce": "bm9uY2U=", "ciphertext": "YQ==" });
             assert_eq!(client.next(), json!({ "event": "App\\Events\\Sent", "channel": channel, "data": data }));
@@ -64,14 +64,14 @@ fn members_of_a_presence_channel_see_each_other_come_and_go() {
             let message = client.next();
             assert_eq!((&message["event"], &message["data"]), (&json!("pusher_internal:member_added"), &added));
         }
-        // Events of clients name the member, and go to the others.
+        // Client events name the member, and go to the other members.
         bob.say(&json!({ "event": "client-typing", "channel": "presence-room", "data": { "on": true } }));
         let typing =
             json!({ "event": "client-typing", "channel": "presence-room", "data": { "on": true }, "user_id": "bob" });
         assert_eq!((ann.next(), again.next()), (typing.clone(), typing));
         let (_, users) = api(site, "channels/presence-room/users", "", None);
         assert_eq!(users, json!({ "users": [{ "id": "ann" }, { "id": "bob" }] }));
-        // The first connection of a user that has two is no member that leaves.
+        // If a user has two connections, the end of the first is not the end of its membership.
         ann.say(&json!({ "event": "pusher:unsubscribe", "data": { "channel": "presence-room" } }));
         ann.ping();
         drop(again);
@@ -96,7 +96,7 @@ fn members_of_a_presence_channel_see_each_other_come_and_go() {
     });
 }
 
-/// Waits for these webhooks in this order; of each the named fields count.
+/// Waits for these webhooks in this order; only the named fields of each are compared.
 fn webhooks(site: &Site, expected: &[Value]) {
     let read = || -> Vec<Value> {
         let notes = std::fs::read_to_string(site.file("webhooks")).unwrap_or_default();
@@ -155,7 +155,7 @@ fn a_client_of_another_application_or_version_is_closed_with_the_protocols_code(
             assert_eq!(error["data"]["code"], code);
             assert_eq!(u64::from(socket.closed()), code as u64);
         }
-        // Other requests for such paths are the application's.
+        // Other requests for such paths belong to the application.
         assert_eq!(site.get("/app/the-key").status, 404);
         assert_eq!(site.get("/apps/other/events").status, 404);
     });

@@ -1,11 +1,11 @@
-//! The clients that browsers use, in Node: pusher-js under laravel-echo (`scripts/pusher-clients.sh`).
+//! The browsers' clients, in Node: pusher-js used by laravel-echo (`scripts/pusher-clients.sh`).
 
 use super::pusher;
 use howdah_tests::{Mode, Setup, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the clients are installed, if they are.
+/// Directory of the clients, if they are installed.
 pub(in crate::server) fn installed() -> Option<PathBuf> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tests.join("../target"), PathBuf::from);

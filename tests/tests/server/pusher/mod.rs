@@ -1,4 +1,4 @@
-//! The Pusher protocol, as its clients and servers see it.
+//! The Pusher protocol, from the view of its clients and of application servers.
 
 mod api;
 mod channels;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const APP: &str = php!("app.php");
 
-/// A site with an application of the protocol and its PHP side.
+/// A site with a Pusher application and its PHP side.
 pub(super) fn pusher(setup: Setup) -> Setup {
     setup
         .http1("the upgrade of a connection is HTTP/1.1's")
@@ -39,7 +39,7 @@ impl Client {
         self.socket.send(TEXT, message.to_string());
     }
 
-    /// The next message, whose data is read where it is JSON within a string.
+    /// The next message; its data is parsed if it is JSON in a string.
     fn next(&mut self) -> Value {
         let mut message: Value = serde_json::from_str(&self.socket.next(TEXT)).unwrap();
         if let Some(data) = message["data"].as_str().and_then(|data| serde_json::from_str(data).ok()) {
@@ -48,7 +48,7 @@ impl Client {
         message
     }
 
-    /// Asks for a channel with what the application answers to `query`; the server's answer.
+    /// Subscribes to a channel with the application's response to `query`; returns the server's answer.
     fn subscribe(&mut self, site: &Site, channel: &str, query: &str) -> Value {
         let target = format!("/app.php?do=auth&socket_id={}&channel_name={channel}{query}", self.id);
         let mut data: Value = site.get(&target).expect(200).json();
@@ -57,14 +57,14 @@ impl Client {
         self.next()
     }
 
-    /// The answer to a ping: what was sent before has come by then.
+    /// Waits for the answer to a ping: everything sent before has arrived by then.
     fn ping(&mut self) {
         self.say(&json!({ "event": "pusher:ping", "data": {} }));
         assert_eq!(self.next()["event"], "pusher:pong");
     }
 }
 
-/// A request of the application's server to the HTTP API; status and document.
+/// A request of the application's server to the HTTP API; returns status and document.
 fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Value) {
     let target = format!("/app.php?do=api&path={path}{query}");
     let request = match body {

@@ -1,4 +1,4 @@
-//! The application around it: what it needs works in a sandbox as without.
+//! The surrounding application: its needs work in a sandbox as without.
 
 use super::{sandboxed, shell, site};
 use howdah_tests::process::eventually;
@@ -35,7 +35,7 @@ script_scenario!(
     },
 );
 
-/// A worker that was forked from the template may not list its descriptors there, and closed those of the boot.
+/// Regression: a worker forked from the template may not list its descriptors there, and closed those of the boot.
 #[test]
 fn workers_that_were_forked_keep_what_the_boot_has_open() {
     run(
@@ -53,7 +53,7 @@ fn workers_that_were_forked_keep_what_the_boot_has_open() {
     );
 }
 
-/// A server for HTTPS, by OpenSSL.
+/// An HTTPS server run by OpenSSL.
 struct Https {
     process: Child,
     port: Port,

@@ -1,4 +1,4 @@
-//! Code: whatever is uploaded or written is data, and is never run.
+//! Code: anything uploaded or written is data, and never runs.
 
 use super::{sandboxed, shell, site, successes};
 use howdah_tests::{Mode, Setup, Site, php, run, script_scenario};
@@ -44,10 +44,10 @@ script_scenario!(
     },
 );
 
-/// Puts files for the next test where an upload would be.
+/// Plants files for the next test in the position of an upload.
 const SMUGGLE: &str = php!("smuggle.php");
 
-/// An archive with a script in it. Made once: the scenarios of all modes run at once in one process.
+/// An archive with a script in it. Created once: the scenarios of all modes run concurrently in one process.
 fn archive() -> &'static [u8] {
     static ARCHIVE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let path = std::env::temp_dir().join(format!("howdah-archive-{}.phar", std::process::id()));
@@ -61,7 +61,7 @@ fn archive() -> &'static [u8] {
     &ARCHIVE
 }
 
-/// Expressions for names of these.
+/// Expressions that include these files.
 const INCLUDES: [&str; 13] = [
     r#""$d/e.php""#,
     r#""$d/e.txt""#,

@@ -1,10 +1,10 @@
-//! Connections: to ports of this machine, raw, listening.
+//! Connections: to ports of this machine, raw sockets, listening.
 
 use super::{names, sandboxed, site, successes};
 use howdah_tests::{Mode, Site, php, run, script_scenario};
 use std::net::{TcpListener, UdpSocket};
 
-/// `P` is a port of this machine.
+/// `P` is replaced with a port of this machine.
 const CONNECTIONS: &[(&str, &str)] = &[
     ("fsockopen", "return (bool) fsockopen('127.0.0.1', P, $e, $s, 2);"),
     ("stream_socket_client", "return (bool) stream_socket_client('tcp://127.0.0.1:' . P, $e, $s, 2);"),
@@ -21,7 +21,7 @@ const CONNECTIONS: &[(&str, &str)] = &[
 ];
 
 fn connections(site: &Site, port: u16) -> Vec<String> {
-    // A constant would stay in modes in which the process does.
+    // A constant would persist in modes that keep the process.
     let attempts: Vec<(&str, String)> =
         CONNECTIONS.iter().map(|(name, code)| (*name, code.replace(" P", &format!(" {port}")))).collect();
     let attempts: Vec<(&str, &str)> = attempts.iter().map(|(name, code)| (*name, code.as_str())).collect();

@@ -1,9 +1,9 @@
-//! Files: of the system, of its neighbours, of other processes.
+//! Files: of the system, of neighbouring applications, of other processes.
 
 use super::{names, sandboxed, shell, site, successes};
 use howdah_tests::{Mode, Site, php, run, script_scenario};
 
-/// `F` is the file.
+/// `F` is replaced with the file.
 const READS: &[(&str, &str)] = &[
     ("file_get_contents", "return file_get_contents(F);"),
     ("fopen for both", "return fread(fopen(F, 'r+'), 100);"),
@@ -38,11 +38,11 @@ script_scenario!(
     howdah_only = "PHP-FPM has no sandbox",
     |s| sandboxed(s).workers(1).expect_log("sandbox: refused file_get_contents(/etc/passwd)"),
     |site| {
-        // One whose name begins like that of something allowed, and is not.
+        // A file whose path begins like a permitted one.
         assert_eq!(reads(site, "/etc/passwd", READS), Vec::<String>::new());
         let seen = shell(site, php!("a_web_shell_cannot_read_files_of_the_system.php"));
         assert_eq!(seen, "[]");
-        // Script and address are logged.
+        // Script and request target are logged.
         let _ = site.wait_for_log(&["shell.php"]);
         let _ = site.wait_for_log(&["(/shell.php)"]);
     },
@@ -88,7 +88,7 @@ script_scenario!(
     |site| the_web_shell_sees_no_other_process(site),
 );
 
-/// The only worker here is the one that has booted; the template was forked from it.
+/// The only worker here is the one that booted; the template was forked from it.
 #[test]
 fn a_web_shell_in_the_worker_that_booted_for_all_sees_nothing_of_the_template() {
     run(Mode::Snapshot, |s| sandboxed(s).workers(1), |site| the_web_shell_sees_no_other_process(site));

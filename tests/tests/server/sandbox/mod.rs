@@ -1,5 +1,6 @@
-//! A script that was taken over, in a pool with `sandbox = "app"`: what it tries, in many ways, and what the application
-//! around it can still do. The attempts are shown to succeed without a sandbox, so that none is one that cannot.
+//! A compromised script in a pool with `sandbox = "app"`: its attempts by many means, and what the surrounding
+//! application can still do. The attempts are shown to succeed without a sandbox, so that none of them is impossible
+//! anyway.
 
 mod application;
 mod code;
@@ -10,7 +11,7 @@ mod settings;
 
 use howdah_tests::{Request, Setup, Site, php};
 
-/// A script that an attacker has uploaded somewhere: runs what it is sent.
+/// A script that an attacker has uploaded: runs the code in the request.
 const SHELL: &str = "eval(file_get_contents('php://input'));";
 
 fn site(setup: Setup) -> Setup {
@@ -21,7 +22,7 @@ fn site(setup: Setup) -> Setup {
         .ini("ffi.enable", "1")
         .ini("display_errors", "0")
         .ini("sendmail_path", "/usr/bin/touch @ROOT@/uploads/ran-mail")
-        // The warnings of PHP about what it was refused, and what is refused to FFI.
+        // PHP's warnings about refused operations, and refusals for FFI.
         .allow_log("PHP Warning")
         .allow_log("PHP Fatal error:  Uncaught")
 }
@@ -34,7 +35,7 @@ fn shell(site: &Site, code: &str) -> String {
     site.send(&Request::post("/shell.php", "text/plain", code)).expect(200).text()
 }
 
-/// Runs attempts, each an expression; returns the names of those that succeeded: a text with `root:` in it, or true.
+/// Runs attempts, each an expression; returns the names of those that succeeded: a result with `root:` in it, or true.
 fn successes(site: &Site, prepare: &str, attempts: &[(&str, &str)]) -> Vec<String> {
     let list: String = attempts.iter().map(|(name, code)| format!("'{name}' => function () {{ {code} }},\n")).collect();
     let code = php!("successes.php", PREPARE = prepare, LIST = list);

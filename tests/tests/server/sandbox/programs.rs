@@ -3,7 +3,7 @@
 use super::{sandboxed, shell, site, successes};
 use howdah_tests::{Mode, Site, php, run, script_scenario};
 
-/// `R` is a command that leaves a file with the name that is appended.
+/// `R` is replaced with a command that creates a file with the appended name.
 const PROGRAMS: &[(&str, &str)] = &[
     ("exec", "exec(R . '1');"),
     ("system", "system(R . '2');"),
@@ -35,7 +35,7 @@ script_scenario!(
     |site| {
         let worker = shell(site, "echo getmypid();");
         assert_eq!(programs_run(site), 0);
-        // These would put a program in the worker's place.
+        // These would replace the worker with a program.
         let replaced = shell(site, php!("a_web_shell_cannot_run_programs.php"));
         assert_eq!(replaced, format!("[false,-1,-1,-1,-1,-1]{worker}"));
     },
@@ -65,7 +65,7 @@ script_scenario!(
             ),
             "0null"
         );
-        // A program in memory has no path to be judged by.
+        // A program in memory has no path that a rule could allow.
         let hidden = shell(site, php!("programs_that_are_named_run_in_the_same_sandbox.php"));
         assert_eq!(hidden, "-1");
     },

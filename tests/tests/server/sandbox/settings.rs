@@ -1,5 +1,5 @@
-//! A sandbox's settings: what `howdah check` shows, kernels that cannot enforce it, pools of their own, learning, and the
-//! system calls that are refused.
+//! A sandbox's settings: the output of `howdah check`, kernels that cannot enforce it, separate pools, learning, and
+//! refused system calls.
 
 use super::{SHELL, sandboxed, shell, site};
 use howdah_tests::process::eventually;
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
 
-/// Calls of each group that is refused, with arguments that do no harm should they be made.
+/// Calls of each refused group, with arguments that do no harm if the call is executed.
 const CALLS: &[(&str, &str)] = &[
     ("trace", "process_vm_readv(int, void *, long, void *, long, long)|getmypid(), null, 0, null, 0, 0"),
     ("mount", "mount(char *, char *, char *, long, void *)|null, null, null, 0, null"),
@@ -26,7 +26,7 @@ script_scenario!(
         for (group, call) in CALLS {
             let (declaration, arguments) = call.split_once('|').unwrap();
             let name = declaration.split('(').next().unwrap();
-            // A buffer for the library's own call, so that what is missing is only the permission.
+            // A buffer for the library's own call, so that only the permission is missing.
             let code = php!(
                 "settings/system_calls_that_reach_into_the_system_are_refused_code.php",
                 DECLARATION = declaration,
@@ -36,7 +36,7 @@ script_scenario!(
             assert_eq!(shell(site, &code), "-1 1", "{group}");
             let _ = site.wait_for_log(&[&format!("sandbox: refused system call {name}")]);
         }
-        // Without memory to read its flags from, a filter cannot judge it.
+        // A filter cannot read its flags, because they lie in memory.
         let clone3 = php!("settings/system_calls_that_reach_into_the_system_are_refused_clone3.php");
         assert_eq!(shell(site, clone3), "-1 38");
     },
@@ -93,7 +93,7 @@ fn pools_have_sandboxes_of_their_own() {
     );
 }
 
-/// Starts a program on a kernel without Landlock, as far as that program can tell.
+/// Starts a program on a simulated kernel without Landlock.
 const WITHOUT_LANDLOCK: &str = r#"#!/usr/bin/perl
 # landlock_create_ruleset (444) fails with ENOSYS; the other numbers are of linux/filter.h and linux/seccomp.h.
 my $arm = `uname -m` =~ /aarch64/;
@@ -164,7 +164,7 @@ fn check_shows_the_final_profile_and_what_the_kernel_can_do() {
     );
 }
 
-/// A second server, on a kernel that cannot do what its sandbox asks for.
+/// A second server, on a kernel that cannot enforce its sandbox.
 fn serve_on_an_old_kernel(site: &Site, required: bool, until: &str) -> String {
     let top = &site.place().top;
     let port = Port::hold();
@@ -212,7 +212,7 @@ fn a_pool_whose_sandbox_cannot_be_enforced_stays_down_unless_told_otherwise() {
         |s| on_an_old_kernel(site(s)).workers(1),
         |site| {
             serve_on_an_old_kernel(site, true, "this kernel does not restrict files (Linux 5.13");
-            // Files are not restricted then, and system calls still are.
+            // Then files are not restricted, and system calls still are.
             assert_eq!(serve_on_an_old_kernel(site, false, "WEAKER THAN ASKED FOR"), "truefalse");
         },
     );

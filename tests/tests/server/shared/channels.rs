@@ -1,4 +1,4 @@
-//! WebSocket channels of several servers.
+//! WebSocket channels across several servers.
 
 use super::sharing;
 use crate::server::websocket_events::{chat, open};

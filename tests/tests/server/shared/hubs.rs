@@ -1,4 +1,4 @@
-//! One Mercure hub of several servers. Every update is counted: none may come twice, and none may be missing.
+//! One Mercure hub across several servers. Every update is counted: none may arrive twice, and none may be missing.
 
 use super::sharing;
 use crate::server::mercure::{HUB, Subscriber, bearer, hub, published, publisher};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A broker to try hubs with.
+/// A broker for the hubs under test.
 struct Broker {
     server: Server,
     scheme: &'static str,
@@ -31,7 +31,7 @@ impl Broker {
         self.setup_at(self.server.port)
     }
 
-    /// A site that reaches the broker at another port.
+    /// A site that connects to the broker on another port.
     fn setup_at(&self, port: u16) -> Setup {
         let setup = sharing(hub(Setup::default()), self.scheme, port).http1("connections are counted");
         setup.allow_log("is away: updates of")
@@ -86,7 +86,7 @@ fn publish(site: &Site, token: &str, id: &str) {
     published(site, token, &format!("topic=t&data=x&id={id}"));
 }
 
-/// Fails if something comes twice; the set of what has come.
+/// Fails on duplicates; returns the set of received ids.
 fn once(ids: &[String]) -> BTreeSet<&str> {
     let set: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     assert_eq!(set.len(), ids.len(), "some came twice: {ids:?}");
@@ -109,7 +109,7 @@ fn three_servers_deliver_every_update_once_and_in_one_order_over_a_slow_network_
     let seen: Vec<Vec<String>> = subscribers.iter_mut().map(|subscriber| take(subscriber, 3 * EACH)).collect();
     assert_eq!(once(&seen[0]).len(), 3 * EACH);
     assert!(seen.iter().all(|ids| *ids == seen[0]), "another order: {seen:?}");
-    // A client continues on another server after what it has seen on the first.
+    // A client continues on another server after the last event from the first one.
     let last = &seen[0][EACH];
     let mut moved = Subscriber::anonymous(&sites[2], &format!("topic=t&lastEventID={last}"));
     assert_eq!(take(&mut moved, 2 * EACH - 1), seen[0][EACH + 1..]);
@@ -122,7 +122,7 @@ fn three_servers_deliver_every_update_once_and_in_one_order_over_a_slow_network_
     sites.into_iter().for_each(Site::finish);
 }
 
-/// Publishes until the connection breaks; the number of updates that were confirmed.
+/// Publishes until the connection breaks; counts the updates that were confirmed.
 fn publish_until_the_end(site: &Site, token: &str, confirmed: &AtomicUsize) {
     for number in 0.. {
         let request = bearer(Request::form(HUB, &format!("topic=t&data=x&id=k-{number}")), token);
@@ -153,7 +153,7 @@ fn updates_that_a_killed_server_has_confirmed_reach_the_others_and_its_clients_c
     for number in 0..10 {
         publish(&first, &token, &format!("f-{number}"));
     }
-    // The last one may be there without its confirmation.
+    // The last one may have arrived without its confirmation.
     let mut seen = Vec::new();
     while seen.last().map(String::as_str) != Some("f-9") {
         seen.push(next(&mut one));
@@ -166,7 +166,7 @@ fn updates_that_a_killed_server_has_confirmed_reach_the_others_and_its_clients_c
     let mut back = Subscriber::anonymous(&second, "topic=t&lastEventID=k-19");
     assert_eq!(take(&mut back, seen.len() - 20), seen[20..]);
     drop(back);
-    // A server that comes anew has the history as well.
+    // A newly started server has the history as well.
     let third = Site::start(Mode::Classic, &broker.setup());
     let mut back = Subscriber::anonymous(&third, "topic=t&lastEventID=k-19");
     assert_eq!(take(&mut back, seen.len() - 20), seen[20..]);
@@ -188,12 +188,12 @@ fn a_server_that_is_cut_off_serves_its_own_updates_and_shares_them_when_it_is_ba
         publish(&near, &token, &format!("near-{number}"));
         publish(&far, &token, &format!("far-{number}"));
     }
-    // Each server's subscribers have its own ones.
+    // Each server's subscribers receive its own updates.
     let (near_only, far_only) = (take(&mut at_near, 30), take(&mut at_far, 30));
     assert!(near_only.iter().all(|id| id.starts_with("near-")), "{near_only:?}");
     assert!(far_only.iter().all(|id| id.starts_with("far-")), "{far_only:?}");
     network.mend();
-    // Bytes that were under way at the cut arrive late, after they were sent again.
+    // Bytes in flight at the cut arrive late, after they were sent again.
     let (from_far, from_near) = (take(&mut at_near, 30), take(&mut at_far, 30));
     assert_eq!((from_far, from_near), (far_only, near_only), "each once, in the order of its server");
     publish(&near, &token, "end");

@@ -1,4 +1,4 @@
-//! Several servers on one machine that share a broker: while it works, hangs, and is back.
+//! Several servers on one machine that share a broker: while it works, while it hangs, and after it recovers.
 
 mod channels;
 mod hubs;
@@ -6,7 +6,7 @@ mod rates;
 
 use howdah_tests::Setup;
 
-/// A server that shares a broker at this port with others.
+/// A server that shares a broker on this port with others.
 fn sharing(setup: Setup, scheme: &str, port: u16) -> Setup {
     setup.setting("share", &format!("\"{scheme}://127.0.0.1:{port}\""))
 }

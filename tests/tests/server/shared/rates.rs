@@ -1,4 +1,4 @@
-//! Rate limits that hold for all servers together.
+//! Rate limits across all servers.
 
 use super::sharing;
 use howdah_tests::process::{PATIENCE, eventually};
@@ -29,7 +29,7 @@ fn servers_share_a_rate_and_each_limits_alone_while_the_broker_hangs() {
         let is_back = || !is_admitted(site) && site.log().contains("rate limits are shared again");
         assert!(eventually(PATIENCE, is_back), "{}", site.log());
     }
-    // Their connections to it end.
+    // The servers' connections to it end.
     drop(redis);
     sites.into_iter().for_each(Site::finish);
 }
