@@ -199,7 +199,7 @@ pub enum Command {
 /// The name of the program.
 pub(crate) const PROGRAM: &str = "howdah";
 
-/// The shells that completions can be had for.
+/// The shells for which completions are available.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
 
 const READ_ON: &str = "\
@@ -276,7 +276,7 @@ Examples:
 const PROJECT: &str = "The project's directory [default: .]";
 
 impl Cli {
-    /// The command line of this process. Prints help or what is wrong and exits where that is all there is to do.
+    /// Parses the command line of this process. Prints help or an error and exits if nothing else is to be done.
     #[must_use]
     pub fn parse() -> Self {
         match Self::try_parse_from(std::env::args_os()) {
@@ -285,10 +285,10 @@ impl Cli {
         }
     }
 
-    /// A command line, the program's name first.
+    /// Parses a command line that begins with the program's name.
     ///
     /// # Errors
-    /// The help that was asked for, or what is wrong.
+    /// The requested help, or the error.
     pub fn try_parse_from<I>(args: I) -> Result<Self, clap::Error>
     where
         I: IntoIterator,
@@ -314,7 +314,7 @@ pub(crate) fn help_texts() -> Vec<(String, String)> {
     commands.map(|command| (command.get_name().to_owned(), command.render_long_help().to_string())).collect()
 }
 
-/// A header as `--header` gives it.
+/// Parses the value of `--header`.
 fn header(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once(':') {
         Some((name, value)) if !name.is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),

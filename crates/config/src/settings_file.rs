@@ -6,14 +6,14 @@ use crate::origin::{ConfigError, ConfigErrors};
 use crate::source::{Surroundings, absolute};
 use std::path::{Path, PathBuf};
 
-/// The name of the file that is read where no other is named.
+/// Name of the default settings file.
 pub(crate) const FILE_NAME: &str = "howdah.toml";
 
-/// Names of settings and of applications: a directory with one of them is the one that is meant.
+/// Names of settings files and applications: a directory with one of them is the intended one.
 const OWN: &[&str] = &[FILE_NAME, "composer.json", "index.php", "index.html", "public"];
 
-/// The packaged settings, for a command that looks at settings where none are named and the current directory has neither
-/// any nor an application.
+/// The packaged settings, for a command that inspects settings if none are named and the current directory contains
+/// neither settings nor an application.
 #[must_use]
 pub fn installed_settings(flags: &ServeFlags, around: &Surroundings) -> Option<PathBuf> {
     let is_named = flags.config.is_some() || flags.values.contains_key("root");
@@ -23,7 +23,7 @@ pub fn installed_settings(flags: &ServeFlags, around: &Surroundings) -> Option<P
     around.settings_dir.as_ref().map(|dir| dir.join(FILE_NAME)).filter(|file| file.exists())
 }
 
-/// Reads the `howdah.toml` that is named, or the one in the current directory if there is one.
+/// Reads the named `howdah.toml`, or the one in the current directory if there is one.
 pub(crate) fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>, ConfigErrors> {
     let shown = named.map_or_else(|| PathBuf::from(FILE_NAME), Path::to_path_buf);
     let full = absolute(&around.current_dir, &shown);

@@ -17,17 +17,17 @@ fn default_memory() -> ByteSize {
     ByteSize(howdah_budget::machine::default_memory())
 }
 
-/// Until it is known where temporary files go (`load`).
+/// Placeholder until the location of temporary files is known (`load`).
 fn default_spool() -> ByteSize {
     ByteSize(howdah_budget::machine::default_spool(1 << 30, false))
 }
 
-/// Each pool's PHP says.
+/// Placeholder: each pool's PHP determines the value.
 const fn of_php() -> Option<ByteSize> {
     None
 }
 
-/// Until it is known what else needs descriptors (`load`).
+/// Placeholder until the number of other descriptors is known (`load`).
 const fn default_connections() -> usize {
     0
 }

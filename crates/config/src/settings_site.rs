@@ -33,11 +33,12 @@ settings! {
     plus {}
 }
 
-/// Keys of the top level that a site may say for itself.
+/// Keys of the top level that a site may override.
 pub(crate) const OWN_KEYS: &[&str] =
     &["root", "root_links", "index", "front_controller", "server_name", "app", "htaccess"];
 
-/// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
+/// Sections that a site may have, with their rows and the keys that it may set; all other sections apply to the whole
+/// server.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
     ("http", HttpSettings::ROWS, Keys::Only(&["max_body", "server_header", "request_id_header"])),
     ("static", StaticSettings::ROWS, Keys::But(&[])),
@@ -63,55 +64,55 @@ impl Keys {
     }
 }
 
-/// A site: what it says itself over what the top level says.
+/// A site: its own settings, with those of the top level as defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteSettings {
-    /// Its name, which no other has.
+    /// The unique name of the site.
     pub name: String,
-    /// The hosts it is for, each in one site only.
+    /// The site's hosts; each host belongs to one site only.
     pub hosts: Vec<HostPattern>,
-    /// FastCGI addresses that are for this site alone, whatever host is requested. Set by `howdah-fpm`.
+    /// FastCGI addresses only for this site, whatever host is requested. Set by `howdah-fpm`.
     pub listen: Vec<ListenAddr>,
-    /// The name of the pool that runs its scripts where no route says otherwise.
+    /// Name of the pool that runs the site's scripts unless a route selects another one.
     pub pool: String,
-    /// The application whose rules it has.
+    /// The application whose rules apply.
     pub app: AppChoice,
     /// The recipe that boots that application once for many requests.
     pub booted: Option<Booted>,
-    /// `SERVER_NAME`, and the host in redirects; `None` for the host that was asked for.
+    /// `SERVER_NAME`, and the host in redirects; `None` for the requested host.
     pub server_name: Option<String>,
-    /// The directory that is served.
+    /// The document root.
     pub root: PathBuf,
-    /// When symbolic links in that path are resolved. With `reload` they are already.
+    /// When symbolic links in `root` are resolved. With `reload` they are resolved already.
     pub root_links: RootLinks,
-    /// File names tried in turn where the path is a directory.
+    /// File names that are tried in turn if the path is a directory.
     pub index: Vec<String>,
-    /// The script under the root that runs where no file matches the path.
+    /// Script under the root that runs if no file matches the path.
     pub front_controller: Option<String>,
     /// Follow `.htaccess` files below the root.
     pub htaccess: bool,
     /// Rules: its own, or those of the top level if it has none.
     pub rules: SiteRules,
-    /// `[http]` with what `[site.http]` says over it.
+    /// `[http]`, overridden by `[site.http]`.
     pub http: HttpSettings,
-    /// `[static]` with what `[site.static]` says over it.
+    /// `[static]`, overridden by `[site.static]`.
     pub static_files: StaticSettings,
-    /// `[compression]` with what `[site.compression]` says over it.
+    /// `[compression]`, overridden by `[site.compression]`.
     pub compression: CompressionSettings,
-    /// `[log]` with what `[site.log]` says over it.
+    /// `[log]`, overridden by `[site.log]`.
     pub log: LogSettings,
-    /// `[tls]` with what `[site.tls]` says over it; certificates and `auto` are its own alone.
+    /// `[tls]`, overridden by `[site.tls]`; certificates and `auto` are not inherited.
     pub tls: TlsSettings,
-    /// `[mercure]` with what `[site.mercure]` says over it.
+    /// `[mercure]`, overridden by `[site.mercure]`.
     pub mercure: MercureSettings,
-    /// `[pusher]` with what `[site.pusher]` says over it.
+    /// `[pusher]`, overridden by `[site.pusher]`.
     pub pusher: PusherSettings,
-    /// Where it is written; the default for the top level's own.
+    /// Where the site is defined; the default for the top level.
     pub origin: Origin,
 }
 
 impl SiteSettings {
-    /// The hosts that the server can get a certificate for: neither those that a `*` stands for nor names without a domain.
+    /// The hosts for which the server can obtain a certificate: neither `*` patterns nor names without a domain.
     pub(crate) fn certifiable_hosts(&self) -> impl Iterator<Item = &String> {
         self.hosts.iter().filter_map(|host| match host {
             HostPattern::Exact(name) if name.contains(['.', ':']) || name == "localhost" => Some(name),
@@ -119,7 +120,7 @@ impl SiteSettings {
         })
     }
 
-    /// `true` if some of its scripts run in this pool.
+    /// `true` if some of the site's scripts run in this pool.
     #[must_use]
     pub fn uses(&self, pool: &str) -> bool {
         self.pool == pool || self.rules.pools().any(|named| named == pool)

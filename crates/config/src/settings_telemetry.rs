@@ -68,7 +68,7 @@ impl TelemetrySettings {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio(f64);
 
-/// No number from 0 to 1 differs from itself.
+/// A number from 0 to 1 always equals itself (it is not NaN).
 impl Eq for Ratio {}
 
 impl Ratio {
@@ -78,7 +78,7 @@ impl Ratio {
         self.0
     }
 
-    /// None: it is no share.
+    /// `None` if the number is not a share.
     pub(crate) fn new(number: f64) -> Option<Self> {
         (0.0..=1.0).contains(&number).then_some(Self(number))
     }
@@ -117,7 +117,7 @@ impl SecretMap {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Adds a value where there is none by this name.
+    /// Adds a value unless the name has one.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
         self.0.entry(name.to_owned()).or_insert_with(|| Secret::from(value));
     }

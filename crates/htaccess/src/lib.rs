@@ -1,4 +1,4 @@
-//! Apache's .htaccess files: reading them, and what they mean for a request.
+//! Apache's .htaccess files: parsing, and their effect on a request.
 //!
 //! Reading order: `text` (lines and words), `directives` (parses them) into `config`, `store` (caches files and merges
 //! them along a path), `decision` (runs the modules for a request), `response` (changes the response). Each Apache

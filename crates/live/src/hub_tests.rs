@@ -34,7 +34,7 @@ fn join(hub: &Hub, selectors: &[&str]) -> Subscription {
     hub.subscribe(interest(selectors, &[]), None, plenty()).subscription
 }
 
-/// The ids of all updates that wait, and the event after them.
+/// The ids of all waiting updates, and the event after them.
 fn taken(subscription: &mut Subscription) -> (Vec<String>, Option<Event>) {
     let mut ids = Vec::new();
     loop {
@@ -86,7 +86,7 @@ fn a_private_update_goes_to_subscribers_that_may_have_one_of_its_topics() {
     assert_eq!(ids(&mut user), ["2", "3"]);
     assert_eq!(ids(&mut reader), ["1", "3"]);
     assert_eq!(ids(&mut elsewhere), [""; 0]);
-    // Those of the history, too.
+    // Including those in the history.
     let after = |interest| hub.subscribe(interest, Some("earliest"), plenty()).subscription;
     assert_eq!(ids(&mut after(interest(&["*"], &[]))), ["3"]);
     assert_eq!(ids(&mut after(interest(&["*"], &["/books/1"]))), ["1", "3"]);
@@ -162,7 +162,7 @@ fn a_client_that_comes_back_while_updates_go_on_misses_none_and_gets_none_twice(
                 let mut seen: Vec<usize> = Vec::new();
                 loop {
                     let is_last = !publishing.load(Relaxed);
-                    // It comes back for each few updates, and whenever it was too slow.
+                    // It reconnects after every few updates, and whenever it was too slow.
                     let mut subscription =
                         hub.subscribe(interest(&["t"], &[]), Some(&last), terms(8, usize::MAX)).subscription;
                     for id in ids(&mut subscription) {
@@ -181,7 +181,7 @@ fn a_client_that_comes_back_while_updates_go_on_misses_none_and_gets_none_twice(
     assert!(hub.is_empty());
 }
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Woken(AtomicU64);
 
@@ -219,7 +219,7 @@ fn many_subscribers_of_one_topic_and_many_topics_are_cheap() {
     let same: Vec<_> = (0..10_000).map(|_| join(&hub, &["same"])).collect();
     let other: Vec<_> = (0..10_000).map(|at| join(&hub, &[&format!("/topic/{at}")])).collect();
     assert_eq!(hub.publish(update(1, &["same"], false)), 10_000);
-    // Were each subscriber looked at for each update, these would be 100,000,000 looks.
+    // If each update were compared with each subscriber, this would take 100,000,000 comparisons.
     let reached: usize = (0..10_000).map(|at| hub.publish(update(at, &[&format!("/topic/{at}")], false))).sum();
     assert_eq!(reached, 10_000);
     drop((same, other));

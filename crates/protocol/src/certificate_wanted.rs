@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_hello_is_looked_at_when_more_of_it_comes_and_not_before() {
-        // Without timers: what would look again after a while cannot.
+        // Without timers: a retry after a pause is impossible.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

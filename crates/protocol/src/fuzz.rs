@@ -1,17 +1,17 @@
-//! A target for fuzzing: connections as strangers send them, through our reading of HTTP/1 and through hyper's, which is
-//! widely used and was ours before.
+//! Fuzz target: connections from untrusted clients, parsed by our HTTP/1 implementation and by hyper's, which is widely
+//! used and was the server's before.
 //!
-//! **Where we differ from hyper on purpose:**
-//! 1. Targets may have bytes that hyper's URI type refuses (`<`, `>`, `"`, text that is no UTF-8, more than 65,534 of them), and
-//!    need make no sense as a URI; scripts see them as they are, and `site` judges what they name. Where one in absolute form has
-//!    no path, it is `/`.
-//! 2. `Transfer-Encoding` with `Content-Length` is refused; hyper takes the former and ends the connection afterwards.
-//! 3. `Expect` counts in HTTP/1.1 only.
-//! 4. A value of `Content-Length` next to the largest number there is is a length; hyper keeps those for itself.
-//! 5. CONNECT is a request like others (and refused by `site`); hyper gives its connection up after it.
-//! 6. A body that broke ends the connection; so it does in hyper, but for what it had still read ahead.
-//! 7. Lines of trailers end in CR LF, all of them; hyper takes LF within them for an end.
-//! 8. Fields that `Connection` lists are dropped, with their names; hyper leaves both to its user.
+//! **Intended differences from hyper:**
+//! 1. Targets may contain bytes that hyper's URI type refuses (`<`, `>`, `"`, text that is not UTF-8, more than 65,534
+//!    bytes), and need not be valid URIs; scripts see them unchanged, and `site` checks the paths they name. If a
+//!    target in absolute form has no path, it is `/`.
+//! 2. `Transfer-Encoding` with `Content-Length` is refused; hyper uses the former and ends the connection afterwards.
+//! 3. `Expect` is only supported in HTTP/1.1.
+//! 4. A `Content-Length` next to the largest possible number is a length; hyper reserves those values.
+//! 5. CONNECT is a request like others (and refused by `site`); hyper gives up the connection after it.
+//! 6. An invalid body ends the connection; hyper does so too, except for data that it had already read ahead.
+//! 7. Lines of trailers all end with CR LF; hyper accepts LF within them as an end.
+//! 8. Fields listed in `Connection` are dropped, together with their names; hyper leaves both to its user.
 
 pub use crate::fastcgi::fuzz::fastcgi_connection;
 pub use crate::http3::fuzz::http3_stream;
@@ -39,9 +39,9 @@ struct Seen {
     method: String,
     target: Vec<u8>,
     fields: usize,
-    /// hyper's type would take its target (1).
+    /// hyper's URI type accepts its target (1).
     is_uri: bool,
-    /// `None`: it was not read to its end.
+    /// `None`: the body was not read to its end.
     body: Option<Vec<u8>>,
 }
 
@@ -49,7 +49,7 @@ struct Seen {
 struct Read1 {
     seen: Vec<Seen>,
     refused: bool,
-    /// Its last body ended in what are no trailers (7).
+    /// Its last body ended with invalid trailers (7).
     odd_trailers: bool,
 }
 
@@ -85,12 +85,12 @@ fn is_uri(target: &[u8]) -> bool {
     !target.is_empty() && Uri::from_maybe_shared(Bytes::copy_from_slice(target)).is_ok() && !target.contains(&b'#')
 }
 
-/// `true` if a target names a host, which hyper checks when it reads it (1).
+/// `true` if a target names a host, which hyper validates when it parses it (1).
 fn is_odd_authority(data: &[u8]) -> bool {
     data.windows(3).any(|part| part == b"://")
 }
 
-/// `true` if both ways to frame a body appear (2).
+/// `true` if both methods to frame a body appear (2).
 fn has_both(data: &[u8]) -> bool {
     let names = |name: &[u8]| data.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name));
     names(b"content-length") && names(b"transfer-encoding")
@@ -174,7 +174,7 @@ impl Write for Script {
     }
 }
 
-/// Fields without those that `Connection` lists (8).
+/// Counts fields without those listed in `Connection` (8).
 fn count(mut headers: HeaderMap) -> usize {
     hop_by_hop::strip_listed(&mut headers);
     headers.len()

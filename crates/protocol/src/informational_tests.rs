@@ -9,7 +9,7 @@ fn lines(pairs: &[(&'static str, &'static str)]) -> Vec<(Bytes, Bytes)> {
         .collect()
 }
 
-/// Everything that waits.
+/// Everything in the queue.
 fn all(queue: &Queue) -> String {
     let mut out = Vec::new();
     if queue.is_any() {

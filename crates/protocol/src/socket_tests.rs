@@ -37,7 +37,7 @@ fn a_full_socket_is_told_from_a_short_file() {
     theirs.read_exact(&mut received).unwrap();
     assert!(received == content[..first.bytes]);
 
-    // 100 bytes are left of what was announced; they come, but nothing says that the socket is full.
+    // 100 of the announced bytes are left; they are sent, and the socket does not report that it is full.
     file.set_len(from + 100).unwrap();
     let rest = send_file(ours.as_fd(), &part(&descriptor, from, 1 << 20)).unwrap();
     assert_eq!(rest, Written { bytes: 100, full: false });

@@ -1,4 +1,4 @@
-//! The HTTP API of servers: publishing events, and questions about channels.
+//! The HTTP API for application servers: publishing events, and queries about channels.
 
 use crate::channel::{self, Kind};
 use crate::message;
@@ -13,7 +13,7 @@ const MAX_BATCH: usize = 100;
 /// Maximum length of an event's name, in bytes.
 const MAX_NAME: usize = 200;
 
-/// The part of the API that a path below `/apps/ID/` names.
+/// The API resource of a path below `/apps/ID/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
     Events,
@@ -24,7 +24,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Reads the rest of a path, such as `channels/presence-room/users`.
+    /// Parses the rest of a path, such as `channels/presence-room/users`.
     #[must_use]
     pub fn new(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').collect();
@@ -38,14 +38,14 @@ impl Resource {
         }
     }
 
-    /// `true` if it is for `POST`, `false` for `GET`.
+    /// `true` if the resource takes `POST`, `false` for `GET`.
     #[must_use]
     pub fn publishes(&self) -> bool {
         matches!(self, Self::Events | Self::BatchEvents)
     }
 }
 
-/// A mistake in a request.
+/// An error in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     #[error("the body is not JSON with a name, channels and data")]
@@ -77,20 +77,20 @@ struct Batch {
     batch: Vec<Event>,
 }
 
-/// The updates of a request that publishes, and the response to it when they are published.
+/// The updates of a publishing request, and the data for its response.
 #[derive(Debug)]
 pub struct Published {
     pub updates: Vec<Update>,
     is_batch: bool,
-    /// The channels that each event asks about, and what for.
+    /// For each event its channels, and the attributes requested for them.
     asked: Vec<(Vec<String>, String)>,
 }
 
 impl Published {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
-    /// The body or an event in it breaks a rule; then nothing is to be published.
+    /// The body or an event in it is invalid; then nothing must be published.
     pub fn read(body: &[u8], is_batch: bool) -> Result<Self, Mistake> {
         let events = if is_batch {
             serde_json::from_slice::<Batch>(body).map_err(|_| Mistake::Body)?.batch
@@ -118,7 +118,7 @@ impl Published {
         Ok(Self { updates, is_batch, asked })
     }
 
-    /// The document of the response.
+    /// The response document.
     #[must_use]
     pub fn document(&self, hub: &Hub) -> Value {
         let mut documents = self.asked.iter().map(|(channels, info)| {
@@ -140,10 +140,10 @@ impl Published {
     }
 }
 
-/// The response to a question. `query`: its parameters.
+/// The response to a query with these parameters.
 ///
 /// # Errors
-/// The question makes no sense for this channel.
+/// The query is invalid for this channel.
 pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> Result<Value, Mistake> {
     let parameter = |name: &str| query.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value.as_str());
     let info = parameter("info");
@@ -175,7 +175,7 @@ pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> R
     }
 }
 
-/// The attributes of a channel that `info` names.
+/// The attributes of a channel that are listed in `info`.
 fn attributes(hub: &Hub, name: &str, info: &str) -> Map<String, Value> {
     let topic = channel::topic(name);
     let asked = info.split(',').map(str::trim).filter_map(|attribute| match attribute {

@@ -1,4 +1,4 @@
-//! An application: its id, key and secret, and what they sign.
+//! An application: its id, key and secret, and its signatures.
 
 use aws_lc_rs::hmac;
 use md5::{Digest as _, Md5};
@@ -18,7 +18,7 @@ pub struct App {
     secret: hmac::Key,
 }
 
-/// A text that is no application.
+/// Error in the text of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AppError {
     #[error("is not ID:KEY:SECRET")]
@@ -41,7 +41,7 @@ pub enum Unsigned {
 }
 
 impl App {
-    /// Reads `ID:KEY:SECRET`.
+    /// Parses `ID:KEY:SECRET`.
     ///
     /// # Errors
     /// A part is missing, or has characters that cannot be in a path.
@@ -61,13 +61,13 @@ impl App {
         Ok(Self { id: id.to_owned(), key: key.to_owned(), secret })
     }
 
-    /// Its id, which is in the paths of the HTTP API.
+    /// The application's id, which is in the paths of the HTTP API.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its key, which clients know.
+    /// The application's key, which clients know.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -78,13 +78,13 @@ impl App {
     pub fn sign(&self, text: &[u8]) -> String {
         let mut digits = String::with_capacity(64);
         for byte in hmac::sign(&self.secret, text).as_ref() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(digits, "{byte:02x}");
         }
         digits
     }
 
-    /// `true` if the application lets this connection into a channel: `auth` is `KEY:SIGNATURE`.
+    /// `true` if the application has authorized this connection for a channel: `auth` is `KEY:SIGNATURE`.
     #[must_use]
     pub fn admits(&self, socket: &str, channel: &str, data: Option<&str>, auth: &str) -> bool {
         let Some((key, signature)) = auth.split_once(':') else { return false };
@@ -95,7 +95,7 @@ impl App {
         key == self.key && self.has_signed(&signed, signature)
     }
 
-    /// `true` if the application says that this connection is that of a user: `auth` is `KEY:SIGNATURE`.
+    /// `true` if the application has authenticated this connection's user: `auth` is `KEY:SIGNATURE`.
     #[must_use]
     pub fn identifies(&self, socket: &str, user_data: &str, auth: &str) -> bool {
         let Some((key, signature)) = auth.split_once(':') else { return false };
@@ -105,7 +105,7 @@ impl App {
     /// Checks the signature of a request of the HTTP API.
     ///
     /// # Errors
-    /// It is not signed by this application, or too long ago.
+    /// The request was not signed by this application, or too long ago.
     pub fn verify(
         &self,
         (method, path): (&str, &str),
@@ -151,7 +151,7 @@ fn md5(body: &[u8]) -> String {
     })
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks_exact(2);
     if !pairs.remainder().is_empty() {
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(parts("a/b:key:secret"), Err(AppError::Characters));
     }
 
-    /// The examples of Pusher's documentation: they fix the form of what is signed.
+    /// The examples in Pusher's documentation: they specify the signed text.
     #[test]
     fn channels_are_admitted_by_signatures_as_the_documentation_shows_them() {
         let app = app();

@@ -10,18 +10,18 @@ const TOPIC: &str = "pusher:";
 pub enum Kind {
     /// Every client may subscribe.
     Public,
-    /// With a signature of the application.
+    /// Requires a signature of the application.
     Private,
-    /// With a signature, and its data is encrypted by clients and publishers: it passes through.
+    /// Requires a signature. Clients and publishers encrypt the data, which is forwarded unchanged.
     Encrypted,
-    /// With a signature and a user that is shown to other members.
+    /// Requires a signature and a user, which is shown to other members.
     Presence,
     /// The channel of a signed-in user. Clients do not subscribe to it by name.
     User,
 }
 
 impl Kind {
-    /// The kind of the channel with this name; `None`: it is no name of a channel.
+    /// The kind of the channel with this name; `None` if the name is invalid.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-=@,.;".contains(&byte);
@@ -38,7 +38,7 @@ impl Kind {
         })
     }
 
-    /// `true` if its clients may publish.
+    /// `true` if the channel's clients may publish.
     #[must_use]
     pub fn takes_client_events(self) -> bool {
         matches!(self, Self::Private | Self::Presence)

@@ -1,7 +1,7 @@
 //! The Pusher protocol (version 7), without I/O.
 //!
-//! Reading order: `app` (signatures), `channel` (names, kinds and topics), `message` (of and to clients), `api` (the HTTP
-//! API of servers).
+//! Reading order: `app` (signatures), `channel` (names, kinds and topics), `message` (from and to clients), `api` (the
+//! HTTP API for application servers).
 #![forbid(unsafe_code)]
 
 pub mod api;

@@ -1,5 +1,5 @@
-//! Messages of clients and to clients: JSON objects with an event, and often a channel and data. Most of the server's data
-//! is JSON within a string.
+//! Messages from and to clients: JSON objects with an event, and often a channel and data. The server's data is mostly
+//! JSON within a string.
 
 use crate::channel;
 use howdah_live::{Member, Update};
@@ -7,21 +7,21 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Time of silence after which a client asks if its connection is alive, in seconds.
+/// Silence after which a client checks that its connection is alive, in seconds.
 pub const ACTIVITY_TIMEOUT: u32 = 120;
 
-/// A connection is refused: no application has this key. Clients do not try again.
+/// Close code: no application has this key. Clients do not retry.
 pub const NO_APP: u16 = 4001;
-/// A connection is refused: another version of the protocol.
+/// Close code: unsupported version of the protocol.
 pub const VERSION: u16 = 4007;
-/// A client publishes too often.
+/// Error code: a client publishes too often.
 pub const RATE: u16 = 4301;
 
-/// A message of a client.
+/// A message from a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
     Ping,
-    /// An answer, or an event that asks for nothing.
+    /// An answer, or an event without a response.
     Nothing,
     Subscribe {
         channel: String,
@@ -50,10 +50,10 @@ struct Raw {
 }
 
 impl Incoming {
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// It is not one of the protocol.
+    /// The message violates the protocol.
     pub fn read(text: &[u8]) -> Result<Self, &'static str> {
         let raw: Raw = serde_json::from_slice(text).map_err(|_| "the message is not JSON with an event")?;
         // Some clients send objects as strings, as the server does.
@@ -84,7 +84,7 @@ impl Incoming {
     }
 }
 
-/// The user that an application names in `channel_data` (`user_id`) or `user_data` (`id`).
+/// The user in the application's `channel_data` (`user_id`) or `user_data` (`id`).
 #[must_use]
 pub fn member(data: &str) -> Option<Member> {
     let data: Value = serde_json::from_str(data).ok()?;
@@ -103,19 +103,19 @@ pub fn established(socket: &str) -> String {
     json!({ "event": "pusher:connection_established", "data": data }).to_string()
 }
 
-/// The answer to a ping.
+/// The response to a ping.
 #[must_use]
 pub fn pong() -> String {
     json!({ "event": "pusher:pong", "data": {} }).to_string()
 }
 
-/// A mistake of a client.
+/// An error message for a client.
 #[must_use]
 pub fn error(code: Option<u16>, message: &str) -> String {
     json!({ "event": "pusher:error", "data": { "code": code, "message": message } }).to_string()
 }
 
-/// A client has subscribed. `members`: those of a presence channel, itself included.
+/// Confirms a subscription. `members`: those of a presence channel, including the client.
 #[must_use]
 pub fn subscribed(channel: &str, members: Option<&[Arc<Member>]>) -> String {
     let data = members.map_or(json!({}), |members| {
@@ -128,14 +128,14 @@ pub fn subscribed(channel: &str, members: Option<&[Arc<Member>]>) -> String {
     json!({ "event": event, "channel": channel, "data": data.to_string() }).to_string()
 }
 
-/// A client may not subscribe.
+/// Refuses a subscription.
 #[must_use]
 pub fn refused(channel: &str, why: &str) -> String {
     let data = json!({ "type": "AuthError", "error": why, "status": 401 });
     json!({ "event": "pusher:subscription_error", "channel": channel, "data": data }).to_string()
 }
 
-/// A client has signed in.
+/// Confirms a client's sign-in.
 #[must_use]
 pub fn signed_in(user_data: &str) -> String {
     json!({ "event": "pusher:signin_success", "data": { "user_data": user_data } }).to_string()
@@ -162,7 +162,7 @@ pub fn event(name: &str, channel: &str, data: &Value, user: Option<&str>, except
     }
 }
 
-/// A user has come to a presence channel, by this connection.
+/// A user has joined a presence channel with this connection.
 #[must_use]
 pub fn member_added(channel: &str, member: &Member, socket: &str) -> Update {
     let data = json!({ "user_id": &*member.id, "user_info": info(member) }).to_string();

@@ -311,7 +311,7 @@ fn a_host_is_the_same_however_it_is_spelled() {
     }
 }
 
-/// Paths that a pattern stands for, with files that can be made.
+/// Sample paths that a pattern matches and that can be created as files.
 fn samples(pattern: &PathPattern) -> Vec<String> {
     let text = match pattern {
         PathPattern::Regex(_) => return Vec::new(),
@@ -361,8 +361,8 @@ fn check(name: &str, written: &str, further: &[&str]) -> Option<usize> {
     let world = world.unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut asked_in_all = 0;
     for path in paths.iter().filter(|path| !path.starts_with("/index.php")) {
-        // The allowances of limits are used up, and none of the paths that the rules allow under their own names counts
-        // towards them.
+        // The limits' allowances are used up, and paths that the rules allow under their own names do not count towards
+        // them.
         let methods: &[&str] = if written.contains("limit") { &["POST"] } else { &["GET"] };
         let mut last = None;
         for _ in 0..2 {

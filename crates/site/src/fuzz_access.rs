@@ -58,7 +58,8 @@ pub(crate) struct World {
 const MIN_FILE_LEN: usize = 1000;
 
 impl World {
-    /// Files below a root, links (what leads where), and a change of the settings. An error if the settings make no site.
+    /// Creates files below a root, links (name and target), and changes the settings. An error if the settings are
+    /// invalid.
     pub(crate) fn new(
         files: &[String],
         links: &[(&str, &str)],
@@ -161,8 +162,9 @@ const FILES: [&str; 10] = [
     "/a/c.PHP",
 ];
 
-/// Lines: the request's path, then rules, each a letter for what it does and a pattern: `d` deny, `s` status, `l` an allow
-/// list, `p` no PHP, `w` a rewrite to the path behind a blank, `h` the same in `.htaccess`, `t` the same tried.
+/// Lines: the request's path, then rules, each a letter for its action and a pattern: `d` deny, `s` status, `l` an
+/// allow list, `p` no PHP, `w` a rewrite to the path after a space, `h` the same in `.htaccess`, `t` the same in
+/// `try_files`.
 ///
 /// Nothing that a rule protects is run or sent, whatever the path is.
 pub fn access(data: &[u8]) {

@@ -88,7 +88,7 @@ pub struct ResolvedFile {
     pub path: PathBuf,
     /// The requested path, decoded and normalised (`/a/b.css`). Its extension determines the media type.
     pub name: Vec<u8>,
-    /// The path of the file that links lead to, where that is another one below the root.
+    /// The path of the target file if links lead to a different one below the root.
     pub real: Option<Vec<u8>>,
 }
 

@@ -21,16 +21,16 @@ pub struct Address {
     pub(crate) port: u16,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
-    /// Number of Redis' database.
+    /// Number of the Redis database.
     pub(crate) database: u32,
     ca_file: Option<PathBuf>,
 }
 
 impl Address {
-    /// Reads an address. The error never contains the password.
+    /// Parses an address. The error never contains the password.
     ///
     /// # Errors
-    /// The text is no address.
+    /// The text is not a valid address.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, tls, rest) = match text.split_once("://") {
             Some(("redis", rest)) => (Scheme::Redis, false, rest),
@@ -71,14 +71,14 @@ impl Address {
         self.tls
     }
 
-    /// Additional authorities that may vouch for the broker, in PEM.
+    /// File in PEM with additional authorities that may have issued the broker's certificate.
     #[must_use]
     pub fn ca_file(&self) -> Option<&PathBuf> {
         self.ca_file.as_ref()
     }
 }
 
-/// Without the credentials.
+/// Formats the address without the credentials.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.scheme {
@@ -95,7 +95,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// `USER:PASSWORD` or `:PASSWORD`, percent-encoded. `None`: anything else.
+/// Parses `USER:PASSWORD` or `:PASSWORD`, percent-encoded. `None` for anything else.
 fn read_credentials(credentials: Option<&str>) -> Option<(Option<String>, Option<String>)> {
     let Some(credentials) = credentials else { return Some((None, None)) };
     let (user, password) = credentials.split_once(':')?;

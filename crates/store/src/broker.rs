@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// Keys that Redis has for short-lived values: their names, with blanks around them.
+/// Lua script that updates a list of short-lived values: their names, surrounded by spaces.
 const WRITE_ANNOUNCED: &str = "local names = redis.call('get', KEYS[2]) or ' ' \
     if not string.find(names, ' ' .. ARGV[3] .. ' ', 1, true) then names = names .. ARGV[3] .. ' ' end \
     redis.call('set', KEYS[2], names, 'PX', ARGV[2]) \
@@ -26,8 +26,8 @@ const REMOVE_ANNOUNCED: &str = "local names = redis.call('get', KEYS[2]) or ' ' 
     if from then redis.call('set', KEYS[2], string.sub(names, 1, from) .. string.sub(names, to + 1), 'PX', ARGV[2]) end \
     return redis.call('del', KEYS[1])";
 
-/// Takes a request out of a bucket, whose value is the time at which all of it is there again, in microseconds. The result
-/// is the time to wait.
+/// Lua script that takes a request out of a bucket. The bucket's value is the time at which it will be full again, in
+/// microseconds. Returns the time to wait.
 const ADMIT: &str = "local time = redis.call('time') \
     local now = time[1] * 1000000 + time[2] \
     local full = math.max(tonumber(redis.call('get', KEYS[1]) or 0), now) \
@@ -36,10 +36,10 @@ const ADMIT: &str = "local time = redis.call('time') \
     full = full + ARGV[1] \
     redis.call('set', KEYS[1], string.format('%.0f', full), 'PX', math.ceil((full - now) / 1000)) \
     return 0";
-/// Time that a request waits for that.
+/// Maximum time that a request waits for the broker's decision.
 const ADMIT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Only for the holder of a lock. `EVAL` is one step for Redis.
+/// Lua script that only acts for the holder of a lock. Redis executes `EVAL` atomically.
 const EXTEND_OWN: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end";
 const REMOVE_OWN: &str =
@@ -49,11 +49,11 @@ const REMOVE_OWN: &str =
 #[derive(Clone)]
 pub struct Broker(Arc<Shared>);
 
-/// The broker that it is.
+/// Kind of the broker, with its client.
 pub(crate) enum Kind {
     Redis {
         values: Arc<Redis>,
-        /// A connection for rates alone: commands that are given up early break no other ones.
+        /// A separate connection for rate limits: abandoning a command early does not break other commands.
         rates: Arc<Redis>,
     },
     Nats(Arc<Nats>),
@@ -61,10 +61,10 @@ pub(crate) enum Kind {
 
 struct Shared {
     kind: Kind,
-    /// The last attempt to reach it failed.
+    /// The last attempt to reach the rate limits' connection failed.
     rates_away: AtomicBool,
     runtime: Handle,
-    /// The end of the thread.
+    /// Dropping it ends the thread.
     _running: oneshot::Sender<()>,
 }
 
@@ -75,10 +75,11 @@ impl fmt::Debug for Broker {
 }
 
 impl Broker {
-    /// A broker at this address. Connects with the first operation. `tls` is for encrypted addresses, which need it.
+    /// Creates a client for the broker at this address, which connects with the first operation. `tls` is required for
+    /// encrypted addresses.
     ///
     /// # Errors
-    /// The system has no thread for it.
+    /// The system cannot start the thread.
     pub fn new(address: Address, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
         let tls = tls.filter(|_| address.is_encrypted());
         if tls.is_none() && address.is_encrypted() {
@@ -88,7 +89,7 @@ impl Broker {
         let handle = runtime.handle().clone();
         let (running, ended) = oneshot::channel::<()>();
         let serve = move || {
-            // An error: the last clone is gone.
+            // An error means that the last clone was dropped.
             let _ = runtime.block_on(ended);
         };
         std::thread::Builder::new().name("broker".to_owned()).spawn(serve)?;
@@ -100,7 +101,7 @@ impl Broker {
         Ok(Self(Arc::new(Shared { kind, rates_away: AtomicBool::new(false), runtime: handle, _running: running })))
     }
 
-    /// For people: without credentials.
+    /// The broker's address for messages, without credentials.
     #[must_use]
     pub fn place(&self) -> String {
         match &self.0.kind {
@@ -109,7 +110,7 @@ impl Broker {
         }
     }
 
-    /// `true` if it keeps values, locks and rates; NATS has logs alone.
+    /// `true` if the broker supports values, locks and rates; NATS only supports logs.
     #[must_use]
     pub fn has_values(&self) -> bool {
         matches!(self.0.kind, Kind::Redis { .. })
@@ -124,7 +125,7 @@ impl Broker {
         self.0.runtime.spawn(task).abort_handle()
     }
 
-    /// Runs a command and blocks until its end, which has a time limit.
+    /// Runs a command and blocks until it has ended, within a time limit.
     pub(crate) fn run(&self, command: Cmd) -> io::Result<Value> {
         let Kind::Redis { values, .. } = &self.0.kind else {
             return Err(io::Error::other(format!("{} keeps no values", self.place())));
@@ -133,7 +134,7 @@ impl Broker {
         self.wait(async move { redis.run(&command, COMMAND_TIMEOUT).await })?
     }
 
-    /// Blocks until the end of this future, which runs on the broker's thread.
+    /// Blocks until this future, which runs on the broker's thread, has ended.
     fn wait<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
         let (sender, receiver) = sync_channel(1);
         self.0.runtime.spawn(async move {
@@ -145,8 +146,9 @@ impl Broker {
 
 /// Rate limits.
 impl Broker {
-    /// Takes a request out of the bucket with this key: one comes back in each `interval`, and `burst` more may come in
-    /// advance. Otherwise the time to wait. `None`: the broker is away or too slow, so the caller has to decide alone.
+    /// Takes a request out of the bucket with this key. The bucket refills by one request per `interval`, and `burst`
+    /// more requests may come in advance. The error is the time to wait. `None`: the broker is unreachable or too slow,
+    /// so the caller must decide alone.
     pub async fn admit(&self, key: &str, interval: Duration, burst: u32) -> Option<Result<(), Duration>> {
         let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX >> 12);
         let ahead = microseconds(interval.saturating_mul(burst));
@@ -184,7 +186,7 @@ impl Broker {
         self.run(cmd("SET").arg(key).arg(value).take()).map(drop)
     }
 
-    /// Sets a value that is not there.
+    /// Sets a value unless it exists.
     pub(crate) fn add(&self, key: &str, value: &[u8]) -> io::Result<()> {
         self.run(cmd("SET").arg(key).arg(value).arg("NX").take()).map(drop)
     }
@@ -199,7 +201,7 @@ impl Broker {
         self.run(command).map(drop)
     }
 
-    /// Removes such a value, and its name from the list.
+    /// Removes an announced value, and its name from the list.
     pub(crate) fn withdraw(&self, keys: [&str; 2], name: &str, life: Duration) -> io::Result<()> {
         self.run(eval(REMOVE_ANNOUNCED, &keys).arg(name).arg(milliseconds(life)).take()).map(drop)
     }
@@ -207,7 +209,7 @@ impl Broker {
     /// Takes a lock for this time. `true`: `own` holds it now.
     pub(crate) fn take_lock(&self, key: &str, own: &str, life: Duration) -> io::Result<bool> {
         let took = self.run(cmd("SET").arg(key).arg(own).arg("NX").arg("PX").arg(milliseconds(life)).take())?;
-        // A command that was sent again after its connection broke may find the lock of the first time.
+        // A command that was resent after its connection broke may find the lock taken by its first attempt.
         Ok(took != Value::Nil || self.get(key)?.as_deref() == Some(own.as_bytes()))
     }
 
@@ -216,7 +218,7 @@ impl Broker {
         Ok(self.run(eval(EXTEND_OWN, &[key]).arg(own).arg(milliseconds(life)).take())? == Value::Int(1))
     }
 
-    /// Ends a lock that `own` holds.
+    /// Releases a lock that `own` holds.
     pub(crate) fn release_lock(&self, key: &str, own: &str) -> io::Result<bool> {
         Ok(self.run(eval(REMOVE_OWN, &[key]).arg(own).take())? == Value::Int(1))
     }

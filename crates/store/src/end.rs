@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 use std::io;
 use tokio::sync::{Notify, watch};
 
-/// Entries that a log keeps for servers which connect later.
+/// Number of entries that a log keeps for servers that connect later.
 pub(crate) const KEPT: usize = 1024;
-/// Entries that are written in one go.
+/// Maximum number of entries written at once.
 const BATCH: usize = 128;
 
 /// Shared by the log's users and its tasks.
@@ -19,18 +19,18 @@ pub(crate) struct End {
     pub(crate) outbox: Mutex<Outbox>,
     pub(crate) deliver: Box<Deliver>,
     pub(crate) appended: Notify,
-    /// `true` when the entries that the log had kept were read. Sent whenever entries were stored, or the broker went away,
-    /// too.
+    /// `true` once the entries kept by the log were read. Also sent whenever entries were stored, or the broker became
+    /// unreachable.
     pub(crate) progress: watch::Sender<bool>,
 }
 
 impl End {
-    /// The last entry that is stored.
+    /// Number of the last stored entry.
     pub(crate) fn last_stored(&self) -> u64 {
         self.outbox.lock().last_stored()
     }
 
-    /// Entries after this number, with the number of the last; waits for one.
+    /// Returns entries after this number, with the number of the last one; waits for at least one.
     pub(crate) async fn next(&self, sent: u64) -> (Vec<Bytes>, u64) {
         loop {
             let appended = self.appended.notified();
@@ -42,12 +42,12 @@ impl End {
         }
     }
 
-    /// Entries up to this one are stored.
+    /// Records that entries up to this one are stored.
     pub(crate) fn stored(&self, number: u64) {
         self.change(|outbox| outbox.stored(number));
     }
 
-    /// Entries have come from the log, perhaps none.
+    /// Handles entries from the log, possibly none.
     pub(crate) fn received<'a>(&self, entries: impl Iterator<Item = &'a Bytes>) {
         self.change(|outbox| {
             entries.for_each(|entry| outbox.received(entry, &*self.deliver));
@@ -55,7 +55,7 @@ impl End {
         });
     }
 
-    /// The entries that the log had kept were read.
+    /// Records that the entries kept by the log were read.
     pub(crate) fn caught_up(&self) {
         self.progress.send_replace(true);
     }
@@ -70,7 +70,7 @@ impl End {
         self.change(|outbox| outbox.reads(false, &*self.deliver));
     }
 
-    /// Changes the state, and reports when the broker goes away and comes back.
+    /// Changes the state, and logs when the broker becomes unreachable or reachable again.
     fn change(&self, change: impl FnOnce(&mut Outbox)) {
         let mut outbox = self.outbox.lock();
         let (was_away, missed) = (outbox.is_away(), outbox.missed);

@@ -39,8 +39,8 @@ pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<Held>>
     Ok(Some(Held(held)))
 }
 
-/// `false` if another server has it. An unreachable broker gives it to no one, and one that was away for longer than the
-/// lock's life gives it to the first that asks.
+/// Returns `false` if another server has the lock. While the broker is unreachable, no server can take the lock; after
+/// an outage longer than the lock's lifetime, the first server that asks gets it.
 pub(crate) fn extend(broker: &Broker, key: &str, own: &str) -> bool {
     match broker.extend_lock(key, own, LIFE) {
         Ok(true) => true,

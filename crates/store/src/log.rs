@@ -1,8 +1,8 @@
 //! A log that several servers share: each appends, and all deliver the same entries in the same order.
 //!
-//! A writer and a reader run on the broker's thread. Each has its own connection, so that neither waits for the other, and
-//! connects again with growing pauses. What they do is in `redis_log` and `nats_log`; what is delivered
-//! when, in `outbox`.
+//! A writer and a reader run on the broker's thread. Each has its own connection, so that neither waits for the other,
+//! and reconnects with growing pauses. `redis_log` and `nats_log` implement them; `outbox` decides when entries are
+//! delivered.
 
 use crate::broker::{Broker, Kind};
 use crate::end::End;
@@ -20,11 +20,11 @@ use tokio::task::AbortHandle;
 #[derive(Debug)]
 pub struct Received {
     pub payload: Bytes,
-    /// Another server has appended it before this one came.
+    /// Another server had appended the entry before this one joined.
     pub is_old: bool,
 }
 
-/// One server's end of a log. It ends when this is dropped.
+/// One server's end of a log. Dropping it ends the log's tasks.
 pub struct Log {
     end: Arc<End>,
     tasks: [AbortHandle; 2],
@@ -37,7 +37,7 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Opens a log. `deliver` gets every entry once, first those that the log has kept; it must not block.
+    /// Opens a log. `deliver` gets every entry once, beginning with those kept by the log; it must not block.
     #[must_use]
     pub fn open(broker: &Broker, name: &str, deliver: impl Fn(Received) + Send + Sync + 'static) -> Self {
         let progress = watch::Sender::new(false);
@@ -82,7 +82,7 @@ impl Log {
         }
     }
 
-    /// Waits until the kept entries were read, or the broker is away.
+    /// Waits until the kept entries were read, or the broker is unreachable.
     pub async fn caught_up(&self) {
         let mut progress = self.end.progress.subscribe();
         while !*progress.borrow_and_update() && !self.end.outbox.lock().is_away() {
@@ -92,7 +92,7 @@ impl Log {
         }
     }
 
-    /// Waits until the entries so far are stored, or the broker is away.
+    /// Waits until all entries so far are stored, or the broker is unreachable.
     pub async fn stored(&self) {
         let end = &self.end;
         let last = end.outbox.lock().last();

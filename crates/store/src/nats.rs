@@ -1,4 +1,4 @@
-//! The client of a NATS.
+//! The NATS client.
 
 use crate::address::Address;
 use crate::pace::{Pauses, STEP_TIMEOUT};
@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 /// Interval of pings, so that a dead connection is noticed and replaced.
 const PING: Duration = Duration::from_secs(2);
 
-/// A client of NATS, which connects with its first use and again whenever the connection breaks.
+/// A NATS client, which connects with its first use and reconnects whenever the connection breaks.
 pub(crate) struct Nats {
     address: Address,
     tls: Option<Arc<ClientConfig>>,

@@ -12,16 +12,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Messages of one request.
+/// Maximum number of messages per request.
 const READ: usize = 256;
-/// Time that a request waits for messages.
+/// Maximum time that a request waits for messages.
 const WAIT: Duration = Duration::from_secs(1);
-/// Bytes of a stream.
+/// Maximum size of a stream in bytes.
 const MAX_BYTES: i64 = 64 << 20;
 /// Time after which NATS removes the consumer of a server that is gone.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// The stream of a log, which the first server creates.
+/// Returns the stream of a log; the first server creates it.
 async fn stream(nats: &Nats, key: &str) -> io::Result<(Context, stream::Stream)> {
     let context = nats.context().await?;
     let config = stream::Config {
@@ -36,7 +36,7 @@ async fn stream(nats: &Nats, key: &str) -> io::Result<(Context, stream::Stream)>
     Ok((context, stream))
 }
 
-/// The name of a stream, which is its subject, too: it has no room for dots, blanks and stars.
+/// The name of a stream, which is also its subject: it cannot contain dots, spaces or stars.
 fn stream_name(key: &str) -> String {
     let mut name = String::with_capacity(key.len());
     for byte in key.bytes() {
@@ -60,7 +60,7 @@ pub(crate) async fn write(nats: Arc<Nats>, end: Arc<End>) {
                 end.stored(last);
             }
             Err(why) => {
-                // The stream may be gone.
+                // The stream may have been deleted.
                 context = None;
                 end.cannot_write(&why);
                 pauses.wait().await;
@@ -69,7 +69,7 @@ pub(crate) async fn write(nats: Arc<Nats>, end: Arc<End>) {
     }
 }
 
-/// Writes entries in order, all or up to an error. NATS drops those that it has got already.
+/// Writes entries in order, all or up to an error. NATS drops those that it has already.
 async fn append(
     nats: &Nats,
     context: &mut Option<Context>,
@@ -109,11 +109,11 @@ pub(crate) async fn read(nats: Arc<Nats>, end: Arc<End>) {
 /// The last message that was read.
 struct Position {
     number: u64,
-    /// The entries that the log had kept were not all read.
+    /// Not all entries kept by the log were read yet.
     is_behind: bool,
 }
 
-/// Reads after the message `last`, up to an error.
+/// Reads after the message `last` until an error.
 async fn read_on(nats: &Nats, end: &End, last: &mut Position, pauses: &mut Pauses) -> io::Error {
     let (consumer, newest) = match consumer(nats, &end.key, last).await {
         Ok(consumer) => consumer,
@@ -137,7 +137,7 @@ async fn consumer(nats: &Nats, key: &str, last: &mut Position) -> io::Result<(Pu
     let (_, stream) = stream(nats, key).await?;
     within(STEP_TIMEOUT, async {
         let newest = stream.get_info().await.map_err(io::Error::other)?.state.last_sequence;
-        // The stream is a new one.
+        // The stream was recreated.
         if newest < last.number {
             last.number = 0;
         }
@@ -152,7 +152,7 @@ async fn consumer(nats: &Nats, key: &str, last: &mut Position) -> io::Result<(Pu
     .await
 }
 
-/// Delivers messages as they come, until some time has passed or many have come.
+/// Delivers messages as they arrive, until some time has passed or many have arrived.
 async fn read_batch(consumer: &PullConsumer, end: &End, last: &mut Position, newest: u64) -> io::Result<()> {
     let batch = consumer.batch().max_messages(READ).expires(WAIT).messages().await;
     let mut batch = batch.map_err(io::Error::other)?;

@@ -1,15 +1,16 @@
 //! Entries on their way into a log and back, without I/O: numbers, order, duplicates, and delivery while the broker is
-//! away.
+//! unreachable.
 //!
-//! An entry is delivered when it comes back from the log, so that all servers deliver in the log's order. While the broker
-//! is away, entries are delivered at once to this server alone and wait for the log; they are skipped when they come back.
+//! An entry is delivered when it comes back from the log, so that all servers deliver in the log's order. While the
+//! broker is unreachable, entries are delivered at once to this server alone and wait for the log; they are skipped
+//! when they come back.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::{HashMap, VecDeque};
 
-/// Bytes of entries that wait for the broker.
+/// Maximum size of entries that wait for the broker, in bytes.
 const MAX_WAITING: usize = 8 << 20;
-/// Largest entry: NATS takes a megabyte by default.
+/// Maximum size of an entry in bytes: NATS accepts a megabyte by default.
 pub(crate) const MAX_ENTRY: usize = (1 << 20) - 1024;
 /// Maximum number of servers whose numbers are known. The log holds no more entries.
 const MAX_ORIGINS: usize = 1024;
@@ -21,22 +22,22 @@ pub(crate) type Deliver = dyn Fn(Bytes, bool) + Send + Sync;
 
 /// The state of one server's end of a log.
 pub(crate) struct Outbox {
-    /// This server, or rather this run of it.
+    /// Random number of this run of the server.
     origin: u64,
-    /// The number of the last entry; the first has 1.
+    /// Number of the last entry; the first has number 1.
     last: u64,
-    /// The last entry that the broker has confirmed.
+    /// Number of the last entry that the broker has confirmed.
     stored: u64,
-    /// The last own entry that was delivered here.
+    /// Number of the last own entry that was delivered here.
     delivered: u64,
-    /// Entries that are not both stored and delivered.
+    /// Entries that are not yet both stored and delivered.
     waiting: VecDeque<(u64, Bytes)>,
     bytes: usize,
-    /// The last number of each other server.
+    /// The last number from each other server.
     seen: HashMap<u64, u64>,
     writes: bool,
     reads: bool,
-    /// Own entries that the log never got, and others' that it no longer had.
+    /// Number of own entries that the log never got, and of others' entries that it no longer had.
     pub(crate) unshared: u64,
     pub(crate) missed: u64,
 }
@@ -58,7 +59,7 @@ impl Outbox {
         }
     }
 
-    /// Adds an entry. `false`: it is too large, or too many wait; then only this server delivers it.
+    /// Adds an entry. Returns `false` if it is too large or too many wait; then only this server delivers it.
     pub(crate) fn append(&mut self, payload: Bytes, deliver: &Deliver) -> bool {
         if payload.len() > MAX_ENTRY || self.bytes + payload.len() > MAX_WAITING {
             self.unshared += 1;
@@ -74,7 +75,7 @@ impl Outbox {
         true
     }
 
-    /// The entries after this number as they go into the log, with the number of the last of them.
+    /// Returns entries after this number in the log's format, with the number of the last one.
     pub(crate) fn after(&self, sent: u64, most: usize) -> (Vec<Bytes>, u64) {
         let unsent = self.waiting.iter().filter(|(number, _)| *number > sent).take(most);
         let mut end = sent;
@@ -93,7 +94,7 @@ impl Outbox {
         entry.freeze()
     }
 
-    /// The broker has confirmed all entries up to this number.
+    /// Records that the broker has confirmed all entries up to this number.
     pub(crate) fn stored(&mut self, number: u64) {
         self.stored = self.stored.max(number);
         self.writes = true;
@@ -110,9 +111,9 @@ impl Outbox {
         self.last
     }
 
-    /// An entry has come from the log, where it may stand twice.
+    /// Handles an entry from the log, which may contain duplicates.
     pub(crate) fn received(&mut self, entry: &Bytes, deliver: &Deliver) {
-        // Anything may stand in a broker.
+        // The broker may contain anything.
         let Some((head, _)) = entry.split_first_chunk::<HEAD>() else { return };
         let (origin, number) = head.split_at(HEAD / 2);
         let read = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -140,12 +141,12 @@ impl Outbox {
         deliver(entry.slice(HEAD..), true);
     }
 
-    /// `true` while the broker is away, as far as is known.
+    /// `true` if the broker is unreachable, as far as is known.
     pub(crate) fn is_away(&self) -> bool {
         !(self.writes && self.reads)
     }
 
-    /// Reading works, or does not.
+    /// Records whether reading works.
     pub(crate) fn reads(&mut self, works: bool, deliver: &Deliver) {
         self.reads = works;
         if !works {
@@ -153,13 +154,13 @@ impl Outbox {
         }
     }
 
-    /// Writing does not work. [`Self::stored`] says that it works again.
+    /// Records that writing does not work. [`Self::stored`] reports that it works again.
     pub(crate) fn cannot_write(&mut self, deliver: &Deliver) {
         self.writes = false;
         self.deliver_all(deliver);
     }
 
-    /// Delivers own entries without the log.
+    /// Delivers own entries without waiting for the log.
     fn deliver_all(&mut self, deliver: &Deliver) {
         let delivered = self.delivered;
         let left = self.waiting.iter().filter(|(number, _)| *number > delivered);

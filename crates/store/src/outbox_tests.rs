@@ -4,12 +4,12 @@ use super::*;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// One server's end, and what it has delivered.
+/// One server's end, and the entries that it has delivered.
 struct Server {
     outbox: Outbox,
     sent: u64,
     delivered: Arc<Mutex<Vec<String>>>,
-    /// Entries of the log that it has read.
+    /// Number of log entries that it has read.
     read: usize,
 }
 
@@ -28,7 +28,7 @@ impl Server {
         assert!(self.outbox.append(Bytes::copy_from_slice(text.as_bytes()), &deliver));
     }
 
-    /// Writes what waits. Without an acknowledgement it is written again the next time.
+    /// Writes the waiting entries. Without an acknowledgement they are written again the next time.
     fn write(&mut self, log: &mut Vec<Bytes>, is_confirmed: bool) {
         let (entries, last) = self.outbox.after(self.outbox.last_stored(), 100);
         log.extend(entries);
@@ -78,7 +78,7 @@ fn entries_that_were_written_twice_are_delivered_once() {
     let (mut one, mut two, mut log) = (Server::new(1), Server::new(2), Vec::new());
     one.append("a");
     one.append("b");
-    // They were written, and the connection broke before the reply.
+    // The entries were written, and the connection broke before the reply.
     one.write(&mut log, false);
     one.append("c");
     one.write(&mut log, true);
@@ -134,7 +134,7 @@ fn a_gap_in_the_log_is_counted_and_other_entries_are_not_believed() {
         one.append(text);
     }
     one.write(&mut log, true);
-    // The log forgets while this server is cut off.
+    // The log drops entries while this server is disconnected.
     log.drain(1..3);
     log.extend([Bytes::new(), Bytes::from_static(b"short"), one.outbox.encode(900, &Bytes::new())]);
     two.read(&log);

@@ -10,7 +10,8 @@ pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The first and the longest pause before connecting again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// Growing pauses between attempts. Servers that have lost the same broker come back at different moments.
+/// Growing pauses between attempts, randomized so that servers that have lost the same broker do not all reconnect at
+/// once.
 pub(crate) struct Pauses(Duration);
 
 impl Pauses {
@@ -27,7 +28,7 @@ impl Pauses {
         self.0 = (self.0 * 2).min(PAUSES.1);
     }
 
-    /// The pause after so many attempts.
+    /// The pause after this many attempts.
     pub(crate) fn after(attempts: usize) -> Duration {
         let doublings = u32::try_from(attempts).unwrap_or(u32::MAX).min(10);
         varied((PAUSES.0 * 2_u32.pow(doublings)).min(PAUSES.1))

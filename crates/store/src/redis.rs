@@ -1,4 +1,4 @@
-//! Commands to a Redis, over one connection that is opened again when it breaks. Every command has a time limit.
+//! Commands to Redis over one connection, which is reopened when it breaks. Every command has a time limit.
 
 use crate::address::Address;
 use ::redis::aio::MultiplexedConnection;
@@ -17,9 +17,9 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use ::redis::{Value, cmd};
 
-/// Usual time limit of a command with all its steps: name resolution, the connection, its encryption, the password.
+/// Default time limit of a command with all its steps: name resolution, connecting, encryption, authentication.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
-/// After a failed connection all commands fail at once for this time: they must not wait one after the other.
+/// Time after a failed connection in which all commands fail at once, so that they do not wait one after the other.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// A client of one Redis.
@@ -32,11 +32,11 @@ pub(crate) struct Redis {
 #[derive(Default)]
 struct State {
     link: Option<Arc<Link>>,
-    /// No attempt before this time, and the reason.
+    /// Time before which no attempt is made, and the reason.
     paused: Option<(Instant, String)>,
 }
 
-/// An authenticated connection. Its task ends with it.
+/// An authenticated connection. Dropping it ends its task.
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     driver: AbortHandle,
@@ -50,7 +50,7 @@ impl Drop for Link {
 
 /// The reason why a command failed.
 enum Failure {
-    /// Redis refused it. Another connection would change nothing.
+    /// Redis refused the command. Another connection would change nothing.
     Refused(String),
     Broken(io::Error),
     TooSlow,
@@ -65,7 +65,7 @@ impl Redis {
         &self.address
     }
 
-    /// Runs a command within this time. It may be sent twice, if the connection breaks under it.
+    /// Runs a command within this time. It may be sent twice if the connection breaks meanwhile.
     pub(crate) async fn run(&self, command: &Cmd, limit: Duration) -> io::Result<Value> {
         let mut began = None;
         let failure = match timeout(limit, self.try_twice(command, &mut began)).await {
@@ -79,7 +79,7 @@ impl Redis {
             Failure::TooSlow => format!("did not respond within {limit:?}"),
         };
         let mut state = self.state.lock().await;
-        // Another command may have connected anew in the meantime.
+        // Another command may have reconnected in the meantime.
         let is_same = match (&state.link, &began) {
             (Some(link), Some(began)) => Arc::ptr_eq(link, began),
             (None, _) => true,
@@ -92,7 +92,7 @@ impl Redis {
         Err(self.error(ErrorKind::TimedOut, &why))
     }
 
-    /// Errors name the Redis.
+    /// Creates an error that names the Redis server.
     fn error(&self, kind: ErrorKind, why: &str) -> io::Error {
         io::Error::new(kind, format!("{}: {why}", self.address))
     }
@@ -110,7 +110,7 @@ impl Redis {
         }
     }
 
-    /// The connection, and `true` if it was opened now. `broken` is not used again.
+    /// Returns the connection, and `true` if it was opened now. `broken` is not reused.
     async fn link(&self, broken: Option<&Arc<Link>>) -> Result<(Arc<Link>, bool), Failure> {
         let mut state = self.state.lock().await;
         if let Some(link) = &state.link
@@ -134,7 +134,7 @@ impl Redis {
         }
     }
 
-    /// Opens a connection. The caller limits the time.
+    /// Opens a connection. The caller sets the time limit.
     pub(crate) async fn open(&self) -> io::Result<Link> {
         let stream = TcpStream::connect((self.address.host.as_str(), self.address.port)).await?;
         stream.set_nodelay(true)?;
@@ -147,7 +147,7 @@ impl Redis {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        // Restricted users may send nothing but the commands that are needed.
+        // Restricted users may only send the commands that are needed.
         let mut info = RedisConnectionInfo::default().set_db(self.address.database.into()).set_skip_set_lib_name();
         if let Some(password) = &self.address.password {
             info = info.set_password(password);
@@ -155,7 +155,7 @@ impl Redis {
         if let Some(user) = &self.address.user {
             info = info.set_username(user);
         }
-        // Time limits are the callers'.
+        // The callers set time limits.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let opened = MultiplexedConnection::new_with_config(&info, stream, config).await;
         let (connection, driver) = opened.map_err(|why| io::Error::other(describe(&why)))?;
@@ -171,7 +171,7 @@ impl Link {
         })
     }
 
-    /// Runs a command on this connection. The caller limits the time.
+    /// Runs a command on this connection. The caller sets the time limit.
     pub(crate) async fn run(&self, command: &Cmd) -> Result<Value, RedisError> {
         match self.connection.clone().send_packed_command(command).await? {
             Value::ServerError(why) => Err(why.into()),
@@ -181,7 +181,7 @@ impl Link {
 }
 
 impl Link {
-    /// Runs several commands in one go, up to the first that fails. The caller limits the time.
+    /// Runs several commands in one batch, up to the first that fails. The caller sets the time limit.
     pub(crate) async fn run_all(&self, commands: &Pipeline) -> io::Result<()> {
         let count = commands.len();
         let replies = self.connection.clone().send_packed_commands(commands, 0, count).await;
@@ -194,7 +194,7 @@ impl Link {
     }
 }
 
-/// The words of Redis, without those of the library.
+/// The message of Redis, without the library's additions.
 fn describe(why: &RedisError) -> String {
     match (why.code(), why.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
@@ -235,7 +235,7 @@ mod tests {
         server.join().unwrap();
     }
 
-    /// A failure must be reported soon, whatever arrives slowly.
+    /// A failure must be reported soon, however slowly data arrives.
     #[test]
     fn a_reply_that_never_ends_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! A log as a stream of Redis.
+//! A log as a Redis stream.
 
 use crate::end::{End, KEPT};
 use crate::pace::{Pauses, STEP_TIMEOUT, within};
@@ -9,11 +9,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time that a read waits for an entry.
+/// Maximum time that a read waits for an entry.
 const BLOCK_MILLISECONDS: u64 = 1000;
-/// Entries of one read.
+/// Maximum number of entries per read.
 const READ: usize = 256;
-/// The field of an entry.
+/// Field that contains an entry.
 const FIELD: &str = "e";
 
 /// Writes appended entries, for ever.
@@ -61,11 +61,11 @@ pub(crate) async fn read(redis: Arc<Redis>, end: Arc<End>) {
 /// The last entry that was read.
 struct Position {
     id: String,
-    /// The entries that the log had kept were not all read.
+    /// Not all entries kept by the log were read yet.
     is_behind: bool,
 }
 
-/// Reads after the entry with the id `last`, up to an error.
+/// Reads after the entry with the id `last` until an error.
 async fn read_on(redis: &Redis, end: &End, last: &mut Position, pauses: &mut Pauses) -> io::Error {
     let link = match within(STEP_TIMEOUT, redis.open()).await {
         Ok(link) => link,
@@ -99,7 +99,7 @@ async fn read_on(redis: &Redis, end: &End, last: &mut Position, pauses: &mut Pau
     }
 }
 
-/// The ids and contents of entries in a reply to XREAD, which is nothing where none has come.
+/// Ids and contents of entries in a reply to XREAD, which is nil if there are none.
 fn entries(reply: Value) -> Option<Vec<(String, Bytes)>> {
     let Value::Array(streams) = reply else { return (reply == Value::Nil).then(Vec::new) };
     let mut found = Vec::new();
@@ -111,7 +111,7 @@ fn entries(reply: Value) -> Option<Vec<(String, Bytes)>> {
             let [Value::BulkString(id), Value::Array(fields)] = <[Value; 2]>::try_from(entry).ok()? else {
                 return None;
             };
-            // Another field is somebody else's entry. It is stepped over.
+            // An entry with another field is not ours; skip it.
             let content = match fields.into_iter().nth(1) {
                 Some(Value::BulkString(content)) => content,
                 _ => Vec::new(),

@@ -1,5 +1,6 @@
-//! The state directory: keys, accounts and certificates that the server has made or got. Only its owner enters it; each file
-//! is there whole or not at all; several servers that share it lock what they are about to change.
+//! The state directory: keys, accounts and certificates that the server has created or obtained. Only its owner can
+//! access it. Each file is either complete or absent. Servers that share the directory take a lock before they change
+//! something.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -9,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// A certificate with its chain and key has some kilobytes; what is far larger is not ours.
+/// Maximum size of a file: a certificate with its chain and key has some kilobytes, so a much larger file is not ours.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A directory of the server's own. Paths that methods take are below it.
+/// A directory that belongs to the server. All paths passed to methods are relative to it.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     top: PathBuf,
 }
 
-/// A lock that ends with this value, or with the process that has it.
+/// A lock that is released when it is dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "holds the lock until it is closed")] File);
 
 impl StateDir {
-    /// The directory, which is made if it is not there. What others may enter is closed to them.
+    /// Opens the directory, or creates it. Revokes access for other users.
     ///
     /// # Errors
-    /// It cannot be made, or belongs to somebody else.
+    /// The directory cannot be created, or belongs to another user.
     pub fn open(top: &Path) -> io::Result<Self> {
         make(top)?;
         let meta = std::fs::metadata(top)?;
@@ -41,26 +42,26 @@ impl StateDir {
         Ok(Self { top: top.to_owned() })
     }
 
-    /// A directory within, which is made if it is not there.
+    /// Opens a subdirectory, or creates it.
     ///
     /// # Errors
-    /// Those of making it.
+    /// The subdirectory cannot be created.
     pub fn below(&self, path: &str) -> io::Result<Self> {
         let top = self.top.join(path);
         make(&top)?;
         Ok(Self { top })
     }
 
-    /// Where a file is.
+    /// Path of a file.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.top.join(path)
     }
 
-    /// A file's content; `None` if it is not there.
+    /// A file's content; `None` if it does not exist.
     ///
     /// # Errors
-    /// It cannot be read, or is larger than anything that was written here.
+    /// The file cannot be read, or is larger than any file that the server writes.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let file = match File::open(self.path(path)) {
             Ok(file) => file,
@@ -75,7 +76,7 @@ impl StateDir {
         Ok(Some(content))
     }
 
-    /// When a file was written; `None` if it is not there.
+    /// Modification time of a file; `None` if it does not exist.
     #[must_use]
     pub fn written(&self, path: &str) -> Option<SystemTime> {
         std::fs::metadata(self.path(path)).ok()?.modified().ok()
@@ -98,7 +99,8 @@ impl StateDir {
             file.write_all(content)?;
             file.sync_all()?;
             std::fs::rename(&temporary, &target)?;
-            // The name, too, is to outlive a crash. File systems that cannot do that for directories say so; never mind.
+            // The name must survive a crash too. File systems that cannot sync directories return an error, which is
+            // ignored.
             let _ = File::open(parent).and_then(|dir| dir.sync_all());
             Ok(())
         })();
@@ -108,16 +110,16 @@ impl StateDir {
         written
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub fn remove(&self, path: &str) {
         let _ = std::fs::remove_file(self.path(path));
     }
 
-    /// Takes a lock (flock(2)) if it is free. It holds between processes, and on NFS between machines; the kernel ends
-    /// it with the process.
+    /// Takes a lock (flock(2)) if it is free. It works between processes, and on NFS between machines; the kernel
+    /// releases it when the process ends.
     ///
     /// # Errors
-    /// The file of the lock cannot be opened.
+    /// The lock's file cannot be opened.
     pub fn try_lock(&self, path: &str) -> io::Result<Option<Lock>> {
         let file = self.lock_file(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -127,10 +129,10 @@ impl StateDir {
         }
     }
 
-    /// Takes a lock, and waits for its holder: only for short work.
+    /// Takes a lock and waits for its holder: only for short work.
     ///
     /// # Errors
-    /// The file of the lock cannot be opened.
+    /// The lock's file cannot be opened.
     pub fn lock(&self, path: &str) -> io::Result<Lock> {
         let file = self.lock_file(path)?;
         flock(&file, FlockOperation::LockExclusive)?;
@@ -143,7 +145,7 @@ impl StateDir {
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
     }
 
-    /// The names of the directories within.
+    /// Names of the subdirectories.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.top).into_iter().flatten().flatten();
@@ -152,7 +154,7 @@ impl StateDir {
     }
 }
 
-/// A path whose parent is no directory names nothing either.
+/// `true` if the path does not exist, also because its parent is not a directory.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

@@ -1,5 +1,5 @@
-//! Storage of certificates, accounts and challenges: a directory, or a broker with copies in a directory. Everything may
-//! block.
+//! Storage of certificates, accounts and challenges: a directory, or a broker with copies in a directory. All
+//! operations may block.
 
 use crate::broker::Broker;
 use crate::lock;
@@ -19,7 +19,8 @@ const NAMES: &str = "names";
 #[derive(Debug, Clone)]
 pub enum Storage {
     Directory(StateDir),
-    /// Keys have a common prefix. Data that was read is also kept in a directory, for when the broker is away.
+    /// Keys have a common prefix. Data that was read is also stored in a directory, for times when the broker is
+    /// unreachable.
     Shared {
         broker: Broker,
         prefix: String,
@@ -27,7 +28,7 @@ pub enum Storage {
     },
 }
 
-/// The version of something stored: another content is another version.
+/// The version of a stored value; it differs for different content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Written(SystemTime),
@@ -42,7 +43,7 @@ pub enum Lock {
 }
 
 impl Storage {
-    /// The directory, or the broker with the directory for copies.
+    /// Creates a storage in the directory, or in the broker with copies in the directory.
     #[must_use]
     pub fn new(dir: StateDir, broker: Option<Broker>, prefix: &str) -> Self {
         match broker {
@@ -51,10 +52,10 @@ impl Storage {
         }
     }
 
-    /// A part of it.
+    /// A part of the storage.
     ///
     /// # Errors
-    /// Its directory cannot be created.
+    /// The part's directory cannot be created.
     pub fn below(&self, part: &str) -> io::Result<Self> {
         Ok(match self {
             Self::Directory(dir) => Self::Directory(dir.below(part)?),
@@ -64,7 +65,7 @@ impl Storage {
         })
     }
 
-    /// The place of a value, for people.
+    /// Location of a value, for messages.
     #[must_use]
     pub fn place(&self, name: &str) -> String {
         match self {
@@ -73,10 +74,10 @@ impl Storage {
         }
     }
 
-    /// A value; `None` if there is none.
+    /// Reads a value; `None` if there is none.
     ///
     /// # Errors
-    /// The file system's, or the broker cannot be reached.
+    /// The file system's error, or the broker cannot be reached.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Directory(dir) => dir.read(name),
@@ -84,7 +85,7 @@ impl Storage {
         }
     }
 
-    /// The directory with copies of what is in a broker.
+    /// The directory with copies of the broker's data.
     #[must_use]
     pub fn copies(&self) -> Option<&StateDir> {
         match self {
@@ -93,7 +94,7 @@ impl Storage {
         }
     }
 
-    /// A value, or its copy if the broker cannot be reached. A broker that has lost it gets the copy back.
+    /// Reads a value, or its copy if the broker cannot be reached. A broker that has lost the value gets the copy back.
     ///
     /// # Errors
     /// Those of [`Self::read`], if there is no copy.
@@ -106,7 +107,7 @@ impl Storage {
                 Ok(Some(value))
             }
             Ok(None) => match self.copy(name) {
-                // Another server may have done that meanwhile, with something newer.
+                // Another server may have restored it already, with a newer value.
                 Some(copy) => {
                     broker.add(&key(prefix, name), &copy)?;
                     self.read(name)
@@ -117,13 +118,13 @@ impl Storage {
         }
     }
 
-    /// The copy of a value in a broker.
+    /// The local copy of a value in a broker.
     #[must_use]
     pub fn copy(&self, name: &str) -> Option<Vec<u8>> {
         self.copies()?.read(name).ok().flatten()
     }
 
-    /// Keeps that copy.
+    /// Stores the local copy of a value in a broker.
     pub fn keep_copy(&self, name: &str, value: &[u8]) {
         let Some(copies) = self.copies() else { return };
         if self.copy(name).is_none_or(|copy| copy != value)
@@ -156,7 +157,7 @@ impl Storage {
     /// Writes a value.
     ///
     /// # Errors
-    /// The file system's, or the broker cannot be reached.
+    /// The file system's error, or the broker cannot be reached.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Directory(dir) => dir.write(name, content),
@@ -164,7 +165,7 @@ impl Storage {
         }
     }
 
-    /// Writes a value that is removed again soon, and announces its name.
+    /// Writes a value that will be removed again soon, and announces its name.
     ///
     /// # Errors
     /// Those of [`Self::write`].

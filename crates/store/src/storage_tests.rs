@@ -10,16 +10,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// A Redis of the test's own.
+/// A separate Redis for the test.
 struct Server {
     process: Child,
     address: Address,
 }
 
 impl Server {
-    /// None if there is no such program.
+    /// `None` if the program is not installed.
     fn start(dir: &Path) -> Option<Self> {
-        // Somebody else may take the port between the two.
+        // Another process may take the port in between.
         (0..10).find_map(|_| {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let mut command = Command::new("setpriv");
@@ -78,7 +78,7 @@ fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
     let held = one.try_lock("l").unwrap().unwrap();
     assert!(two.try_lock("l").unwrap().is_none() && one.try_lock("l").unwrap().is_none());
     assert!(two.try_lock("other").unwrap().is_some());
-    // If this server were killed now, it would expire.
+    // If this server were killed now, the lock would expire.
     let Value::Int(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
     assert!(left > 0 && left <= LIFE.as_millis() as i64, "{left}");
     drop(held);
@@ -97,7 +97,7 @@ fn a_lock_that_another_server_has_taken_over_is_left_alone() {
     let broker = server.broker();
     assert!(broker.take_lock(KEY, "own", LIFE).unwrap() && extend(&broker, KEY, "own"));
     assert!(!broker.take_lock(KEY, "other", LIFE).unwrap());
-    // It had expired and is free: it is ours again.
+    // The lock had expired and is free, so this server can take it again.
     server.says(&["DEL", KEY]);
     assert!(extend(&broker, KEY, "own"));
     assert_eq!(server.says(&["GET", KEY]), Value::BulkString(b"own".to_vec()));
@@ -121,7 +121,7 @@ fn what_a_redis_has_lost_comes_back_and_what_it_has_is_newer_than_a_copy() {
     server.says(&["FLUSHALL"]);
     assert_eq!(one.read_kept("a").unwrap().unwrap(), b"second");
     assert_eq!(two.read("a").unwrap().unwrap(), b"second");
-    // Data removed on purpose does not come back from here.
+    // A copy must not restore data that was removed on purpose.
     one.remove("a");
     assert_eq!(one.read_kept("a").unwrap(), None);
     drop(server);

@@ -1,5 +1,5 @@
-//! The cases of the Autobahn test suite for servers, by their numbers, as tables: frames in, what is made of them, and the
-//! close code of those that break the protocol.
+//! The cases of the Autobahn test suite for servers, by their numbers, as tables: frames from a client, the parsed
+//! result, and the close code for violations of the protocol.
 
 use crate::close::Close;
 use crate::deflate;
@@ -29,7 +29,8 @@ fn text(text: &str) -> String {
     format!("text {text}")
 }
 
-/// Reads bytes that arrive in pieces of `piece` bytes: a word for each thing, the last one a code if it broke.
+/// Reads bytes that arrive in pieces of `piece` bytes. Returns a word for each message or control frame, and at a
+/// violation the close code.
 fn read_in(bytes: &[u8], piece: usize, deflate: bool, limit: usize) -> Vec<String> {
     let mut receiver = Receiver::new(limit, deflate);
     let mut seen = Vec::new();
@@ -56,7 +57,7 @@ fn read_in(bytes: &[u8], piece: usize, deflate: bool, limit: usize) -> Vec<Strin
     seen
 }
 
-/// However the bytes arrive, the same comes of them.
+/// Asserts that the result does not depend on the size of the pieces, and returns it.
 fn read(bytes: &[u8], deflate: bool) -> Vec<String> {
     let whole = read_in(bytes, bytes.len(), deflate, 1 << 20);
     for piece in [1, 2, 3, 7, 64] {
@@ -65,7 +66,7 @@ fn read(bytes: &[u8], deflate: bool) -> Vec<String> {
     whole
 }
 
-/// A name, frames, and what comes of them.
+/// A name, frames, and the expected result.
 type Case<'a> = (&'a str, Vec<Vec<u8>>, &'a [&'a str]);
 
 fn check(cases: &[Case<'_>]) {
@@ -79,7 +80,7 @@ const BINARY: u8 = 0x82;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
 const CLOSE: u8 = 0x88;
-/// The first and the following parts of a text, and the last one.
+/// First bytes of a text's first frame, of a continuation, and of the last frame.
 const FIRST: u8 = 0x01;
 const MORE: u8 = 0x00;
 const LAST: u8 = 0x80;
@@ -94,16 +95,16 @@ fn groups_1_and_9_messages_of_all_lengths() {
         }
         assert_eq!(read_in(&frame(BINARY, &payload), 1 << 21, false, 1 << 20), [format!("binary {payload_text}")]);
     }
-    // 9.x: above the limit, announced or gathered.
+    // 9.x: above the limit, as announced or in total.
     assert_eq!(read_in(&frame(TEXT, &[b'*'; 101]), 9, false, 100), ["1009"]);
     assert_eq!(read_in(&frame(TEXT, &[b'*'; 101])[..8], 9, false, 100), ["1009"]);
     let parts = [frame(FIRST, &[b'*'; 60]), frame(LAST, &[b'*'; 41])].concat();
     assert_eq!(read_in(&parts, 9, false, 100), ["1009"]);
-    // Both ends of the 63 bits of a length.
+    // Both extremes of a 63-bit length.
     let announced = |length: u64| [&[BINARY, 0xff][..], &length.to_be_bytes(), &[0; 4]].concat();
     assert_eq!(read(&announced(u64::MAX >> 1), false), ["1009"]);
     assert_eq!(read(&announced(u64::MAX), false), ["1002"]);
-    // Lengths that are not in their shortest form.
+    // Lengths that are not encoded in the shortest form.
     assert_eq!(read(&announced(65535), false), ["1002"]);
     assert_eq!(read(&[&[BINARY, 0xfe, 0, 125][..], &[0; 4]].concat(), false), ["1002"]);
     // RFC 6455 5.1.
@@ -169,7 +170,7 @@ fn group_5_parts() {
 #[test]
 fn group_6_utf8() {
     let all = "κόσμε \u{0}\u{7f}\u{80}\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}\u{d7ff}\u{e000}";
-    // Each byte a part; what is cut is none yet.
+    // Each byte in a separate frame; a truncated frame is incomplete.
     let parts: Vec<Vec<u8>> =
         all.bytes().enumerate().map(|(at, b)| frame(if at == 0 { FIRST } else { MORE }, &[b])).collect();
     assert_eq!(read(&[parts.concat(), frame(LAST, b"")].concat(), false), [text(all)]);
@@ -224,13 +225,13 @@ fn groups_12_and_13_packed_messages() {
         assert!(read_in(&packed(TEXT, data.as_bytes()), 4096, true, 1 << 20) == [text(&data)], "{length}");
     }
     let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
-    // A packed message in parts, with a ping between them; the bit is the first part's alone.
+    // A compressed message in several frames, with a ping in between; only the first frame has the bit.
     let parts = [frame(FIRST | 0x40, &hello[..3]), frame(PING, b"p"), frame(LAST, &hello[3..])].concat();
     assert_eq!(read(&parts, true), ["ping p", "text Hello"]);
     let again = [frame(FIRST | 0x40, &hello[..3]), frame(LAST | 0x40, &hello[3..])].concat();
     assert_eq!(read(&again, true), ["1002"]);
     assert_eq!(read(&frame(PING | 0x40, b""), true), ["1002"]);
-    // Messages that are not packed may come in between.
+    // Uncompressed messages may come in between.
     let mixed = [frame(TEXT, b"plain"), frame(TEXT | 0x40, &hello), frame(BINARY, b"x")].concat();
     assert_eq!(read(&mixed, true), ["text plain", "text Hello", "binary x"]);
     assert_eq!(read(&frame(TEXT | 0x40, &hello), false), ["1002"], "without an agreement");

@@ -1,11 +1,12 @@
-//! A target for fuzzing: bytes of a client. The first says in which pieces they arrive and if compression was agreed on.
+//! Fuzz target: bytes of a client. The first byte selects the size of the pieces in which they arrive, and compression.
 
 use crate::frames::{Incoming, Receiver};
 
-/// Largest message.
+/// Maximum size of a message.
 const LIMIT: usize = 4096;
 
-/// However the bytes arrive, the same comes of them, and no message is larger than allowed or a text that is not UTF-8.
+/// The result does not depend on the size of the pieces; no message is larger than allowed, and no text is invalid
+/// UTF-8.
 pub fn frames(data: &[u8]) {
     let Some((&first, bytes)) = data.split_first() else { return };
     let whole = read(bytes, bytes.len(), first & 1 != 0);
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
     use howdah_fuzz_driver::{Target, drive};
 
-    /// Parts of frames.
+    /// Parts of frames, for mutations.
     const WORDS: &[&[u8]] = &[
         b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58",
         b"\x01\x80\x00\x00\x00\x00",

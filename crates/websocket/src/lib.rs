@@ -1,8 +1,9 @@
 //! WebSocket (RFC 6455) with permessage-deflate (RFC 7692).
 //!
-//! `frames` reads what a client sends and `message` makes what it gets, both without I/O; `deflate` compresses; `handshake`
-//! judges the request that asks for a connection. `session` talks to one client in its connection's task, and
-//! `connections` finds the open ones by their ids; channels are those of the site's hub (`howdah_live`). An application gets events by the trait in `events`.
+//! `frames` parses a client's input and `message` encodes its output, both without I/O; `deflate` compresses;
+//! `handshake` validates the opening request. `session` handles one client in its connection's task, and `connections`
+//! finds open connections by id; channels belong to the site's hub (`howdah_live`). An application handles events
+//! through the trait in `events`.
 
 mod close;
 mod connections;

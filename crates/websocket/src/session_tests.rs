@@ -1,4 +1,4 @@
-//! A connection's life with a client that tests play, with shorter times (`session`).
+//! A connection's life cycle with a simulated client, with shorter timeouts (`session`).
 
 use super::*;
 use crate::connections::{Connections, Link, new_id};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// The client's side of HTTP.
+/// The client's side of the HTTP connection.
 struct Client {
     stream: DuplexStream,
     stops: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ impl tokio::io::AsyncWrite for Client {
     }
 }
 
-/// Notes events; those of messages "wait" wait.
+/// Records events; the handler of a message "wait" waits.
 #[derive(Clone, Default)]
 struct Noted {
     events: Arc<Mutex<Vec<Event>>>,
@@ -75,7 +75,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `room`: bytes that the client takes without reading.
+    /// `room`: number of bytes that the client accepts without reading.
     fn new(room: usize) -> Self {
         Self::with(room, Budgets::new(1 << 26, 1 << 26))
     }
@@ -107,7 +107,7 @@ impl Stage {
         came
     }
 
-    /// All events, once the connection is over.
+    /// All events, after the end of the connection.
     async fn end(self) -> Vec<Event> {
         self.running.await.unwrap();
         assert_eq!(self.budgets.memory.used(), 0);
@@ -165,7 +165,7 @@ async fn a_server_that_stops_closes_with_1001_and_waits_for_no_client() {
     stage.link.send(message(b"last", false));
     assert_eq!(stage.read(6).await, b"\x81\x04last");
     stage.stops.store(true, Relaxed);
-    // The next thing that happens wakes the task, as the server does.
+    // The next event wakes the task, as the server does.
     stage.link.send(message(b"x", false));
     assert_eq!(stage.read(3).await, b"\x81\x01x");
     let close = stage.read(4).await;

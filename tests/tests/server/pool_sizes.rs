@@ -214,7 +214,7 @@ script_scenario!(
             )
     },
     |site| {
-        // In async mode, free slots of busy workers count as idle in part.
+        // In async mode, existing workers count as partly idle.
         assert!(eventually(PATIENCE, || workers(&pool(site)) >= 3), "{}", site.log());
         let pids = || -> Vec<u64> {
             let status = pool(site);

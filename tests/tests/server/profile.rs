@@ -87,7 +87,7 @@ scenario!(
                     let serving = workers.iter().find(|worker| worker["phase"] == "serving");
                     if let Some(pid) = serving.and_then(|worker| Pid::from_raw(worker["pid"].as_i64()? as i32)) {
                         killed += usize::from(kill_process(pid, Signal::KILL).is_ok());
-                        // It is not needed for the following checks.
+                        // It must be gone before the next check.
                         assert!(eventually(PATIENCE, || test_kill_process(pid).is_err()));
                     }
                     assert_eq!(site.get_ok("/fast.php"), "fast");

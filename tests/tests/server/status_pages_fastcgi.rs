@@ -86,7 +86,7 @@ fn on_an_address_with_a_token_fastcgi_asks_for_it_too_and_orders_nothing() {
 #[test]
 fn bytes_that_are_no_fastcgi_end_their_connection_and_nothing_else() {
     let site = OnAddress::start(&[]);
-    // A version without a record, a truncated record, one of another version after a valid one, variables with false
+    // A lone version byte, a truncated record, one of another version after a valid one, variables with false
     // lengths.
     let begin = b"\x01\x01\x00\x01\x00\x08\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00";
     let lies =

@@ -39,7 +39,7 @@ pub enum ProfileFormat {
 }
 
 impl ProfileFormat {
-    /// The format that a file's name stands for.
+    /// The format for a file name's extension.
     fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "svg" => Some(Self::Svg),
@@ -57,7 +57,7 @@ impl ProfileFormat {
 }
 
 impl ProfileFlags {
-    /// The format, and the file that it goes to; `-` for standard output.
+    /// The format, and the output file; `-` for standard output.
     #[must_use]
     pub fn target(&self) -> (ProfileFormat, PathBuf) {
         let of_name = || ProfileFormat::of_name(self.output.as_deref()?);

@@ -26,12 +26,12 @@ pub struct ServeFlags {
 }
 
 impl ServeFlags {
-    /// Gives a setting a value, as its flag would; again for a further value.
+    /// Sets a setting's value, as its flag would; another call adds a value.
     pub fn set(&mut self, name: &str, value: &str) {
         self.values.entry(name.to_owned()).or_default().push(value.to_owned());
     }
 
-    /// Takes out the directory to serve.
+    /// Removes and returns the directory to serve.
     pub fn take_root(&mut self) -> Option<PathBuf> {
         self.values.remove(ROOT)?.pop().map(PathBuf::from)
     }
@@ -52,7 +52,7 @@ pub struct StateFlags {
 /// The name of the positional argument of `serve`.
 pub(super) const ROOT: &str = "root";
 
-/// The flag that stands for `tls.auto`.
+/// The flag for `tls.auto`.
 const TLS: &str = "tls";
 
 const SET: &str = "set";
@@ -106,7 +106,7 @@ impl FromArgMatches for ServeFlags {
     }
 }
 
-/// Arguments of which a part is that of `serve`.
+/// Defines arguments that contain some of the flags of `serve`.
 macro_rules! part_of_serve {
     ($name:ident, $args:expr) => {
         impl Args for $name {
@@ -138,13 +138,13 @@ part_of_serve!(ControlFlags, |command| {
 });
 part_of_serve!(StateFlags, |command| named(command, &["state"]));
 
-/// Adds the flags of these names.
+/// Adds the flags with these names.
 fn named(command: clap::Command, names: &[&str]) -> clap::Command {
     let rows = flag_rows().map(|(_, row)| row).filter(|row| row.flag.is_some_and(|flag| names.contains(&flag)));
     rows.map(flag).fold(command, clap::Command::arg)
 }
 
-/// The rows that have a flag, with the heading their help stands under.
+/// The rows that have a flag, with the heading of their help.
 pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
     let sections: [(&str, &'static [Row]); 9] = [
         ("Server", Settings::ROWS),
@@ -172,7 +172,7 @@ fn config_arg() -> Arg {
         .help(CONFIG)
 }
 
-/// Certificates that the server gets or makes itself.
+/// The flag for certificates that the server obtains or creates itself.
 fn tls_arg() -> Arg {
     Arg::new(TLS)
         .long("tls")
@@ -221,7 +221,7 @@ const fn short(flag: &str) -> Option<char> {
     }
 }
 
-/// A row's default as it is written outside of `howdah.toml`.
+/// A row's default as written outside of `howdah.toml`.
 fn plain_default(row: &'static Row) -> String {
     let default = plain_example(&Row { example: row.default, ..*row });
     if default == "a table" { String::new() } else { default }
@@ -245,7 +245,7 @@ const fn value_name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a setting, and its value as text.
+/// Splits text into a setting's name and its value.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     let known: Vec<String> = all_rows().map(Row::name).collect();

@@ -1,4 +1,4 @@
-//! Tests of `decoder`: whatever is sent and wherever it is cut.
+//! Tests of `decoder` with all kinds of input, split at every position.
 
 use super::*;
 use crate::fastcgi::record::write;
@@ -30,7 +30,7 @@ fn variables(pairs: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-/// Outcome of reading bytes: events as text, sent, and the error.
+/// Outcome of reading bytes: events as text, output, and the error.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     events: Vec<String>,
@@ -38,7 +38,7 @@ struct Read {
     malformed: Option<Malformed>,
 }
 
-/// Reads bytes that come in pieces of this size. Requests end with their bodies.
+/// Reads bytes in pieces of this size. Requests end with their bodies.
 fn read(bytes: &[u8], size: usize) -> Read {
     let (mut decoder, mut input, mut out) = (Decoder::new(100_000, 7), BytesMut::new(), Vec::new());
     let mut read = Read::default();

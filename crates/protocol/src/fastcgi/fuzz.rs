@@ -1,15 +1,15 @@
-//! A target for fuzzing: bytes that a web server sends. The result does not depend on where they are cut, and variables,
-//! heads and bodies keep to the limits and rules that handlers rely on.
+//! Fuzz target: bytes from a web server. The result must not depend on how they are split, and variables, heads and
+//! bodies must satisfy the limits and rules that handlers rely on.
 
 use super::decoder::{Decoder, Event, Malformed};
 use super::head;
 use crate::params::MAX_PARAMS;
 use bytes::BytesMut;
 
-/// Maximum number of bytes of variables here.
+/// Maximum size of variables in bytes, for this target.
 const MAX_INPUT: usize = 4096;
 
-/// Outcome of a connection: requests by their methods and targets, bodies, sent, and the violation that ended it.
+/// Outcome of a connection: requests by their methods and targets, bodies, output, and the violation that ended it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     requests: Vec<(u16, bool, String)>,
@@ -20,7 +20,7 @@ struct Read {
     too_large: bool,
 }
 
-/// Reads a connection's bytes, all at once and in pieces.
+/// Reads a connection's bytes, as a whole and in pieces.
 pub fn fastcgi_connection(data: &[u8]) {
     let whole = read(data, data.len().max(1));
     for size in [1, 2, 7, 64] {

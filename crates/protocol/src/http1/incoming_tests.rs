@@ -1,8 +1,9 @@
-//! Tests of `incoming`: bodies by length and by chunks, in one piece and byte by byte, and what is none.
+//! Tests of `incoming`: bodies by length and by chunks, as a whole and byte by byte, and invalid ones.
 
 use super::*;
 
-/// Everything that comes of a body whose bytes come in pieces of this size, and what is left behind it.
+/// Decodes a body whose bytes arrive in pieces of this size. Returns the body, `true` if it is complete, and the bytes
+/// after it.
 fn decoded(mut decoder: Decoder, bytes: &[u8], step: usize) -> Result<(Vec<u8>, bool, Vec<u8>), Broken> {
     let (mut all, mut input) = (Vec::new(), BytesMut::new());
     for piece in bytes.chunks(step) {

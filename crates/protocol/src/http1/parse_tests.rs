@@ -1,5 +1,5 @@
-//! Tests of `parse`: what is a request, what is none, and how its body is framed. What hyper makes of the same bytes is compared
-//! in `crate::fuzz`.
+//! Tests of `parse`: valid and invalid requests, and the framing of their bodies. `crate::fuzz` compares the results
+//! with hyper's.
 
 use super::*;
 

@@ -78,7 +78,7 @@ impl Outgoing {
 /// `true` for a header block that contains only a status, as h2's 431 does. The server's responses always have a
 /// `Date`.
 fn is_one_status(mut block: &[u8]) -> bool {
-    // A change of the table's size comes first (RFC 7541 6.3).
+    // Updates of the table's size come first (RFC 7541 6.3).
     while let [first, rest @ ..] = block
         && first & 0xe0 == 0x20
     {
@@ -105,12 +105,12 @@ mod tests {
     fn refusals_are_found_among_other_frames_however_they_are_cut() {
         let written = [
             frame(4, 0, 0, &[0; 12]),
-            // A response with a date, its body, one without a body, and what a client gets that is reset.
+            // A response with a date, its body, one without a body, and one whose client is reset.
             frame(HEADERS, 4, 1, b"\x88\xbe"),
             frame(0, END_STREAM, 1, &[0x48; 100]),
             frame(HEADERS, 4 | END_STREAM, 3, b"\x89\xbe"),
             frame(RST_STREAM, 0, 5, &[0, 0, 0, 8]),
-            // Refused, and reset as its client goes on.
+            // Refused, and reset when its client continues.
             frame(HEADERS, 4 | END_STREAM, 7, b"\x48\x83\x68\x26\x3f"),
             frame(RST_STREAM, 0, 7, &PROTOCOL_ERROR),
             frame(HEADERS, 4 | END_STREAM, 9, b"\x3f\xe1\x1f\xbe"),

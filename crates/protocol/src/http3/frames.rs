@@ -171,7 +171,7 @@ pub(super) fn put_number(out: &mut impl BufMut, number: u64) {
     }
 }
 
-/// Writes what stands in front of a frame's payload.
+/// Writes the header of a frame.
 pub(super) fn put_frame(out: &mut impl BufMut, kind: u64, length: usize) {
     put_number(out, kind);
     put_number(out, length as u64);

@@ -3,7 +3,7 @@ use bytes::BytesMut;
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Bytes in pieces of some length.
+/// Bytes in pieces of a fixed length.
 pub(in super::super) struct Pieces(VecDeque<Bytes>);
 
 impl Pieces {
@@ -53,7 +53,7 @@ fn frames_are_the_same_in_whatever_pieces_they_come() {
         let mut seen = Vec::new();
         while let Some(kind) = now(|cx| frames.poll_frame(cx)).unwrap() {
             let mut payload = Vec::new();
-            // Unknown ones are passed over by asking for the next.
+            // Unknown frames are skipped by requesting the next one.
             while kind < 9
                 && let Some(bytes) = now(|cx| frames.poll_payload(cx)).unwrap()
             {

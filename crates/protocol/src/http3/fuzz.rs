@@ -1,5 +1,5 @@
-//! A target for fuzzing: what a client sends on a request's stream. It is the same in whatever pieces it comes, and what is
-//! taken of it keeps to the rules that handlers rely on.
+//! Fuzz target: bytes from a client on a request's stream. The result must not depend on how they are split, and must
+//! satisfy the rules that handlers rely on.
 
 use super::body::Parts;
 use super::code::Fault;
@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
-/// The size of a header list that is taken here.
+/// Maximum size of a field list that this target accepts.
 const MAX_INPUT: usize = 4096;
 
 struct Pieces(VecDeque<Bytes>);
@@ -29,7 +29,7 @@ enum Read {
     Head { fields: usize, target: Bytes, body: Result<Vec<u8>, Fault> },
 }
 
-/// A stream's bytes, all of them at once and in pieces.
+/// Parses a stream's bytes, as a whole and in pieces.
 pub fn http3_stream(data: &[u8]) {
     let whole = read(data, data.len().max(1));
     for size in [1, 2, 7] {

@@ -43,7 +43,7 @@ impl Respond {
         Some(written)
     }
 
-    /// Takes no further ones; returns what still waits.
+    /// Closes the queue; returns the waiting data.
     pub(super) fn close(&self) -> Bytes {
         let mut state = self.lock();
         state.open = false;

@@ -84,7 +84,7 @@ fn a_collision_never_gets_other_bytes() {
 /// A page of 50 KB with a token at a position that the first hash does not read.
 fn page_with_token(token: u32) -> Vec<u8> {
     let mut page = body("page ", 50_000);
-    // The pieces are in the middle of 32 equal parts of what lies between the ends.
+    // The samples are in the middle of 32 equal parts between the two ends.
     page[ENDS + 10..ENDS + 20].copy_from_slice(format!("{token:010}").as_bytes());
     page
 }
@@ -191,7 +191,7 @@ fn too_large_and_off() {
         assert!(matches!(off.look(GZIP, b""), Sighting::New));
     }
     assert_eq!(off.stats(), Stats::default());
-    // Encoded larger than the whole budget (it cannot come from `encode`, but from a caller's mistake).
+    // Larger when encoded than the whole budget (this cannot come from `encode`, only from a caller's error).
     let page = body("p", 4000);
     assert!(matches!(cache.look(GZIP, &page), Sighting::New));
     let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };

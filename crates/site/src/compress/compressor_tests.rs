@@ -138,7 +138,7 @@ fn large_bodies_go_in_slices_and_into_the_cache() {
 #[test]
 fn a_body_that_compression_does_not_shrink_is_not_tried_again() {
     let with = compressor();
-    // Text in the middle of each quarter, where a body is sampled, so that compression seems to pay.
+    // Text in the middle of each quarter, where a body is sampled, so that compression seems worthwhile.
     let mut noise = bodies::random(100_000);
     for quarter in noise.chunks_exact_mut(25_000) {
         quarter[12_000..13_000].fill(b'x');
@@ -182,7 +182,7 @@ fn head_without_a_body_claims_nothing_that_may_be_wrong() {
     let got = send(&with, Method::HEAD, "gzip", page_head(50_000), b"");
     assert_eq!(got.headers.len(), 3, "{:?}", got.headers);
     assert_eq!((got.has(ETAG), got.has(VARY)), ("W/\"v1\"", "Cookie, Accept-Encoding"));
-    // Known to be too small, or not asked for: everything stays.
+    // Too small, or not requested: the response stays unchanged.
     for (accept, length) in [("gzip", 900), ("", 50_000)] {
         let got = send(&with, Method::HEAD, accept, page_head(length), b"");
         assert_eq!(got.has(CONTENT_LENGTH), length.to_string());

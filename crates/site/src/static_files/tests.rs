@@ -1,4 +1,4 @@
-//! Static files over real connections: as files (`Way::Sent`) and as they are read (`Way::Read`).
+//! Static files over real connections: as files (`Way::Sent`) and as streams (`Way::Read`).
 
 use std::io::Read;
 use std::path::Path;
@@ -138,7 +138,7 @@ fn files_beyond_4_gib() {
         let range = format!("bytes={}-{}", edge - (3 << 20), edge + (3 << 20) - 1);
         assert!(server.get("huge", &[("Range", &range)]).body == mark, "{way:?}");
         assert_eq!(server.get("huge", &[("Range", "bytes=-3")]).body, b"end");
-        // All of it is announced, some of it read, and the connection given up.
+        // The client reads only a part of the announced data, and gives up the connection.
         let mut stream = server.connect();
         send(&mut stream, "GET", "huge", &[]);
         let head = Received::read_head(&mut stream).unwrap();
@@ -188,7 +188,7 @@ fn truncation_during_a_transfer_ends_the_connection() {
         let wrong = received.iter().zip(&content).position(|(received, sent)| received != sent);
         match way {
             Way::Read => assert_eq!(wrong, None),
-            // Behind the cut, and only there, the kernel may have wiped what it had queued .
+            // After the cut, and only there, the kernel may have zeroed its queued data.
             Way::Sent => assert!(wrong.is_none_or(|at| at >= 1 << 20), "{wrong:?}"),
         }
         let response = server.get("file", &[]);
@@ -444,7 +444,7 @@ fn descriptors_are_bounded_and_returned() {
     }
     let open = server.descriptors();
     assert!((1..=32).contains(&open), "{open} descriptors open");
-    // Every file is found gone once, and let go.
+    // Every file is found missing once, and released.
     for number in 0..300 {
         std::fs::remove_file(server.root().join(format!("f{number}"))).unwrap();
     }

@@ -19,7 +19,7 @@ use super::*;
 pub(super) enum Way {
     /// As files.
     Sent,
-    /// As a stream of what is read.
+    /// As a stream of the file's content.
     Read,
 }
 

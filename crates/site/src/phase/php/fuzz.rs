@@ -7,7 +7,7 @@ use howdah_protocol::informational::is_hop_by_hop;
 use howdah_protocol::{Head, Target};
 use http::{HeaderMap, Method, Version};
 
-/// Makes a response of a head.
+/// Creates a response from a head.
 pub(crate) fn response_head(status: u16, headers: Vec<(Bytes, Bytes)>) {
     for (method, complete) in [(Method::GET, true), (Method::GET, false), (Method::HEAD, false)] {
         let Ok(target) = Target::parse(Bytes::from_static(b"/")) else { continue };

@@ -1,4 +1,4 @@
-//! Tests of `variables`: names and numbers. What a whole request looks like is tested over a socket.
+//! Tests of `variables`: names and numbers. Scenarios test complete requests over a socket.
 
 use super::*;
 
