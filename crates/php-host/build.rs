@@ -9,11 +9,10 @@ use extension_headers::{EXTENSION_HEADERS, package};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Folders of the shim that know nothing of PHP. They are compiled without its include paths, so that they cannot.
+/// Folders of the shim that must not depend on PHP. They are compiled without its include paths, which enforces that.
 const WITHOUT_PHP: &[&str] = &["snapshot/engine", "sql"];
 
-/// Modes that a build may be without: the feature of Cargo, the parts of the shim that go with it, and what other files
-/// find in their place.
+/// Optional modes: the Cargo feature, the parts of the shim that belong to it, and the replacement for other files.
 const OPTIONAL: &[(&str, &[&str], &str)] = &[
     (
         "snapshot",
@@ -25,7 +24,7 @@ const OPTIONAL: &[(&str, &[&str], &str)] = &[
 
 const COVERAGE: &str = "tests/coverage.c";
 
-/// Tried in this order when `PHP_CONFIG` is not set.
+/// Candidates in this order if `PHP_CONFIG` is not set.
 const CANDIDATES: &[&str] = &["php-config", "php-config8.5", "php-config8.4", "php-config8.3", "php-config8.2"];
 
 fn main() {
@@ -45,14 +44,14 @@ fn main() {
         .partition(|file| WITHOUT_PHP.iter().any(|folder| file.starts_with(Path::new("shim").join(folder))));
     let mut build = compiler(sanitized);
     for flag in includes.split_whitespace() {
-        // As system headers: their warnings are not ours.
+        // As system headers, so that the compiler ignores their warnings.
         match flag.strip_prefix("-I") {
             Some(dir) => build.flag(format!("-isystem{dir}")),
             None => build.flag(flag),
         };
     }
     look_for_extension_headers(&mut build, &includes, &version);
-    // One library, since each part calls the other.
+    // A single library, since the parts call each other.
     build.objects(compiler(sanitized).files(plain).compile_intermediates()).files(with_php).compile("howdah_shim");
     if sanitized {
         // `make test-asan`; before libphp, as its runtime has to be the first library.
@@ -67,7 +66,8 @@ fn main() {
     link_php(&version, &ask("--prefix"));
 }
 
-/// `make coverage`: gcov writes its counters next to the object files, LLVM those of the Rust code in the directory `profiles`.
+/// `make coverage`: gcov writes its counters next to the object files, LLVM writes those of the Rust code to the
+/// directory `profiles`.
 fn measure_coverage(profiles: &str) {
     println!("cargo::rerun-if-changed={COVERAGE}");
     let name = format!("\"{profiles}/php-%m.profraw\"");
@@ -97,7 +97,7 @@ fn has_feature(name: &str) -> bool {
     std::env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase())).is_some()
 }
 
-/// `true` unless the file belongs to a mode that this build is without, or stands in for one that it has.
+/// `true` unless the file belongs to a mode that this build lacks, or replaces one that it has.
 fn is_of_this_build(file: &Path) -> bool {
     OPTIONAL.iter().all(|(mode, parts, instead)| match has_feature(mode) {
         true => file != Path::new(instead),
@@ -105,7 +105,7 @@ fn is_of_this_build(file: &Path) -> bool {
     })
 }
 
-/// Compiler settings of all files. Includes are relative to the shim's folder.
+/// Compiler settings for all files. Includes are relative to the shim's folder.
 fn compiler(sanitized: bool) -> cc::Build {
     let mut build = cc::Build::new();
     if sanitized {
@@ -116,7 +116,7 @@ fn compiler(sanitized: bool) -> cc::Build {
     }
     build
         .include("shim")
-        // Before whichever header comes first; PHP's own use what it brings.
+        // Before any header, as PHP's own headers use its declarations.
         .define("_GNU_SOURCE", "1")
         .flag("-std=gnu11")
         .flag("-fvisibility=hidden")
@@ -129,7 +129,7 @@ fn compiler(sanitized: bool) -> cc::Build {
     build
 }
 
-/// Tells the shim which extensions' headers there are, and people which are missing.
+/// Defines macros for the extensions whose headers exist, and reports missing ones as build output.
 fn look_for_extension_headers(build: &mut cc::Build, includes: &str, version: &str) {
     let mut there = Vec::new();
     for header in EXTENSION_HEADERS {
@@ -185,14 +185,14 @@ fn link_php(version: &str, prefix: &str) {
     fail(&format!("libphp for PHP {version} not found below {prefix}/lib: install libphp{short}-embed"));
 }
 
-/// Links this file, such that the program loads it and no other of the same name.
+/// Links this file such that the program loads it and no other library of the same name.
 fn link(library: &Path) {
     let shown = library.display();
     println!("cargo::rerun-if-changed={shown}");
     println!("cargo::rustc-env=HOWDAH_LIBPHP={shown}");
     let content = std::fs::read(library).unwrap_or_else(|error| fail(&format!("cannot read {shown}: {error}")));
     let Some(renamed) = bound_library::renamed(&content, &shown.to_string()) else {
-        // A library without a name is found by the path that the linker is given.
+        // A library without a name is found by the path passed to the linker.
         println!("cargo::rustc-link-arg={shown}");
         return;
     };

@@ -129,7 +129,7 @@ settings! {
         config_file: Option<PathBuf> = None;
         /// Minimum time that the old process keeps its connections after an upgrade.
         drain: Duration = fixed_time("drain", Duration::from_secs(60));
-        /// Where `user` comes from.
+        /// Origin of `user`.
         server_user: ServerUser = ServerUser::Named;
         /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
         /// for every host.
@@ -138,11 +138,12 @@ settings! {
         page_files: Vec<String> = Vec::new();
         /// Set if the settings come from a configuration of PHP-FPM.
         fpm: Option<FpmServer> = None;
-        /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
+        /// The pools of PHP workers. The first is called `default` and runs everything that no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
-        /// Where the top level is the one site: what its recipe has booted.
+        /// The recipe's boot, if the top level is the only site.
         booted: Option<Booted> = None;
-        /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.
+        /// The sites: each `[[site]]`, and those in the files of `sites`. If there are none, the top level is the only
+        /// site.
         sites: Vec<SiteSettings> = Vec::new();
         /// The files with sites that were read.
         site_files: Vec<PathBuf> = Vec::new();
@@ -271,15 +272,16 @@ settings! {
         compare_with: Option<String> = None;
         /// The pool's name.
         name: String = DEFAULT_POOL.to_owned();
-        /// The recipe that boots its application. Then it goes ahead of the pool of a site: see `Booted`.
+        /// The recipe that boots its application. The pool then precedes the site's own pool: see `Booted`.
         recipe: Option<String> = None;
-        /// Number of workers that start with the pool; 0 for `MIN`. More where a recipe boots the application in another pool.
+        /// Number of workers that start with the pool; 0 for `MIN`. Larger if a recipe boots the application in another
+        /// pool.
         start_workers: usize = 0;
         /// Set if the settings come from a configuration of PHP-FPM.
         fpm: Option<FpmPool> = None;
-        /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
+        /// Its PHP: section `[php]`, overridden by `[pool.NAME]`.
         php: PhpSettings = PhpSettings::default();
-        /// Its sandbox: section `[sandbox]`, with what `[pool.NAME.sandbox]` says over it.
+        /// Its sandbox: section `[sandbox]`, overridden by `[pool.NAME.sandbox]`.
         sandbox: SandboxSettings = SandboxSettings::default();
     }
 }
@@ -343,7 +345,7 @@ impl Settings {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// The shares of the routes of all sites, each at the position that its `number` says.
+    /// The shares of the routes of all sites, each at the index in its `number`.
     #[must_use]
     pub fn shares(&self) -> Vec<Share> {
         let routes = |rules: &SiteRules| rules.routes().iter().filter_map(|route| route.share).collect::<Vec<_>>();
@@ -373,12 +375,12 @@ fn default_workers() -> WorkerRange {
     WorkerRange { min: workers, max: workers }
 }
 
-/// Which user the server becomes is settled when all pools are known.
+/// Placeholder: the server's user is decided when all pools are known.
 const fn nobody() -> Option<String> {
     None
 }
 
-/// Empty stands for those that the user is in.
+/// An empty list stands for the user's own groups.
 fn no_groups() -> Vec<String> {
     Vec::new()
 }

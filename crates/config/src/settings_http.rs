@@ -126,7 +126,8 @@ settings! {
         x_sendfile: Vec<PathBuf> = "[]" example(r#"["/srv/files"]"#);
     }
     plus {
-        /// Send `FILE.br`, `FILE.zst` or `FILE.gz` in a file's place to clients that take it; not where scripts hand files over.
+        /// Send `FILE.br`, `FILE.zst` or `FILE.gz` instead of a file to clients that accept it; not for files handed
+        /// over by scripts.
         precompressed: bool = true;
         /// Maximum number of files kept open for reuse; several sites share it.
         open_files: usize = 1024;

@@ -1,4 +1,4 @@
-//! Command lines, and the help that is made from the table of settings.
+//! Command lines, and the help generated from the table of settings.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use howdah_config::{Cli, Command, ReloadFlags, ServeFlags};

@@ -395,7 +395,7 @@ fn what_check_prints_says_the_same_again() {
     }
     assert!(shown.contains("# a: howdah.toml:3, b.c: howdah.toml:6"), "{shown}");
     std::fs::write(site.path().join("howdah.toml"), &shown).unwrap();
-    // The binary is not there; what is printed names it all the same.
+    // The program does not exist, but its name is printed.
     let again = shown.lines().filter(|line| !line.starts_with("binary = ")).collect::<Vec<_>>().join("\n");
     std::fs::write(site.path().join("howdah.toml"), again).unwrap();
     site.flags = ServeFlags::default();

@@ -1,4 +1,4 @@
-//! A recipe that is asked for: the pool that it makes, and the reasons for which it makes none.
+//! Requested recipes: the pool that each creates, and the reasons against one.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod directory;

@@ -1,4 +1,4 @@
-//! The committed reference says what the table of settings says, and its examples work.
+//! The committed reference matches the table of settings, and its examples work.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
@@ -31,7 +31,7 @@ fn the_committed_pages_are_up_to_date() {
     }
 }
 
-/// Errors about files, modes and other settings that a single setting goes with.
+/// Errors about files, modes and other settings that a setting's example requires.
 const NEEDED_BESIDE: &[&str] = &[
     "does not exist",
     "there is no ",
@@ -55,7 +55,7 @@ fn examples_and_defaults_are_valid() {
             std::fs::write(dir.path().join("howdah.toml"), format!("{section}{} = {text}\n", row.key)).unwrap();
             let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
             if let Err(errors) = load_in(&ServeFlags::default(), &around) {
-                // Resources that an example names or needs are missing; everything else must be right.
+                // Resources that an example names or needs may be missing; everything else must be valid.
                 let bad =
                     errors.0.iter().find(|error| !NEEDED_BESIDE.iter().any(|known| error.message.contains(known)));
                 assert!(bad.is_none(), "{}: {}", row.name(), bad.unwrap());
@@ -84,7 +84,7 @@ fn the_example_file_says_the_defaults() {
     }
     std::fs::write(dir.path().join("howdah.toml"), lines.join("\n")).unwrap();
     let mut loaded = load_in(&ServeFlags::default(), &around).unwrap();
-    // These depend on the disk, which others use as well, and on the number of workers, of which the example has more.
+    // These depend on the disk, which others use as well, and on the number of workers, which is larger in the example.
     loaded.settings.http.spool = defaults.http.spool;
     loaded.settings.http.max_connections = defaults.http.max_connections;
     let api = loaded.settings.pool("api").unwrap();

@@ -1,4 +1,4 @@
-//! Settings that lead nowhere are warnings, and a file given as the directory is the configuration.
+//! Settings without effect cause warnings, and a file given as the directory is the configuration.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod directory;
@@ -37,7 +37,7 @@ fn what_would_be_silence_is_a_warning() {
             &["site b: root "],
         ),
         ("root = \"/\"", &[], &["root is /: clients can ask for every file of this machine"]),
-        // Nothing to say.
+        // No warning.
         ("root = \"public\"", &["public/index.html"], &[]),
         ("root = \"public\"\nfront_controller = \"\"", &["public/index.html"], &[]),
         ("root = \".\"\napp = \"laravel\"", &["server.php"], &[]),

@@ -1,4 +1,4 @@
-//! Sites in `howdah.toml` and in site files: inheritance, and mistakes with file and line.
+//! Sites in `howdah.toml` and in site files: inheritance, and errors with file and line.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;

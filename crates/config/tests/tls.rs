@@ -1,9 +1,9 @@
-//! Settings of TLS that do not go together.
+//! Contradictory TLS settings.
 #![allow(clippy::unwrap_used)]
 
 use howdah_config::{CertificateFiles, ListenAddr, ServeFlags, Surroundings, load_in};
 
-/// Mistakes in a `howdah.toml`; the certificates on success.
+/// The certificates in a `howdah.toml`, or its errors.
 fn load(text: &str) -> Result<Vec<CertificateFiles>, String> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("howdah.toml"), text).unwrap();

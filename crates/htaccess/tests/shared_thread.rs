@@ -1,4 +1,5 @@
-//! A thread that other connections wait for reads no file and stops early; another thread does the same to its end.
+//! A thread on which other connections depend reads no file and stops early; another thread completes the same
+//! evaluation.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +45,7 @@ impl World for Made {
     }
 }
 
-/// The decisions of a shared thread and then of another one about a request.
+/// The decisions about a request on a shared thread and then on another one.
 struct Asked {
     world: Made,
     htaccess: Htaccess,

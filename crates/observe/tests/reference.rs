@@ -1,4 +1,4 @@
-//! The committed page of metrics says what the table of metrics says.
+//! The committed page of metrics matches the table of metrics.
 
 #[test]
 fn the_committed_page_is_up_to_date() {

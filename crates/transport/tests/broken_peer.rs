@@ -1,4 +1,5 @@
-//! The server's end against a worker that dies at any instruction or writes anything: it reports, it never fails itself.
+//! The server's end against a worker that dies at any instruction or writes arbitrary data: it must report errors,
+//! never fail itself.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket;
@@ -21,7 +22,7 @@ fn some_request() -> howdah_transport::wire::EncodedRequest {
     builder.finish()
 }
 
-/// Takes every frame that is there; the number of body bytes, or what is wrong.
+/// Takes all published frames; returns the number of body bytes, or the error.
 fn drain(frames: &mut FrameReceiver) -> Result<usize, String> {
     let mut bytes = 0;
     while let Some(frame) = frames.next_frame().map_err(|e| e.to_string())? {
@@ -36,7 +37,7 @@ fn drain(frames: &mut FrameReceiver) -> Result<usize, String> {
     Ok(bytes)
 }
 
-/// The killed process's code, not a test. Its standard input is the lane.
+/// Code of the killed process, not a test. Its standard input is the lane.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     if std::env::var_os(CHILD).is_none() {
@@ -72,7 +73,7 @@ fn a_worker_killed_at_any_moment_leaves_only_whole_frames() {
             .unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(said.any(|line| line.unwrap() == "writing"));
-        // A different amount of work each round moves the moment of death.
+        // A different amount of work in each round varies the moment of death.
         let mut bytes = 0;
         while bytes < 3000 * round as usize {
             bytes += drain(&mut frames).unwrap();
@@ -84,7 +85,7 @@ fn a_worker_killed_at_any_moment_leaves_only_whole_frames() {
     }
 }
 
-/// A writable view of a lane, as a compromised worker has it.
+/// A writable mapping of a lane, as a compromised worker has.
 struct View {
     base: *mut u8,
     len: usize,
@@ -121,8 +122,8 @@ fn next(seed: &mut u64) -> u64 {
     *seed
 }
 
-/// One attack: an honest exchange, then random bytes at random places (cursors and headers above all), then the server
-/// reads and sends again. Everything but a panic or a crash is right.
+/// One attack: an honest exchange, then random bytes at random positions (mostly cursors and headers), then the server
+/// reads and sends again. Any outcome but a panic or crash is acceptable.
 fn attack(mut seed: u64) {
     let (sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
     let is_multiplexed = seed.is_multiple_of(2);
@@ -135,7 +136,8 @@ fn attack(mut seed: u64) {
         if let Ok(slot) = sender.send_request(&some_request(), round + 1, BodyInLane::Inline(&[b'b'; 700])) {
             slots.push(slot);
         }
-        // An honest response while the lane is honest; afterwards an honest worker would wait for requests that never come.
+        // An honest response while the lane is intact; later an honest worker would wait for requests that never
+        // arrive.
         if round == 0 && worker.next_request().unwrap().is_some() {
             let _ = worker.write(&vec![b'x'; 900]);
             worker.done(WireDone::default());
@@ -156,7 +158,7 @@ fn attack(mut seed: u64) {
             };
             view.write(place, &value.to_ne_bytes());
         }
-        // Payloads held in earlier rounds are unchanged, whatever has been written since.
+        // Payloads held in earlier rounds are unchanged, whatever was written since.
         held.retain(|held: &HeldPayload| {
             assert!(held.copy_from(0).len() == held.len() && held.len() <= 4096);
             next(&mut seed).is_multiple_of(2)

@@ -1,7 +1,7 @@
 //! Renders the C view of the border, `shim/wire.h` and `shim/bridge.h`, from the Rust sources that define it. The
-//! committed copies are compared with this, so the two sides cannot differ; the compiler holds the shim's own functions
-//! against the prototypes. It is here and not with the shim because `make generate` has to work while the shim does not
-//! compile.
+//! committed copies are compared with the result, so the two sides cannot differ; the compiler checks the shim's own
+//! functions against the prototypes. The test is not in the shim's crate because `make generate` must work while the
+//! shim does not compile.
 #![allow(clippy::unwrap_used)]
 
 use cbindgen::{Builder, Config, DocumentationStyle, Language, RenameRule, SortKey, Style};
@@ -30,7 +30,7 @@ const BRIDGE_FILES: &[&str] = &[
     "php-host/src/php.rs",
 ];
 
-/// Names that a type has in C, where they are others than in Rust.
+/// Type names that differ between C and Rust.
 const NAMES: &[(&str, &str)] = &[
     ("Boot", "howdah_boot"),
     ("CText", "howdah_text"),
@@ -52,7 +52,7 @@ const NAMES: &[(&str, &str)] = &[
 /// Types of requests in a ring.
 const WIRE_TYPES: &[&str] = &["StrRef", "WireVar", "WireRequest"];
 
-/// Numbers that C does not need, or has under another name.
+/// Constants that C does not need, or has under another name.
 const ONLY_IN_RUST: &[&str] =
     &["WIRE_VERSION", "FLAG_MORE", "FLAG_FLUSH", "DONE_WAY_SHIFT", "DONE_RETIRE", "DONE_UNFIT", "DONE_RESETS_SHIFT"];
 
@@ -113,7 +113,7 @@ fn wire() -> String {
     render(config, &["transport/src/wire.rs"])
 }
 
-/// Definitions by macros in `wire.rs`, which the generator does not see.
+/// Definitions by macros in `wire.rs`, which the generator cannot see.
 fn lists() -> String {
     let mut out =
         "/* A worker's report about each of its connection pools. */\ntypedef enum pool_number {\n".to_owned();
@@ -149,7 +149,7 @@ fn committed_headers_match_the_rust_definitions() {
     }
 }
 
-/// PHP's generator notes down which stubs it has read.
+/// PHP's generator records the stubs that it has read.
 #[test]
 fn the_tables_of_functions_are_made_from_the_stubs() {
     let stubs = format!("{CRATES}/../php/stubs/howdah.stub.php");

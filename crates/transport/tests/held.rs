@@ -1,4 +1,4 @@
-//! Body frames that stay in the response ring until they have been used: order of release, and what may happen meanwhile.
+//! Body frames that stay in the response ring until they have been used: order of release, and concurrent events.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket::{self, ControlSocket};
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Room for a few frames of some KB.
+/// Room for a few frames of some KB each.
 const SIZES: LaneSizes = LaneSizes { request: 16 * 1024, response: 64 * 1024 };
 
 struct Lane {
@@ -42,7 +42,7 @@ impl Lane {
         self.worker.next_request().unwrap().unwrap();
     }
 
-    /// The worker responds to a request with these bytes.
+    /// The worker responds to a request with this body.
     fn response(&mut self, body: &[u8]) {
         self.begin();
         self.worker.write(body).unwrap();
@@ -50,7 +50,7 @@ impl Lane {
         self.worker.done(WireDone::default());
     }
 
-    /// The body frames that are there, in place.
+    /// Takes the published body frames, in place.
     fn take(&mut self) -> Vec<HeldPayload> {
         let mut held = Vec::new();
         while let Some(frame) = self.frames.next_frame_in_place().unwrap() {
@@ -102,13 +102,13 @@ fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
         for body in &bodies {
             lane.response(body);
         }
-        // A body that met the end of the ring is in two pieces.
+        // A body at the end of the ring is split into two pieces.
         let mut held = lane.take();
         let lengths: usize = held.iter().map(HeldPayload::len).sum();
         assert_eq!(lengths, bodies.concat().len());
         let all: Vec<u8> = held.iter().flat_map(|held| held.copy_from(0)).collect();
         assert!(all == bodies.concat());
-        // The last is let go first: nothing becomes free by that, and the first stays whole through another response.
+        // The last one is released first: that frees no room, and the first stays intact during another response.
         held.rotate_left(round % 3);
         let kept = held.pop().unwrap();
         let copy = kept.copy_from(0);
@@ -134,7 +134,7 @@ fn a_worker_that_waits_for_room_is_woken_when_a_body_is_let_go() {
             worker.write(third).unwrap();
             worker.publish();
         });
-        // It has room for a part of it only.
+        // There is only room for a part of it.
         let mut received = Vec::new();
         drop(held);
         while received.len() < third.len() {
@@ -161,7 +161,7 @@ fn a_response_that_fits_is_published_in_one_piece_although_it_waits_for_room() {
             worker.write(&pattern(12_000, 3)).unwrap();
             worker.end_response(true);
         });
-        // The part for which there is room is never shown while other responses hold the rest.
+        // A part for which there is room is never published while other responses hold the rest.
         for _ in 0..200 {
             assert!(frames.next_frame().unwrap().is_none());
             std::thread::yield_now();
@@ -192,7 +192,7 @@ fn bytes_that_change_while_they_are_used_do_no_harm() {
     let mut lane = lane();
     lane.response(&pattern(20_000, 1));
     let held = lane.take().remove(0);
-    // A hostile worker writes to the memory whenever it likes.
+    // A hostile worker writes to the memory at any time.
     let memory = std::fs::File::from(lane.memory.try_clone().unwrap());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -219,7 +219,7 @@ fn bytes_that_change_while_they_are_used_do_no_harm() {
 #[test]
 fn what_was_skipped_at_the_rings_end_has_no_half_response_published() {
     let mut lane = lane();
-    // A frame for each line, as a script prints them; in all less than what is published early.
+    // A frame for each line, as a script prints them; in total less than what is published early.
     let line = pattern(1000, 3);
     for request in 0..100 {
         lane.begin();

@@ -10,7 +10,7 @@ use howdah_transport::{
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// A small generator with a fixed seed: failures repeat.
+/// A small random number generator with a fixed seed, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -56,7 +56,7 @@ fn request(query: &[u8]) -> EncodedRequest {
 }
 
 impl Server {
-    /// Waits for a frame like the server does: flag, look again, eventfd.
+    /// Waits for a frame like the server does: flag, check again, eventfd.
     fn next(&mut self) -> howdah_transport::Frame {
         loop {
             if let Some(frame) = self.frames.next_frame().unwrap() {
@@ -200,12 +200,12 @@ fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
         worker.next_request().unwrap().unwrap();
         worker.write(&[b'x'; 100_000]).is_err()
     });
-    // The first full ring is there: the worker waits for room or is about to.
+    // The first full ring has arrived: the worker waits for room or is about to.
     while server.frames.prepare_sleep() {
         std::thread::yield_now();
     }
     server.sender.abort(1);
-    // It may have been about to sleep; the flag is seen at its next look in any case.
+    // It may have been about to sleep; it sees the flag at its next check in any case.
     while !thread.is_finished() {
         server.sender.abort(1);
         std::thread::sleep(Duration::from_millis(1));
@@ -284,10 +284,10 @@ fn a_long_response_after_a_short_one_is_not_published_head_first() {
             }
         });
         while server.next().kind != FrameKind::Done {}
-        // Only now, with the ring empty, comes the second request.
+        // The second request is sent only now, with the ring empty.
         server.sender.send_request(&request(b"long"), 2, BodyInLane::None).unwrap();
         assert_eq!(server.next().kind, FrameKind::Head);
-        // The head of the second response was just read; a good part of its body was published with it.
+        // The head of the second response was just read; a large part of its body was published with it.
         let body = server.frames.next_frame().unwrap().map(|frame| (frame.kind, frame.payload.len()));
         assert!(body.is_some_and(|(kind, len)| kind == FrameKind::Body && len >= 16 * 1024), "{short}: {body:?}");
         while server.next().kind != FrameKind::Done {}

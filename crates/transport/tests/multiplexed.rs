@@ -52,7 +52,7 @@ impl Worker {
         Self { end, epoll }
     }
 
-    /// Waits for the wake pipe; false when the time is over.
+    /// Waits for the wake pipe; false on a timeout.
     fn rings_within(&self, seconds: i64) -> bool {
         let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
@@ -90,7 +90,7 @@ fn is_readable(fd: BorrowedFd<'_>) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&now)).unwrap() != 0
 }
 
-/// The next event, waited for as a worker does.
+/// Waits for the next event as a worker does.
 fn next_event(worker: &mut Worker) -> Event {
     loop {
         if let Some(event) = worker.take_event().unwrap() {
@@ -113,12 +113,12 @@ fn next_request(worker: &mut Worker) -> TakenRequest {
 fn inline_body(request: &TakenRequest) -> Vec<u8> {
     // SAFETY: `request` is alive.
     let parts = unsafe { request_parts(request.request()) };
-    // SAFETY: an inline body has body_len bytes behind the strings.
+    // SAFETY: an inline body has body_len bytes after the strings.
     unsafe { std::slice::from_raw_parts(parts.body, parts.head.body_len as usize) }.to_vec()
 }
 
 impl Server {
-    /// Waits for a frame like the server does; `None` when it was woken for something else.
+    /// Waits for a frame like the server does; `None` if it was woken for another reason.
     fn woken(&mut self) -> Option<howdah_transport::Frame> {
         if let Some(frame) = self.frames.next_frame().unwrap() {
             self.frames.frames_taken();
@@ -208,7 +208,7 @@ fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
                 Err(error) => panic!("{error}"),
             }
         }
-        // Woken without a frame there is room for another request.
+        // A wake-up without a frame means that there is room for another request.
         let Some(frame) = server.woken() else { continue };
         let (sent, got, ended) = open.get_mut(&frame.number).unwrap();
         match frame.kind {
@@ -253,7 +253,7 @@ fn no_wake_up_is_lost_between_a_request_and_the_announcement_of_a_wait() {
     });
     let mut seed = 1;
     for number in 1..=REQUESTS {
-        // A little later each time, so that the request comes at each moment of the worker's way to sleep.
+        // A little later each time, so that the request arrives at each step of the worker's way to sleep.
         for _ in 0..random(&mut seed, 300) {
             std::hint::spin_loop();
         }
@@ -320,7 +320,7 @@ fn only_a_request_that_was_not_taken_can_be_taken_back() {
     assert!(server.sender.is_begun(first) && !server.sender.take_back(first));
     assert!(!server.sender.is_begun(second) && server.sender.take_back(second));
     assert_eq!(next_request(&mut worker).number, 3);
-    // Long after, other requests lie where the old ones were.
+    // Later, other requests occupy the memory of the old ones.
     for number in 4..40 {
         server.sender.send_request(&long, number, BodyInLane::None).unwrap();
         for old in [first, second, third] {
@@ -352,7 +352,7 @@ fn body_of(number: u64) -> OwnedFd {
     file
 }
 
-/// Sends the bodies that the worker has asked for; their numbers.
+/// Sends the bodies that the worker has requested; returns their numbers.
 fn send_bodies(server: &mut Server) -> Vec<u64> {
     let mut sent = Vec::new();
     while let Some(frame) = server.frames.next_frame().unwrap() {
@@ -429,14 +429,14 @@ fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_th
     assert_eq!(taken, (1..=300).filter(|&number| number != 100).collect::<Vec<_>>());
 }
 
-/// The wake pipe was an eventfd, one description for both sides: a worker that made it blocking, and full, stopped the
-/// server.
+/// Regression: the wake pipe was an eventfd, one file description for both sides. A worker that made it blocking and
+/// filled it stopped the server.
 #[test]
 fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     let (mut server, worker) = lane(LaneSizes::DEFAULT);
     let wake_pipe = worker.wake_fd().unwrap();
     let flags = rustix::fs::fcntl_getfl(wake_pipe).unwrap();
-    // It can fill the pipe through another description, and make that one and its own end wait.
+    // The worker can fill the pipe through another description, and make that one and its own end blocking.
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&wake_pipe));
     let own =
         rustix::fs::open(path, rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty());
@@ -447,7 +447,7 @@ fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     rustix::fs::fcntl_setfl(&own, rustix::fs::OFlags::empty()).unwrap();
     let mut worker = worker;
     assert!(worker.prepare_wait());
-    // Would never return.
+    // With blocking writes this would never return.
     server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();
     server.sender.body_sent();
     assert_eq!(next_request(&mut worker).number, 1);
@@ -493,7 +493,7 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
     for number in 1..=50 {
         assert!(worker.prepare_wait());
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
-        // The worker ends its wait for another reason, with or without having seen the wake pipe.
+        // The worker ends its wait for another reason, whether or not it has seen the wake pipe.
         if number % 2 == 0 {
             assert!(worker.rings_within(0));
         }
@@ -504,7 +504,7 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
     assert!(!worker.rings_within(0) || !worker.rings_within(0), "what was rung before ends one wait at most");
     worker.woken();
     for number in 51..=60 {
-        // Never read, it still rings each time.
+        // Although never read, it still ends each wait.
         assert!(worker.prepare_wait());
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         assert!(worker.rings_within(0));

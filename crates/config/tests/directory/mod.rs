@@ -1,4 +1,4 @@
-//! A directory of settings, for the tests of how they are loaded.
+//! A directory of settings, for tests of loading.
 #![allow(dead_code, reason = "not every file of tests needs all of it")]
 
 use std::collections::BTreeMap;

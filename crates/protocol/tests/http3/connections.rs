@@ -1,4 +1,4 @@
-//! Connections: their beginning without a handshake's delay, their moves, their end.
+//! Connections: 0-RTT, migration, and their end.
 
 use crate::line::Line;
 use crate::support::{Client, PATIENCE, Server, content, response};
@@ -17,7 +17,7 @@ async fn a_resumed_connection_asks_at_once_and_changes_nothing_before_the_handsh
     let (head, _) = first.get("/").await;
     assert!(!head.headers().contains_key("x-early"), "an ordinary request");
     first.quic.close(0x100u32.into(), b"");
-    // Nothing of the server arrives before it has dealt with both, so the handshake cannot become complete.
+    // No packet from the server arrives before it has processed both, so the handshake cannot complete.
     let line = Line::to(server.addr, 0, 1).await;
     line.seen.deaf.store(true, SeqCst);
     let connecting = endpoint.connect(line.addr, "localhost").unwrap();
@@ -48,7 +48,7 @@ async fn a_client_may_move_to_another_address() {
     endpoint.rebind(std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).unwrap();
     let after = endpoint.local_addr().unwrap().port();
     assert_ne!(before, after);
-    // The request that tells of the move may be handled before the server believes it.
+    // The request that reveals the migration may be handled before the server has validated the new address.
     client.get("/").await;
     assert_eq!(client.get("/whole?1000000").await.1, content(1_000_000));
     assert_eq!(port(&client.get("/").await.0), after);
@@ -71,7 +71,7 @@ async fn clients_that_never_prove_their_address_are_no_load_for_long_and_keep_no
     let server = Server::with(2, |settings| settings.header_timeout = Duration::from_millis(500));
     let mut endpoints = Vec::new();
     for seed in 1..4 {
-        // They hear nothing of the server, as if they had lied about where they are.
+        // They receive nothing from the server, as if their address were forged.
         let line = Line::to(server.addr, 0, seed).await;
         line.seen.deaf.store(true, SeqCst);
         let mut endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -116,7 +116,7 @@ async fn a_shutdown_lets_requests_end_and_takes_no_further_ones() {
     server.seen.wait(1, 0).await;
     let seen = server.seen.clone();
     let draining = tokio::spawn(server.shutdown());
-    // The server says that it leaves; then new requests are not sent, or not taken.
+    // The server announces its shutdown; then new requests are not sent, or not accepted.
     let refused = async {
         loop {
             let request = http::Request::get("https://localhost/").body(()).unwrap();

@@ -3,7 +3,7 @@
 use crate::support::{PATIENCE, Server};
 use quinn::{Connection, ConnectionError, ReadError, VarInt};
 
-/// A request's head: GET / to localhost, by the static table where it has the line.
+/// A request's head: GET / to localhost, using the static table where possible.
 const GET: &[u8] = b"\0\0\xd1\xd7\xc1\x50\x09localhost";
 
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
@@ -18,7 +18,8 @@ async fn closed_with(connection: &Connection) -> u64 {
     }
 }
 
-/// Sends these bytes on a request stream, ended or not; returns what comes back, or the code of the reset.
+/// Sends these bytes on a request stream, with or without its end; returns the response's bytes, or the code of the
+/// reset.
 async fn sent(connection: &Connection, bytes: &[u8], ended: bool) -> Result<Vec<u8>, u64> {
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     send.write_all(bytes).await.unwrap();
@@ -40,7 +41,7 @@ async fn sent(connection: &Connection, bytes: &[u8], ended: bool) -> Result<Vec<
     }
 }
 
-/// The status in the first frame of a response, where the static table has it.
+/// The status in the first frame of a response, if the static table contains it.
 fn status(response: &[u8]) -> Option<&'static str> {
     assert_eq!(response[0], 1, "a HEADERS frame");
     let block = if response[1] < 64 { &response[2..] } else { &response[3..] };
@@ -125,10 +126,10 @@ async fn a_malformed_request_ends_its_stream_alone() {
 async fn a_head_that_is_too_large_gets_431_and_is_not_gathered() {
     let server = Server::start();
     let connection = server.connect().await;
-    // A gigabyte by its own word, of which nothing is waited for.
+    // Announces a gigabyte; the server waits for none of it.
     let response = sent(&connection, b"\x01\xc0\0\0\0\x40\0\0\0", false).await.unwrap();
     assert_eq!(status(&response), Some("431"), "{}", response.escape_ascii());
-    // Short on the wire, and large in memory.
+    // Short on the wire, but large in memory.
     let many = [&b"\0\0"[..], &[0xd1; 16000]].concat();
     let response = sent(&connection, &frame(1, &many), true).await.unwrap();
     assert_eq!(status(&response), Some("431"), "{}", response.escape_ascii());
@@ -140,7 +141,7 @@ async fn frames_that_are_not_known_cost_no_memory_however_long_they_are() {
     let server = Server::start();
     let connection = server.connect().await;
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
-    // 64 MiB, far more than all windows: it goes through only if nothing is kept.
+    // 64 MiB, far more than all windows: it arrives only if nothing is stored.
     send.write_all(b"\x21\x84\0\0\0").await.unwrap();
     let piece = vec![0; 1 << 20];
     for _ in 0..64 {
@@ -156,7 +157,7 @@ async fn frames_that_are_not_known_cost_no_memory_however_long_they_are() {
 async fn a_head_that_does_not_come_is_not_waited_for_for_ever() {
     let server = Server::with(1000, |settings| settings.header_timeout = std::time::Duration::from_secs(1));
     let connection = server.connect().await;
-    // A connection that has asked nothing yet would be closed as a whole.
+    // The server would close a whole connection that has not sent a request yet.
     assert_eq!(status(&sent(&connection, &frame(1, GET), true).await.unwrap()), Some("200"));
     assert_eq!(sent(&connection, &frame(1, GET)[..10], false).await, Err(0x10d));
 }
@@ -185,7 +186,7 @@ async fn streams_that_a_client_has_once_may_not_come_twice_or_end() {
         }
         assert_eq!(closed_with(&connection).await, code, "{streams:?}");
     }
-    // Of other kinds there may be as many as there is room for.
+    // Streams of other kinds are only limited by the available room.
     let connection = server.connect().await;
     for _ in 0..100 {
         let mut stream = connection.open_uni().await.unwrap();

@@ -1,5 +1,5 @@
-//! A line between client and server on which datagrams are lost, overtake each other and are counted. What happens to them
-//! depends on a seed alone, and on how many there are.
+//! A simulated network between client and server that loses, reorders and counts datagrams. The seed and the number of
+//! datagrams alone determine what happens to each.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// A lossy line between client and server. It ends when it is dropped.
+/// A lossy network between client and server. Dropping it ends the network.
 pub(crate) struct Line {
     pub(crate) addr: SocketAddr,
     pub(crate) seen: Arc<Seen>,
     _tasks: JoinSet<()>,
 }
 
-/// Data that went over it.
+/// Statistics of the datagrams.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Datagrams that were lost.
     pub(crate) lost: AtomicUsize,
-    /// Packets of the server that ask a client to prove its address (RFC 9000 17.2.5).
+    /// The server's packets that ask a client to prove its address (RFC 9000 17.2.5).
     pub(crate) retries: AtomicUsize,
-    /// Nothing of the server arrives any more.
+    /// Set to drop everything from the server.
     pub(crate) deaf: AtomicBool,
 }
 
-/// Numbers that look random (xorshift).
+/// Pseudorandom numbers (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -39,7 +39,7 @@ impl Dice {
 }
 
 impl Line {
-    /// To a server, for one client. Of a hundred datagrams so many are lost, and as many are late.
+    /// Connects one client to a server. `percent` of the datagrams are lost, and as many are delayed.
     pub(crate) async fn to(server: SocketAddr, percent: u64, seed: u64) -> Self {
         let near = Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap());
         let far = Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap());
@@ -83,7 +83,7 @@ fn deliver(dice: &mut Dice, percent: u64, seen: &Seen, over: &Arc<UdpSocket>, to
     let late = if chance < 2 * percent { dice.below(20) } else { 0 };
     let (over, datagram) = (over.clone(), datagram.to_vec());
     if late == 0 {
-        // A full buffer loses it too.
+        // A full buffer loses the datagram too.
         let _ = over.try_send_to(&datagram, to);
         return;
     }

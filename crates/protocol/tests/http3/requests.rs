@@ -1,4 +1,4 @@
-//! Requests and responses of clients that follow the rules.
+//! Requests and responses of clients that obey the protocol.
 
 use crate::support::{PATIENCE, Server, content, response};
 use bytes::Bytes;
@@ -91,7 +91,7 @@ async fn a_response_may_come_before_the_body_of_its_request() {
     // More than is ever read of an unwanted body: the client is stopped after the response.
     let (head, body) = client.post("/", content(20_000_000)).await;
     assert_eq!((head.status(), &body[..]), (StatusCode::OK, &b"hello"[..]));
-    // A short one is simply there.
+    // A short body arrives as a whole.
     let (head, _) = client.post("/", content(100)).await;
     assert_eq!(head.status(), StatusCode::OK);
     assert_eq!(client.get("/").await.1, b"hello", "the connection goes on");
@@ -142,6 +142,6 @@ async fn a_client_that_reads_nothing_is_let_go() {
     let mut stream = client.open("GET", "/whole?50000000", &[]).await;
     stream.finish().await.unwrap();
     stream.recv_response().await.unwrap();
-    // Not one byte more is read; still the server is rid of it.
+    // The client reads no more; the server must still end the connection.
     tokio::time::timeout(PATIENCE, client.quic.closed()).await.expect("the server still waits");
 }

@@ -1,4 +1,4 @@
-//! A front that speaks HTTP/3, its handler, and clients.
+//! A front with HTTP/3, its handler, and clients.
 
 use bytes::{Buf, Bytes};
 use howdah_protocol::front::{Drained, Front, runtimes};
@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-/// Everything waits for this long at most; nothing comes near.
+/// Maximum time of each wait; all expected events are far quicker.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// State shared by handlers and their test.
@@ -27,16 +27,16 @@ pub(crate) struct Seen {
     pub(crate) begun: AtomicUsize,
     /// Requests whose handler was dropped before its end.
     pub(crate) dropped: AtomicUsize,
-    /// Told of both.
+    /// Notified when either number changes.
     pub(crate) changed: Notify,
-    /// Lets `/held` go on.
+    /// Releases `/held`.
     pub(crate) release: Notify,
     /// Sends parts of `/stream`.
     pub(crate) parts: Mutex<Option<mpsc::UnboundedReceiver<Bytes>>>,
 }
 
 impl Seen {
-    /// Waits until so many requests have begun, and so many were dropped.
+    /// Waits until this many requests have begun, and this many were dropped.
     pub(crate) async fn wait(&self, begun: usize, dropped: usize) {
         let seen = async {
             loop {
@@ -72,7 +72,7 @@ impl ChunkStream for Parts {
     }
 }
 
-/// The bytes of everything that is large here.
+/// Content of every large body here.
 pub(crate) fn content(length: usize) -> Bytes {
     (0..length).map(|at| (at % 251) as u8).collect::<Vec<u8>>().into()
 }
@@ -179,7 +179,7 @@ impl Server {
         let shared = Arc::new(Shared::new(&settings, budgets, howdah_observe::Metrics::new()));
         let seen = Arc::new(Seen::default());
         let handler = |_| Tester(seen.clone());
-        // Two threads: connections live on another one than the socket.
+        // Two threads: connections run on a different one than the socket.
         let front = Front::start(&shared, handler, |_| {}, vec![listener], runtimes(2).unwrap()).unwrap();
         Self { front: Some(front), addr, seen: seen.clone(), certificate: made.cert.der().clone() }
     }
@@ -223,7 +223,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(front) = self.front.take() {
-            // Elsewhere: this may be within a runtime.
+            // On another thread, because this one may be within a runtime.
             let ended = std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(front.shutdown(Duration::ZERO));
@@ -237,7 +237,7 @@ impl Drop for Server {
 pub(crate) type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 pub(crate) type Stream = h3::client::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 
-/// A client that follows the rules.
+/// A client that obeys the protocol.
 pub(crate) struct Client {
     pub(crate) quic: quinn::Connection,
     pub(crate) requests: Requests,
@@ -268,7 +268,7 @@ impl Client {
 
     pub(crate) async fn post(&mut self, path: &str, body: Bytes) -> (http::Response<()>, Vec<u8>) {
         let stream = self.open("POST", path, &[("content-length", &body.len().to_string())]).await;
-        // Both at once, as the server may not be waiting for the body.
+        // Concurrently, as the server may not be waiting for the body.
         let (mut send, mut receive) = stream.split();
         let sending = async {
             send.send_data(body).await?;
@@ -287,7 +287,7 @@ impl Client {
     }
 }
 
-/// All of a response.
+/// Receives a complete response.
 pub(crate) async fn response(stream: &mut Stream) -> Result<(http::Response<()>, Vec<u8>), h3::error::StreamError> {
     let receiving = async {
         let response = stream.recv_response().await?;

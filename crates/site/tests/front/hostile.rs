@@ -1,4 +1,4 @@
-//! A hostile script, or a bug of the server: the harm is limited to that request.
+//! A hostile script, or a bug in the server: the harm must be limited to that request.
 
 use crate::http2::{body, connect, request, run};
 use crate::support::{Client, Server, eventually, settings};
@@ -14,7 +14,7 @@ fn ask(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
 }
 
-/// An informational response with a word that must not be found in the wrong place.
+/// Sends an informational response with a word that must not be found anywhere else.
 fn send_interim(to: &Arc<dyn TakesInterim>) {
     to.interim(103, &[(Bytes::from_static(b"X-Injected"), Bytes::from_static(b"yes"))]);
 }
@@ -87,7 +87,7 @@ fn requests_sent_ahead_are_not_reached_by_an_earlier_ones_informational_response
     let _second = server.interim_of(2);
     let response = client.response();
     assert_eq!(response.status, 200);
-    // `first` may be either request's by now; a request's own informational responses are the only ones that pass.
+    // `first` may belong to either request by now; only a request's own informational responses are accepted.
     drop(first);
     let own = server.interim_of(2);
     own.interim(103, &[]);
@@ -173,7 +173,7 @@ fn informational_responses_with_more_names_than_a_map_takes_harm_nobody() {
     assert_eq!(server.metrics.request_panics.get(), 0);
 }
 
-/// Settings that let a test spell out a long head.
+/// Settings with which a test can send a long head.
 fn with_long_bodies() -> Server {
     let mut settings = settings();
     settings.http.max_body = Some(ByteSize(10 << 20));
@@ -215,7 +215,7 @@ fn a_response_with_too_many_or_too_long_header_lines_is_a_500_and_others_are_not
                 let (other, _) = sender.send_request(request("GET", "/a.txt"), true).unwrap();
                 upload.reserve_capacity(spelled.len());
                 send_all(&mut upload, Bytes::from(spelled.clone())).await;
-                // A client's own limit on a header list may come first where all is sent.
+                // A client's own limit on a field list may apply first if everything is sent.
                 if expected == 500 {
                     assert_eq!(response.await.unwrap().status(), 500, "{label}");
                 }
@@ -300,7 +300,7 @@ fn over_http_2_a_body_that_is_not_as_long_as_announced_is_cut_with_an_error() {
                     while let Some(data) = stream.data().await {
                         match data {
                             Ok(data) => sent.extend_from_slice(&data),
-                            // It would be logged again and again.
+                            // Otherwise it would be logged repeatedly.
                             Err(error) => {
                                 outcome = Err(error);
                                 break;
@@ -393,7 +393,7 @@ fn a_host_that_is_none_is_refused_wherever_a_request_names_it() {
             }
             let (mut sender, _connection) = connect(&server).await;
             let (response, _) = sender.send_request(built.body(()).unwrap(), true).unwrap();
-            // h2 itself resets a stream whose authority it does not take.
+            // h2 itself resets a stream with an invalid authority.
             let status = response.await.map_or(400, |response| response.status().as_u16());
             assert_eq!(status, expected, "{authority} {host:?}");
         }
@@ -406,7 +406,7 @@ fn over_http_2_a_list_of_small_references_to_long_header_lines_is_refused() {
     run(async {
         let (mut sender, _connection) = connect(&server).await;
         let mut large = request("GET", "/vars.php");
-        // Sent once, then referred to by one byte each.
+        // Sent once, then referenced by one byte each.
         for _ in 0..20 {
             large.headers_mut().append("x-long", "v".repeat(3000).parse().unwrap());
         }

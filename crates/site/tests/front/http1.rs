@@ -82,7 +82,7 @@ fn large_bodies_go_to_a_file_and_arrive_whole() {
     let response = client.response();
     assert_eq!(response.header("x-body"), Some("file"));
     assert!(response.text() == body);
-    // Chunked: the length is known only at the end, so the change from memory to file comes in the middle.
+    // Chunked: the length is known only at the end, so the switch from memory to a file happens in the middle.
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
     for part in body.as_bytes().chunks(3000) {
         client.send(format!("{:x}\r\n", part.len()));
@@ -114,7 +114,7 @@ fn head_has_the_head_of_get_and_no_body() {
     assert_eq!(client.ask("HEAD /a.txt HTTP/1.1\r\nHost: h\r\n\r\n").status, 200);
     assert_eq!(client.ask("HEAD /vars.php HTTP/1.1\r\nHost: h\r\n\r\n").status, 200);
     assert_eq!(client.ask("HEAD /no.php HTTP/1.1\r\nHost: h\r\n\r\n").status, 404);
-    // A body after any of these would be taken for the next head.
+    // A body after any of these would be parsed as the next head.
     assert_eq!(client.ask("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n").text(), "static content");
 }
 
@@ -153,7 +153,7 @@ fn at_the_limit_connections_wait_their_turn() {
     let mut settings = settings();
     settings.http.max_connections = 2;
     let server = Server::with(settings);
-    // Two that have a request running: those that wait for their next one would be closed for a third.
+    // Two connections with running requests: idle ones would be closed for a third.
     let (mut one, mut two) = (server.connect(), server.connect());
     for conn in [&mut one, &mut two] {
         conn.send("GET /hang.php HTTP/1.1\r\nHost: h\r\n\r\n");

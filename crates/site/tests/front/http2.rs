@@ -1,4 +1,4 @@
-//! HTTP/2 without TLS, as clients speak it that know the server does.
+//! HTTP/2 without TLS and with prior knowledge.
 
 use crate::support::{DEADLINE, Server, eventually, settings};
 use bytes::Bytes;
@@ -106,7 +106,7 @@ fn a_client_that_takes_no_data_is_dropped() {
     run(async {
         let (mut sender, connection) = connect(&server).await;
         let (response, _) = sender.send_request(request("GET", "/large.txt"), true).unwrap();
-        // The window's 65,535 bytes come, but are never said to be read.
+        // The window's 65,535 bytes arrive, but their capacity is never released.
         let body = response.await.unwrap().into_body();
         let _ = connection.await.unwrap();
         drop(body);

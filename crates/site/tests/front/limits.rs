@@ -85,7 +85,7 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
     let server = Server::start();
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n");
-    // Larger than any socket buffer: the server must go on reading, or the write fails before the response is read.
+    // Larger than any socket buffer: the server must keep reading, or the write fails before the response is read.
     client.send("x".repeat(5_000_000));
     assert_eq!(client.response().status, 413);
 }
@@ -93,7 +93,7 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
 #[test]
 fn a_header_that_does_not_come_gets_408() {
     let mut settings = settings();
-    // Long enough for the test itself to say what it has to say, on a machine that stops now and then.
+    // Long enough for the test itself to send its data, on a machine that stalls occasionally.
     settings.http.header_timeout = Duration::from_secs(2);
     let server = Server::with(settings);
     let mut second = server.connect();
@@ -121,7 +121,7 @@ fn a_body_that_does_not_come_gets_408() {
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
     let response = client.response();
     assert_eq!((response.status, response.header("connection")), (408, Some("close")));
-    // Pauses shorter than the limit are fine, however many there are.
+    // Any number of pauses shorter than the limit is allowed.
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n");
     let start = Instant::now();

@@ -119,13 +119,13 @@ fn the_front_controller_takes_what_no_file_matches() {
     let server = Server::start();
     assert_eq!(server.get("/no/such").status, 404);
     std::fs::write(server.root.path().join("index.php"), "<?php // SOURCE").unwrap();
-    // The 404 is not remembered longer than a second; another path is not affected by it at all.
+    // The 404 is cached for at most a second, and does not affect other paths.
     let response = server.get("/no/such/path?q=1");
     assert_eq!(response.var("SCRIPT_NAME"), Some("/index.php"));
     assert_eq!(response.var("REQUEST_URI"), Some("/no/such/path?q=1"));
     assert_eq!(response.var("QUERY_STRING"), Some("q=1"));
     assert_eq!(response.var("PATH_INFO"), Some(""));
-    // A file that appears is served at once, although its absence was just seen.
+    // A new file is served at once, although its absence was noticed just before.
     std::fs::create_dir_all(server.root.path().join("no/such")).unwrap();
     std::fs::write(server.root.path().join("no/such/path"), "made").unwrap();
     assert_eq!(server.get("/no/such/path?q=1").text(), "made");
@@ -136,7 +136,7 @@ fn raw(response: &str) -> crate::support::Response {
     let request = format!("POST /raw.php HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{response}", response.len());
     let mut client = server.connect();
     let response = client.ask(&request);
-    // Whatever the script did to its head, the connection is in step.
+    // Whatever head the script sent, the connection stays in sync.
     assert_eq!(client.ask("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n").text(), "static content");
     response
 }

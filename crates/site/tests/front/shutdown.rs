@@ -1,4 +1,4 @@
-//! The shutdown: nothing new, nothing lost, nothing left.
+//! The shutdown: no new requests, no lost requests, nothing left over.
 
 use crate::support::{Client, DEADLINE, Server, eventually};
 use howdah_protocol::front::Drained;

@@ -18,24 +18,23 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A generous limit for anything that should happen at once: machines that test may stop for seconds.
+/// A generous limit for anything that should happen at once: a machine under test may stall for seconds.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Plays PHP. What it does is chosen by the script's file name:
-/// `vars` responds with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
-/// with a fault, `raw` with the head that the body spells out (status, then header lines), `lie` like `stream` with the
-/// length that the query says, `wait` like `stream` once there is something. `panic` panics. Whatever it does, the test
-/// can send informational responses of the last request for as long as it likes.
+/// A stand-in for PHP. The script's file name selects its behaviour: `vars` responds with all variables, `echo` with
+/// the body, `stream` with the data that the test pushes, `hang` never, `fail` with a fault, `raw` with the head in the
+/// body (status, then header lines), `lie` like `stream` with the length in the query, `wait` like `stream` once there
+/// is data. `panic` panics. In every case the test can send informational responses for the last request at any time.
 #[derive(Default)]
 pub(crate) struct Stand {
     pub(crate) interim: Mutex<Option<Arc<dyn TakesInterim>>>,
     pub(crate) requests: AtomicUsize,
     pub(crate) pipe: Arc<Pipe>,
-    /// Requests that were given up before their response.
+    /// Number of requests that were abandoned before their response.
     pub(crate) given_up: Arc<AtomicUsize>,
 }
 
-/// A body that the test feeds. What is fed before there is a response goes into the next one.
+/// A body that the test feeds. Data fed before there is a response goes into the next one.
 #[derive(Default)]
 pub(crate) struct Pipe {
     state: Mutex<PipeState>,
@@ -58,7 +57,7 @@ impl Pipe {
         self.update(|state| state.ended = true);
     }
 
-    /// For another response.
+    /// Resets the pipe for another response.
     pub(crate) fn begin_again(&self) {
         self.update(|state| (state.ended, state.writer) = (false, None));
     }
@@ -90,7 +89,7 @@ impl Pipe {
     }
 }
 
-/// The script's behavior towards its response's body.
+/// Content of the response's body.
 enum Content {
     Whole(Bytes),
     Pipe,
@@ -213,7 +212,7 @@ impl Upstream for Stand {
                 writer.push(bytes, false);
                 writer.end();
             }
-            // Not before the response has begun, when its length is unknown.
+            // Only after the response has begun, when its length is unknown.
             Content::Pipe => {
                 let pipe = self.pipe.clone();
                 tokio::spawn(async move { pipe.feeds(writer) });
@@ -223,7 +222,7 @@ impl Upstream for Stand {
     }
 }
 
-/// A running front. Shut down when dropped.
+/// A running front. Dropping it shuts the front down.
 pub(crate) struct Server {
     pub(crate) root: tempfile::TempDir,
     pub(crate) stand: Arc<Stand>,
@@ -233,7 +232,7 @@ pub(crate) struct Server {
     front: Option<Front>,
 }
 
-/// Settings with short timeouts where a test waits for them.
+/// Settings with short timeouts for tests that wait for them.
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.listen = vec!["127.0.0.1:0".parse().unwrap()];
@@ -254,7 +253,7 @@ impl Server {
         Self::logging(settings, None)
     }
 
-    /// With an access log in this file, in JSON.
+    /// Starts a front with an access log in this file, in JSON.
     pub(crate) fn logging(mut settings: Settings, access_log: Option<&Path>) -> Self {
         let root = tempfile::tempdir().unwrap();
         for script in ["vars", "echo", "stream", "hang", "fail", "raw", "lie", "wait", "panic", "torn"] {
@@ -288,13 +287,13 @@ impl Server {
         Client::new(TcpStream::connect(self.tcp()).unwrap())
     }
 
-    /// One request on a new connection.
+    /// Sends one request on a new connection.
     pub(crate) fn get(&self, target: &str) -> Response {
         self.connect().ask(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"))
     }
 
-    /// The sender of informational responses for the request with this number, counted from 1, which is running or has
-    /// run.
+    /// The sender of informational responses for the request with this number, counted from 1, which may be running or
+    /// have ended.
     pub(crate) fn interim_of(&self, number: usize) -> Arc<dyn TakesInterim> {
         eventually("the request", || self.stand.requests.load(Ordering::SeqCst) >= number);
         self.stand.interim.lock().unwrap().clone().unwrap()
@@ -318,7 +317,7 @@ impl Drop for Server {
     }
 }
 
-/// Asks again until it is true.
+/// Polls until the condition is true.
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !condition() {
@@ -327,7 +326,7 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A response as it came.
+/// A received response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -407,7 +406,7 @@ impl Client {
         response
     }
 
-    /// The next chunk of a chunked body; `None` at its end.
+    /// Reads the next chunk of a chunked body; `None` at its end.
     pub(crate) fn chunk(&mut self) -> Option<Vec<u8>> {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
@@ -437,14 +436,14 @@ impl Client {
 }
 
 impl Client {
-    /// Everything until the connection ends.
+    /// Reads everything until the connection ends.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.stream.read_to_string(&mut rest).unwrap();
         rest
     }
 
-    /// The first line of a response; `None` if the connection ended without one.
+    /// Reads the first line of a response; `None` if the connection ended without one.
     pub(crate) fn first_line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {
