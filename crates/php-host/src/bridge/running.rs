@@ -13,8 +13,8 @@ static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 /// zygote reads it from the worker's memory.
 static CPU_BEGAN: AtomicU64 = AtomicU64::new(0);
 
-/// Reads a static number from a worker's memory. Its address is the same in this process, since both are forks of one
-/// process.
+/// Reads a static number from a worker's memory. Its address is the same in this process, from which the worker was
+/// forked.
 fn number_in(memory: BorrowedFd<'_>, number: &AtomicU64) -> Option<u64> {
     let mut bytes = [0; 8];
     let at = (&raw const *number).addr() as u64;
