@@ -1,5 +1,5 @@
 <?php
-// Answers with everything that a script can know about its request, as one flat JSON object.
+// Responds with everything that a script can know about its request, as one flat JSON object.
 $all = $_SERVER;
 foreach (['_GET' => $_GET, '_POST' => $_POST, '_COOKIE' => $_COOKIE, '_REQUEST' => $_REQUEST] as $name => $values) {
     $all[$name] = json_encode($values, JSON_INVALID_UTF8_SUBSTITUTE);

@@ -1,5 +1,5 @@
 <?php
-// Resident scripts ask for this file again and again.
+// Resident scripts include this file repeatedly.
 if (function_exists('gate')) {
     return;
 }
@@ -8,15 +8,15 @@ if (function_exists('gate')) {
     // Waits at a gate of the test: returns when the test has released it.
     function gate(string $name): void
     {
-        // To open a pipe for reading is to wait for its writer in the kernel, where nothing lets other coroutines run.
+        // Opening a pipe for reading waits for its writer in the kernel, where no other coroutine can run.
         $way = function_exists('Howdah\mode') && Howdah\mode() === 'async' ? 'r+' : 'r';
         $pipe = fopen(dirname(__DIR__) . "/gates/$name", $way);
-        // To the end, where there is one: a writer that is still there would let the next one pass this gate too.
+        // Read to the end: a writer that is still there would let the next script pass this gate too.
         $way === 'r' ? stream_get_contents($pipe) : fgets($pipe);
         fclose($pipe);
     }
 
-    // Leaves a file for the test to find; returns how often this mark has been left, this time included.
+    // Leaves a file for the test; returns the number of times that this mark was set, including this one.
     function mark(string $name): int
     {
         $path = dirname(__DIR__) . "/marks/$name";

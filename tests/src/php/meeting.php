@@ -3,7 +3,7 @@ final class Meeting {
     public static array $arrived = [];
     public static int $crowd = __CROWD__;
 }
-// Returns when the whole crowd has come here; every turn of the loop is a wait in which others run.
+// Returns when the whole crowd has arrived; other requests run during each iteration's wait.
 function meet(string $name): void {
     Meeting::$arrived[$name] = (Meeting::$arrived[$name] ?? 0) + 1;
     for ($turn = 0; Meeting::$arrived[$name] < Meeting::$crowd; $turn++) {
@@ -13,7 +13,7 @@ function meet(string $name): void {
         usleep(1000);
     }
 }
-// A short wait, not the same for all.
+// A short wait of varying length.
 function pause(): void {
     usleep(random_int(1, 3000));
 }

@@ -2,7 +2,7 @@
 $root = dirname(__DIR__) . '/root';
 require $root . '/gate.php';
 $scripts = [];
-// The file that a path means, as the front finds it in classic mode.
+// The file for a path, as the server finds it in classic mode.
 $find = function (string $path) use ($root): ?string {
     for ($part = $path; $part !== '' && $part !== '.'; $part = dirname($part)) {
         foreach ([$part, rtrim($part, '/') . '/index.php'] as $name) {

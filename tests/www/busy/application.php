@@ -6,7 +6,7 @@
 
 define('WAITS', Howdah\mode() === 'async');
 
-/* A wait of a random kind and length; none in classic mode. Whoever waits must find the same request afterwards. */
+/* A wait of a random kind and length; none in classic mode. Afterwards the code must find the same request. */
 function pause(): void
 {
     if (!WAITS) {
@@ -37,7 +37,7 @@ function pause(): void
     $_GET['m'] === $mark || print "[$mark has become {$_GET['m']}]";
 }
 
-/* What the test's server says: the text, after a while. */
+/* The response of the test's server: the text, after a while. */
 function echo_of(string $text): string
 {
     $stream = stream_socket_client('tcp://127.0.0.1:' . getenv('ECHO_PORT'), $no, $why, 20) ?: throw new LogicException($why);
@@ -46,7 +46,7 @@ function echo_of(string $text): string
     return trim(fgets($stream));
 }
 
-/* The request's own source of numbers. */
+/* The request's own number generator. */
 final class Chance
 {
     public static function below(int $n): int
@@ -227,7 +227,7 @@ final class Magic implements ArrayAccess, Countable, IteratorAggregate, JsonSeri
     }
 }
 
-/* The old way to serialise. */
+/* The old serialisation interface. */
 final class Sleeper
 {
     public mixed $self = null;
@@ -302,7 +302,7 @@ final class Heap extends SplHeap
     }
 }
 
-/* What a default of a parameter and a constant expression make. */
+/* Created by a parameter's default and by a constant expression. */
 function with_default(string $mark, Magic $made = new Magic('default')): string
 {
     static $calls = ['constant'];
@@ -310,7 +310,7 @@ function with_default(string $mark, Magic $made = new Magic('default')): string
     return "$mark $made $calls[0]";
 }
 
-/* What a style sheet calls. */
+/* Called by a style sheet. */
 function xsl_waits(string $text): string
 {
     pause();
@@ -318,7 +318,7 @@ function xsl_waits(string $text): string
     return "($text)";
 }
 
-/* Reads and writes files beside the script that belong to the request; every step waits. */
+/* Reads and writes the request's files next to the script; every step waits. */
 final class Wrapper
 {
     private static array $files = [];
@@ -483,7 +483,7 @@ final class Sessions implements SessionHandlerInterface
 }
 
 if (extension_loaded('soap')) {
-    /* A client whose answers take their time; no server is asked. */
+    /* A client with delayed responses; it sends no request. */
     final class Caller extends SoapClient
     {
         public string $sent = '';
@@ -507,7 +507,7 @@ if (extension_loaded('soap')) {
     }
 }
 
-/* What a SOAP answer becomes; its properties wait. */
+/* Created from a SOAP response; its properties wait. */
 final class Soaped
 {
     private array $values = [];
@@ -524,7 +524,7 @@ final class Soaped
     }
 }
 
-/* What a SOAP server calls. */
+/* Called by a SOAP server. */
 final class Served
 {
     public function __construct(private string $mark)
@@ -539,7 +539,7 @@ final class Served
     }
 }
 
-/* Calls a function twice, in coroutines where there are some. */
+/* Calls a function twice, in coroutines if they are supported. */
 function both(callable $function, string $one, string $other): void
 {
     if (WAITS) {
@@ -550,7 +550,7 @@ function both(callable $function, string $one, string $other): void
     }
 }
 
-/* The end of all: what a request says of itself when everything else has run. */
+/* The very end: a request's report after everything else has run. */
 function report(string $mark): void
 {
     $own = [$_GET['m'], $_REQUEST['m'], $_SERVER['HTTP_X_MARK'], $_COOKIE['c'], $_POST['p'] ?? 'none', $GLOBALS['own'] ?? 'none'];

@@ -1,5 +1,5 @@
 <?php
-/* A file in which a function is called after every third statement, while others run between these. */
+/* A file in which a function is called after every third statement, with other requests in between. */
 declare(ticks=3);
 
 $ticked = 0;

@@ -1,7 +1,7 @@
 <?php
 /*
  * Waits in callbacks of the language, by name: each kind does its work for one request, prints it with the request's marker, and lets the
- * script go on. Those behind `ENDS` end it.
+ * script continue. Those after `ENDS` end it.
  */
 
 return [

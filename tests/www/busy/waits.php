@@ -1,5 +1,5 @@
 <?php
-/* A file whose code waits: once before and once after it has defined what the includer sees. */
+/* A file whose code waits: once before and once after its definitions for the including file. */
 
 pause();
 $inside = "included by $mark";

@@ -130,7 +130,7 @@ register_shutdown_function(static function (): void {
     echo '[shutdown boot]';
 });
 
-/** Whatever differs between two sites by their directory or their name. */
+/** Everything that depends on a site's directory or name. */
 function neutral(mixed $value): mixed
 {
     return json_decode(str_replace(json_encode(dirname(__DIR__, 2)), '"TOP"', str_replace(
@@ -165,7 +165,7 @@ function report_names(): array
     sort($included);
 
     return [
-        // The name of an anonymous class ends with a number that depends on what was compiled before.
+        // The name of an anonymous class ends with a number that depends on previously compiled code.
         'classes' => array_map(static fn ($name) => explode("\0", $name)[0], array_slice(get_declared_classes(), -12)),
         'functions' => get_defined_functions()['user'],
         'constants' => get_defined_constants(true)['user'] ?? [],

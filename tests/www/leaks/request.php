@@ -1,5 +1,5 @@
 <?php
-/* One request: reports what it finds, leaks what `do` names, reports again. For classic mode, and behind a boot file. */
+/* One request: reports its state, leaks the items in `do`, reports again. For classic mode, and after a boot file. */
 
 require_once __DIR__ . '/application.php';
 

@@ -1,5 +1,5 @@
 <?php
-/* The same as a worker script; without a loop in classic mode. */
+/* The request as a worker script; without a loop in classic mode. */
 
 final class Handler
 {
@@ -14,7 +14,7 @@ final class Handler
 }
 
 if (Howdah\mode() === 'classic') {
-    // In a loop the answer is complete when the handler has returned or thrown; what runs later prints for nobody.
+    // In a loop the response is complete when the handler has returned or thrown; later output is discarded.
     register_shutdown_function('Handler::end');
 }
 

@@ -1,6 +1,6 @@
 <?php
 
-/** A worker script whose service keeps what visitors put into it. */
+/** A worker script whose service keeps visitors' data. */
 
 namespace App;
 

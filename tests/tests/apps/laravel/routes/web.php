@@ -1,5 +1,5 @@
 <?php
-// Pages that read the request in every way, and pages that leave something behind.
+// Pages that read the request by all means, and pages that leave state behind.
 
 use App\Counter;
 use Illuminate\Http\Request;
@@ -9,7 +9,7 @@ use Illuminate\Support\Facades\Route;
 use Illuminate\Support\Facades\Validator;
 
 app()->singleton(Counter::class);
-// What Laravel 11 and later have for their page of an exception: the queries that have run.
+// As for the exception page of Laravel 11 and later: the executed queries.
 const LISTENER = 'Illuminate\Foundation\Exceptions\Renderer\Listener';
 app()->singleton(LISTENER, fn () => new class {
     protected $queries = [];

@@ -1,7 +1,7 @@
 <?php
 namespace App;
 require_once dirname(__DIR__) . '/bootstrap.php';
-// The application's kernel, and an answer to the test that asks whether the server is ready.
+// The application's kernel, and a response to the test's readiness check.
 class Kernel {
     private $kernel;
     function __construct(...$all) {

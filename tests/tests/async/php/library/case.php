@@ -1,6 +1,6 @@
 <?php
-/* Runs the cases of the async library: each is a file that returns a function, called in a request with $is (name, got,
- * expected) and $error (the short name of what a function throws). Answers with the number of checks and those that failed. */
+/* Runs the cases of the async library. Each is a file that returns a function, called in a request with $is (name, got,
+ * expected) and $error (short name of a function's exception). Responds with the number of checks and the failures. */
 use function Howdah\handle_request;
 
 require __DIR__ . '/gate.php';
@@ -14,7 +14,7 @@ $error = static function (callable $function): string {
 };
 handle_request(static function () use ($error): void {
     if (!isset($_GET['case'])) {
-        // The test asks whether the server is ready.
+        // The test's readiness check.
         return;
     }
     $checks = 0;

@@ -21,7 +21,7 @@ return static function (callable $is): void {
     $redis->connect('127.0.0.1', (int) $_GET['redis']);
     $pushes->connect('127.0.0.1', (int) $_GET['redis']);
     [$near, $far] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-    // Each holder waits for what comes only when the other one was refused: a lock, an element, bytes.
+    // Each holder waits for something that happens only after the other was refused: a lock, an element, bytes.
     $locks = new PDO("mysql:host=127.0.0.1;port=$sql", 'tester', '');
     $locks->query("SELECT GET_LOCK('pdo', 0), GET_LOCK('mysqli', 0)")->fetchAll();
     $unlock = static fn (string $name) => $locks->query("SELECT RELEASE_LOCK('$name')")->fetchAll();
@@ -38,7 +38,7 @@ return static function (callable $is): void {
         $error = null;
         try {
             wants($second);
-            // Streams cannot throw: it is done at the next call.
+            // Streams cannot throw: the next call does.
             suspend();
         } catch (ConcurrentUseError $error) {
         }

@@ -1,5 +1,5 @@
 <?php
-/* Pooled PDO and mysqli connections, at a real server. */
+/* Pooled PDO and mysqli connections with a real server. */
 use Howdah\Pool;
 use function Howdah\timeout;
 

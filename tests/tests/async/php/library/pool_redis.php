@@ -15,7 +15,7 @@ return static function (callable $is, callable $error): void {
     $is('told', $error(static fn () => $pool->use($left)), 'OpenTransactionError');
     $is('reset', $pool->use(static fn (Redis $r) => [$r->getDbNum(), $r->getOption(Redis::OPT_PREFIX), $r->getMode(), $r->get('a'), $r->get('b')]), [2, 'p:', 0, '1', false]);
     foreach ([static fn ($r) => $r->select(3), static fn ($r) => $r->setOption(Redis::OPT_PREFIX, 'x:'), static fn ($r) => $r->multi(), static fn ($r) => $r->pipeline(), static fn ($r) => $r->watch('a')] as $i => $change) {
-        // Each for itself has to be noticed.
+        // Each one alone must be detected.
         $told = $error(static fn () => $pool->use(static function (Redis $r) use ($change): void { $change($r); }));
         $is("told $i", $told, $i === 2 || $i === 3 ? 'OpenTransactionError' : 'none');
         $is("change $i", $pool->use(static fn (Redis $r) => [$r->getDbNum(), $r->getOption(Redis::OPT_PREFIX), $r->getMode(), $r->get('a')]), [2, 'p:', 0, '1']);

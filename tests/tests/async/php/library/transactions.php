@@ -1,5 +1,5 @@
 <?php
-/* Transactions left open: an error with its places where somebody can be told, a line of the log where not. */
+/* Transactions left open: an error with locations if it can be thrown, otherwise a log line. */
 use Howdah\{OpenTransactionError, Pool};
 use function Howdah\go;
 
@@ -51,11 +51,11 @@ return static function (callable $is, callable $error): void {
             $is("$name: begun by a statement", $told->getBegunTraceAsString(), null);
         }
     }
-    // Ended in another way than it was begun: nobody is accused.
+    // Ended by other means than it was begun: no error.
     $pools['mysqli'][0]->use(static function ($db) use ($insert): void { $db->begin_transaction(); $db->query($insert); mysqli_commit($db); });
     $pdo->use(static function ($db) use ($insert): void { $db->beginTransaction(); $db->exec($insert); $db->exec('COMMIT'); });
     $is('committed', $rows(), 2);
-    // The server ends a transaction with its connection: that is what went wrong.
+    // The server ends a transaction together with its connection: that is the error.
     $one = $pdo->get();
     $two = $pdo->get();
     begins($one);

@@ -7,7 +7,7 @@ return function ($is) {
         Howdah\delay(0.01);
         echo ' ';
     });
-    // Never returned by hand: the next request would wait for it.
+    // Never returned explicitly: the next request would wait for it.
     $is('connection', $pool->mine(20.0) === $pool->mine(), true);
     Howdah\after_response(fn () => mark('after'));
 };

@@ -1,5 +1,5 @@
 <?php
-// A class that does not fit its parent, one that lacks a method of its interface, and one of both kinds with a trait and
+// A class that is incompatible with its parent, one that lacks an interface method, and one of both kinds with a trait and
 // properties.
 interface Inner { const A = 1; function inner(); }
 trait Part { public $part = 'x'; function part() { return 'part'; } }

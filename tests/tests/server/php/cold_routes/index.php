@@ -1,5 +1,5 @@
 <?php
-// A page that finds nothing of what it needs in a snapshot, until a warm-up has asked for it.
+// A page whose code is not in a snapshot until a warm-up has requested it.
 require 'gate.php';
 final class Made
 {

@@ -1,5 +1,5 @@
 <?php
-// Counts its visits for as long as its process keeps them: in worker mode all, in classic mode each for itself.
+// Counts its visits as long as its process keeps them: in worker mode all of them, in classic mode only one.
 final class Kept
 {
     public static int $visits = 0;

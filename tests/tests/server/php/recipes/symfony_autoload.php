@@ -11,5 +11,5 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-// Symfony from 6 on wants Composer 2, and asks it what it has installed: nothing.
+// Symfony 6 and later require Composer 2 and query the installed packages: none.
 eval('namespace Composer; class InstalledVersions { public static function isInstalled(): bool { return false; } }');

@@ -1,5 +1,5 @@
 <?php
-// Changes all that the probe looks at.
+// Changes all state that the probe reports.
 @trigger_error('left', E_USER_WARNING);
 json_decode('{');
 @preg_match('/(?:\D+|<\d+>)*[!?]/', str_repeat('foobar ', 20000));

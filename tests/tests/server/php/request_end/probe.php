@@ -1,5 +1,5 @@
 <?php
-// What a script can see of the state that it starts with, by the names of docs/internals/request-state.md.
+// The initial state that a script can see, by the names in docs/internals/request-state.md.
 if (!class_exists('Contexted', false)) {
     class Contexted
     {

@@ -21,14 +21,14 @@ function attack(int $pid): array {
     };
     $result = ['mem' => $read('mem'), 'mem for writing' => $read('mem', 'r+b')];
     foreach (['environ', 'maps', 'smaps', 'smaps_rollup', 'numa_maps', 'auxv', 'pagemap', 'io', 'syscall'] as $file) {
-        // Some of them open for everybody and refuse to be read.
+        // Some of them can be opened by every user, but not read.
         $opened = @fopen("/proc/$pid/$file", 'rb');
         $result[$file] = $opened === false ? $said() : (@fread($opened, 8) ? 'done' : 'nothing to read');
     }
     $listed = @scandir("/proc/$pid/fd");
     $result['fd'] = $listed === false ? 'cannot be listed' : 'done';
     for ($fd = 0; $fd < 64; $fd++) {
-        // By their numbers, too: a directory that cannot be listed may still be entered.
+        // Also by number: a directory that cannot be listed may still be accessible.
         if (@readlink("/proc/$pid/fd/$fd") !== false || @fopen("/proc/$pid/fd/$fd", 'rb') !== false) {
             $result["fd $fd"] = 'done';
         }
@@ -39,13 +39,13 @@ function attack(int $pid): array {
     $result['root/etc/passwd'] = $read('root/etc/passwd');
     $result['clear_refs'] = $read('clear_refs', 'wb');
     $result['coredump_filter'] = $read('coredump_filter', 'r+b');
-    // PTRACE_SEIZE stops nobody; with PTRACE_ATTACH as the second way.
+    // PTRACE_SEIZE does not stop the process; PTRACE_ATTACH is the fallback.
     $result['ptrace seize'] = attack_result($c->ptrace(0x4206, $pid, null, null));
     $memory = FFI::new('char[8]');
     $span = $c->new('struct span');
     $span->base = FFI::cast('void *', FFI::addr($memory));
     $span->length = 8;
-    // Programs without relocation lie there; whatever is there, refused comes before not found.
+    // Programs that are not relocated lie there; in any case a refusal precedes "not found".
     $from = $c->new('struct span');
     $from->base = FFI::cast('void *', 0x400000);
     $from->length = 8;

@@ -1,5 +1,5 @@
 <?php
-// As Debian's: one WordPress for several hosts, each with its own configuration.
+// As in Debian's package: one WordPress for several hosts, each with its own configuration.
 $host = preg_replace('/:.*/', '', $_SERVER['HTTP_HOST']);
 if (is_file(__DIR__ . "/config-$host.php")) {
     require __DIR__ . "/config-$host.php";

@@ -1,5 +1,5 @@
 <?php
-// WordPress as far as its recipe asks: no database, no plugins, no theme.
+// The parts of WordPress that its recipe calls: no database, no plugins, no theme.
 define('ABSPATH', __DIR__ . '/');
 define('WPINC', 'wp-includes');
 define('WP_CONTENT_DIR', __DIR__ . '/wp-content');

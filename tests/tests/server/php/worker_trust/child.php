@@ -6,18 +6,18 @@ if ($child === 0) {
     $bad = preg_match('/howdah-lane/', file_get_contents('/proc/self/maps')) ? ['lane'] : [];
     foreach (glob('/proc/self/fd/*') as $fd) {
         $to = @readlink($fd);
-        // A worker has no sockets and no eventfds but those of its lane.
+        // A worker's only sockets and eventfds are those of its lane.
         if (preg_match('/^socket:|eventfd|howdah-lane/', $to)) {
             $bad[] = $to;
         }
     }
-    // What the request was can still be read.
+    // The request can still be read.
     if (getenv('QUERY_STRING') !== 'stop=1&x=y' || $_SERVER['REQUEST_METHOD'] !== 'GET' || $_GET['x'] !== 'y') {
         $bad[] = 'request';
     }
     file_put_contents("$found.part", json_encode($bad) . " $worker " . getmypid());
     rename("$found.part", $found);
-    // Its words must not go into the next visitor's page.
+    // Its output must not reach the next visitor's page.
     posix_kill($worker, SIGSTOP);
     for ($i = 0; $i < 2000; $i++) {
         @header("X-Left: $i");

@@ -14,7 +14,7 @@ foreach (glob('/proc/self/fd/*') as $path) {
     foreach ([4096, 8, 1] as $length) {
         for ($n = 0; $n < 10000 && $c->write($fd, $full, $length) > 0; $n++) {}
     }
-    // The pipe's other side as well, through a description of its own.
+    // The pipe's other end as well, through a separate description.
     if (str_starts_with($to, 'pipe') && $fd > 2 && ($own = @fopen("php://fd/$fd", 'r+'))) {
         stream_set_blocking($own, false);
         while (@fwrite($own, str_repeat('x', 4096)) > 0) {}

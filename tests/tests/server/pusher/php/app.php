@@ -1,5 +1,5 @@
 <?php
-// The application's side of the Pusher protocol: what Laravel and pusher-php-server do.
+// The application's side of the Pusher protocol, as in Laravel and pusher-php-server.
 $id = 'app';
 $key = 'the-key';
 $secret = 'the secret';

@@ -7,7 +7,7 @@ $n[0] = 'x';
 $a[0] = FFI::cast('char *', $n);
 $a[1] = null;
 $r = [@pcntl_exec('/bin/true'), $c->execv('/bin/true', $a)];
-// A program that has no name: a copy in memory, and one in a directory that can be written to.
+// A program without a name: a copy in memory, and one in a writable directory.
 $program = "#!/bin/true\n";
 $fd = $c->memfd_create('x', 0);
 $c->write($fd, $program, strlen($program));

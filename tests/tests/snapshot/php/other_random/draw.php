@@ -8,7 +8,7 @@ function draw(): array
             . ' const char *gcry_check_version(const char *wanted);',
         'libnss3.so' => 'int PK11_GenerateRandom(void *data, int length); int NSS_NoDB_Init(const char *directory);',
     ];
-    // A library that is let go is unloaded, and so is its generator.
+    // A library that is released is unloaded, together with its generator.
     static $kept = [];
     $drawn = [];
     foreach ($libraries as $name => $functions) {

@@ -1,5 +1,5 @@
 <?php
-$GLOBALS['table'] = []; // one array that is changed where it is, and not a copy of a constant
+$GLOBALS['table'] = []; // an array that is modified in place, not a copy of a constant
 for ($i = 0; $i < 20000; $i++) {
     $GLOBALS['table'][] = $i;
 }

@@ -1,5 +1,5 @@
 <?php
-// Keeps what each request of the warm-up sees, by its target, and tells it to whoever asks for the same.
+// Keeps the variables of each warm-up request, by its target, and returns them to visitors of that target.
 $warm = [];
 $handle = function () {
     global $warm;

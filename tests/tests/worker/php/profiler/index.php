@@ -1,5 +1,5 @@
 <?php
-// The bundle's test application, booted once where the mode keeps it, and for each request in classic mode.
+// The bundle's test application, booted once if the mode keeps it, and for each request in classic mode.
 require '__PACKAGE__/tests/support/app.php';
 
 use Symfony\Component\HttpFoundation\Request;

@@ -1,5 +1,5 @@
 <?php
-// Keeps 2 MiB of each request, and says what becomes of a request that finds no room.
+// Keeps 2 MiB of each request, and reports the outcome of a request that runs out of memory.
 $kept = [];
 $handle = function () use (&$kept) {
     $kept[] = str_repeat('x', 2 << 20);

@@ -1,5 +1,5 @@
 <?php
-// Each request is to take the same time, until the worker has been running for a while.
+// Each request takes the same time, until the worker has been running for a while.
 $requests = 0;
 $handle = function () use (&$requests) {
     $work = ++$requests < 520 || isset($_GET['even']) ? 5_000 : 50_000;
