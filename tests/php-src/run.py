@@ -31,7 +31,7 @@ from collections import defaultdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REQUEST = {"POST", "POST_RAW", "PUT", "GET", "COOKIE", "EXPECTHEADERS", "GZIP_POST", "DEFLATE_POST"}
-# Sections of the command line, of a debugger, and of tests that are run another way.
+# Sections for the command line, for a debugger, and for tests that are run by other means.
 FOREIGN = {"ARGS", "STDIN", "ENV", "PHPDBG", "CAPTURE_STDIO", "FILE_EXTERNAL", "REDIRECTTEST", "XFAIL", "CGI_ARGS"}
 MODES = ["classic", "worker", "snapshot", "async"]
 ORDINARY = ["Zend/tests", "ext/standard/tests", "ext/spl/tests", "ext/date/tests", "ext/pcre/tests", "ext/reflection/tests",
@@ -44,14 +44,14 @@ STARTERS = ["proc_open", "popen", "exec", "shell_exec", "system", "passthru", "m
             "pcntl_exec", "pcntl_rfork", "pcntl_forkx", "pcntl_unshare", "posix_kill"]
 STARTS_PROGRAMS = re.compile(rb"PHP_BINARY|TEST_PHP_|popen|exec\s*\(|passthru|system\s*\(|mail\s*\(|`|proc_|pcntl_"
                              rb"|posix_kill|posix_set|run-?_?tests?\b|cli_server|disable_functions|get_defined_functions|FFI", re.I)
-# ini_set() lasts in worker mode, and open_basedir cannot be widened again: such a test has a server to itself there.
+# ini_set() persists in worker mode, and open_basedir cannot be widened again: there such a test gets its own server.
 LASTS = re.compile(rb"ini_set\(.open_basedir")
-# Processes and threads that the whole run may have: one server with one worker, or one php-cgi.
+# Maximum number of processes and threads of the whole run: one server with one worker, or one php-cgi.
 PROCESSES = 150
 LONGEST_FILE = 1 << 30
-# What each process may have in memory of its own.
+# Maximum private memory of each process.
 MEMORY = 4 << 30
-# What run-tests.php sets.
+# Settings of run-tests.php.
 SETTINGS = {
     "output_handler": "", "open_basedir": "", "disable_functions": ",".join(STARTERS), "output_buffering": "0", "error_reporting": "32767",
     "display_errors": "1", "display_startup_errors": "1", "log_errors": "0", "html_errors": "0", "report_memleaks": "1",
@@ -67,7 +67,7 @@ FORMATS = {"%e": re.escape(os.sep), "%s": r"[^\r\n]+", "%S": r"[^\r\n]*", "%a": 
 
 
 class Test:
-    """One phpt file: its sections, and the script that it becomes."""
+    """One phpt file: its sections, and the resulting script."""
 
     def __init__(self, tree, name):
         self.name = name
@@ -208,7 +208,7 @@ class Server:
             connection.close()
 
     def run(self, test):
-        """The response where it is not what the test expects."""
+        """The response, if it differs from the expected one."""
         method, query, headers, body = test.request()
         path = "/" + test.script.replace(" ", "%20") + ("?" + query.replace(" ", "%20") if query else "")
         try:
@@ -251,7 +251,7 @@ def quoted(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-# The script of a request in a function of its own: there is no other way in a loop.
+# The script of a request in a separate function, as a loop requires.
 WORKER = """<?php
 $root = $_SERVER['DOCUMENT_ROOT'] ?? '';
 while (frankenphp_handle_request(static function () {
@@ -263,7 +263,7 @@ while (frankenphp_handle_request(static function () {
 
 
 def by_cgi(options, test):
-    """Whether PHP's own CGI program passes."""
+    """True if PHP's own CGI program passes."""
     method, query, headers, body = test.request()
     script = os.path.join(test.tree, test.script)
     environment = {"PATH": os.environ["PATH"], "REDIRECT_STATUS": "200", "REQUEST_METHOD": method, "QUERY_STRING": query,
@@ -286,7 +286,7 @@ def by_cgi(options, test):
 
 
 def collect(options):
-    """All tests by the server that they need: mode, settings, and the test if it has a server to itself."""
+    """All tests by the server that they need: mode, settings, and the test if it gets its own server."""
     jobs = defaultdict(list)
     for folder, _, files in os.walk(options.tree):
         for file in sorted(files):
@@ -409,7 +409,7 @@ def main():
     for mode in options.modes:
         print(mode + ":", ", ".join(f"{n} {what}" for (of, what), n in sorted(counts.items()) if of == mode))
     new = sorted(key for key, outcome in outcomes.items() if outcome == "differ" and key not in known)
-    # A few depend on the tests before them, which a filter leaves out.
+    # A few depend on earlier tests, which a filter excludes.
     gone = [] if options.filter else sorted(key for key in known if outcomes.get(key) == "pass")
     for mode, name in new:
         print(f"not listed: {mode} {name}")

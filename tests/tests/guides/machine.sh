@@ -1,4 +1,4 @@
-# Functions of the scripts that try the guides' blocks, on the machine that `inside.sh` has made.
+# Functions of the scripts that test the guides' blocks, on the machine that `inside.sh` has set up.
 # shellcheck shell=bash
 
 for user in shop blog ops; do
@@ -26,10 +26,10 @@ machine() {
     make_up public/index.php
 }
 
-# For a site with a certificate that is shown without its server.
+# For a site with a certificate that is shown without the settings of its server.
 with_https() { sed -i 's|^listen = .*|listen = [":80", "https://:443"]|' howdah.toml; }
 
-# Makes a file or a directory that settings name.
+# Creates a file or directory named by settings.
 make_up() {
     [ ! -e "$1" ] || return 0
     mkdir -p "$(dirname "$1")"
@@ -59,7 +59,7 @@ check_all() {
     done
 }
 
-# A server in the background, once it serves. Without settings of a service PHP runs as www-data.
+# Starts a server in the background and waits until it serves. Without settings of a service PHP runs as www-data.
 start() {
     stop_server
     cp /dev/null /run/log
@@ -110,7 +110,7 @@ systemctl() {
 journalctl() { cat /run/log; }
 sudo() { [ "$1" != -u ] || shift 2; "$@"; }
 tail() { command tail "${@/-f/-n1}"; }
-# Nothing found is no failure here.
+# Finding nothing is not an error here.
 grep() { command grep "$@" || [ $? = 1 ]; }
 
 # Begins a page: the packaged server, no sites, an application in /srv/shop and in /srv/app.

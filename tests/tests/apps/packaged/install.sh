@@ -7,7 +7,7 @@ database=$1
 http=$2
 
 sql() { mariadb --no-defaults --protocol=tcp --host=127.0.0.1 --port="$database" --user=app --password=secret "$@"; }
-# Servers and PHP run as several users here; who may write is not what is compared.
+# Servers and PHP run as several users here; permissions are not compared.
 writable() { mkdir -p "$@" && chmod -R a+rwX "$@"; }
 
 # MediaWiki: its own installer, with SQLite.
@@ -20,12 +20,12 @@ $wgEnableUploads = true;
 $wgCacheDirectory = '/var/cache/mediawiki';
 $wgSessionCacheType = CACHE_DB;
 $wgJobRunRate = 0;
-# Its default goes by the name of PHP's interface: one for CGI, under which links have no PATH_INFO.
+# Its default depends on PHP's SAPI name: for CGI, links have no PATH_INFO.
 $wgArticlePath = '/mediawiki/index.php?title=$1';
 END
 writable /var/lib/mediawiki/data /var/cache/mediawiki
 
-# phpMyAdmin: what dbconfig-common writes.
+# phpMyAdmin: the files that dbconfig-common writes.
 sql -e "CREATE DATABASE phpmyadmin; CREATE DATABASE shop; CREATE TABLE shop.goods (id INT PRIMARY KEY, name TEXT);
     INSERT INTO shop.goods VALUES (1, 'saddle'), (2, 'bridle & bit')"
 sql phpmyadmin </usr/share/dbconfig-common/data/phpmyadmin/install/mysql
@@ -34,11 +34,11 @@ cat >/etc/phpmyadmin/config-db.php <<END
 \$dbuser='app'; \$dbpass='secret'; \$dbname='phpmyadmin'; \$dbserver='127.0.0.1'; \$dbport='$database'; \$dbtype='mysql';
 END
 echo "<?php \$cfg['blowfish_secret'] = '0123456789abcdef0123456789abcdef';" >/var/lib/phpmyadmin/blowfish_secret.inc.php
-# It makes this for its own user alone, and the other server would compile each page's templates anew.
+# It creates this only for its own user, so the other server would compile each page's templates anew.
 writable /var/lib/phpmyadmin/tmp/twig
 writable /var/lib/phpmyadmin/tmp
 
-# Roundcube: the sample of its configuration, SQLite.
+# Roundcube: its sample configuration, SQLite.
 sed -e "s/rcmail-!24ByteDESkey\*Str/012345678901234567890123/" /usr/share/roundcube/config.inc.php.sample >/etc/roundcube/config.inc.php
 writable /var/lib/roundcube/data /var/lib/roundcube/temp /var/log/roundcube
 sqlite3 /var/lib/roundcube/data/roundcube.db </usr/share/dbconfig-common/data/roundcube/install/sqlite3
@@ -96,7 +96,7 @@ writable /var/lib/simplesamlphp /var/log/simplesamlphp
 
 writable /var/lib/shaarli /var/cache/shaarli
 
-# DokuWiki: what its package asks when it is configured.
+# DokuWiki: the answers to its package's questions.
 writable /var/lib/dokuwiki /etc/dokuwiki
 cp /usr/share/dokuwiki/.htaccess.dist /etc/dokuwiki/htaccess
 mkdir -p /var/lib/dokuwiki/acl

@@ -1,20 +1,20 @@
-"""What RFC 9113 and RFC 7541 have a server do with frames, streams and header blocks, tried by a client that shares no line with
-it (`peer.py`): frames by hyperframe, header blocks by hpack, which Debian's python3-h2 brings along. Over TLS, each case on a
-connection of its own.
+"""Tests the rules of RFC 9113 and RFC 7541 for a server's handling of frames, streams and header blocks, with a client that shares no
+code with it (`peer.py`): frames by hyperframe, header blocks by hpack, both from Debian's python3-h2. Over TLS, each case on a
+separate connection.
 
     conformance.py PORT CA [NAME]
 
-prints a line for each case whose reaction is another than the expected one, and last "N cases, M wrong". What is expected:
+prints a line for each case with an unexpected reaction, and finally "N cases, M wrong". Expected reactions:
 
 - `served`: a response of status 200 on stream 1, complete, and the connection still works
-- `status N`: the same with another status
+- `status N`: as `served`, with this status
 - `stream CODE…`: the stream is reset with one of these codes, or the connection ends with one: a server may always treat an
   error of a stream as one of the connection (5.4.2)
-- `connection CODE…`: GOAWAY with one of these codes, or the connection is just closed, where a code could not be seen any more
-- `ignored`: nothing happens to the connection: a PING is answered
+- `connection CODE…`: GOAWAY with one of these codes, or the connection is just closed, if a code could not be received any more
+- `ignored`: the connection is unaffected: a PING is answered
 
-Where the RFC has a code of its own for what a connection ends with, PROTOCOL_ERROR is taken for it: the library that reads frames
-for the server says that of most frames and header blocks it cannot read. Which one it is makes no difference to any client.
+If the RFC requires a specific code for the end of a connection, PROTOCOL_ERROR is accepted too: the server's HTTP/2 library uses it
+for most frames and header blocks that it cannot parse. The difference does not matter to clients.
 """
 
 import struct
@@ -67,7 +67,7 @@ def header_case(name, fields, *expected, **more):
 
 
 def frame_case(name, bytes_of, *expected, after=None, settings=b""):
-    """Frames on a connection where nothing has been asked yet, or after something was."""
+    """Frames on a connection without requests so far, or after `after`."""
 
     def tried(client):
         if after:
@@ -231,7 +231,7 @@ def data_after_reset(client):
     return f"stream {client.resets[1]}" if 1 in client.resets else "ignored" if alive else client.end()
 
 
-# 5.1.1: their numbers.
+# 5.1.1: stream identifiers.
 
 
 @case("an even number", CONNECTION_PROTOCOL)
@@ -254,7 +254,7 @@ def gaps(client):
     return client.reaction(101)
 
 
-# 5.1.2: as many as the server allows.
+# 5.1.2: the limit on concurrent streams.
 
 
 @case("more streams than are allowed", "stream REFUSED_STREAM", "stream PROTOCOL_ERROR", CONNECTION_PROTOCOL)
@@ -265,7 +265,7 @@ def too_many(client):
     return client.reaction(last)
 
 
-# 5.3.1: dependencies, which nobody follows any more, but a stream's on itself.
+# 5.3.1: dependencies, which are obsolete, except that a stream must not depend on itself.
 
 frame_case("PRIORITY of a stream on itself", frame(PRIORITY, 0, 1, struct.pack("!IB", 1, 9)), STREAM_PROTOCOL, CONNECTION_PROTOCOL, "ignored", after=open_stream)
 
@@ -324,7 +324,7 @@ def acknowledged(client):
     return client.end() if client.over() else "acknowledged"
 
 
-# 6.6, 8.4: clients push nothing.
+# 6.6, 8.4: clients must not push.
 
 frame_case("PUSH_PROMISE from a client", lambda c: frame(PUSH_PROMISE, END_HEADERS, 1, struct.pack("!I", 2) + c.block(GET)), CONNECTION_PROTOCOL, after=open_stream)
 
@@ -392,8 +392,8 @@ def negative_window(client):
 
 @case("more DATA than the stream's window allows", "stream FLOW_CONTROL_ERROR", CONNECTION_FLOW)
 def beyond_window(client):
-    # The server gives the window back as it reads, so it may keep pace with one try or another. Nothing is sent behind what is too
-    # much, so that its last words can be read.
+    # The server enlarges the window as it reads, so it may keep pace in some attempts. Nothing is sent after the excess data, so that
+    # the server's last frames can be read.
     for _ in range(100):
         window = client.settings_seen.get(4, 65535)
         client.request(fields=[*POST[:3], (":path", "/wait.php")], end=False)
@@ -478,7 +478,7 @@ def trailers(client):
     return client.reaction()
 
 
-# h2 takes such a field for none. Trailers are dropped here, so nobody gets to see it.
+# h2 ignores such a field. The server drops trailers, so it has no effect.
 @case("trailers with a pseudo-header", STREAM_PROTOCOL, "status 200")
 def pseudo_trailers(client):
     open_stream(client)
@@ -536,7 +536,7 @@ header_case("CONNECT to elsewhere", [(":method", "CONNECT"), (":authority", "els
 header_case(":protocol that was not offered", [(":method", "CONNECT"), (":protocol", "websocket"), *GET[1:]], STREAM_PROTOCOL, end=False)
 header_case(":protocol without CONNECT", [GET[0], (":protocol", "websocket"), *GET[1:]], STREAM_PROTOCOL)
 
-# 10.5: who costs more than a request is worth.
+# 10.5: clients that cost more than their requests justify.
 
 
 @case("streams that are opened and reset at once, without end", "connection ENHANCE_YOUR_CALM", "connection closed")

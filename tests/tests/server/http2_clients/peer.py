@@ -1,5 +1,5 @@
-"""A client of HTTP/2 that sends what it is told to, right or wrong: frames by hyperframe, header blocks by hpack. For the cases of
-`conformance.py`, whose first two arguments say where the server is.
+"""An HTTP/2 client that sends any frames, valid or not: frames by hyperframe, header blocks by hpack. For the cases of
+`conformance.py`, whose first two arguments identify the server.
 """
 
 import socket
@@ -45,13 +45,13 @@ DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDO
 ACK = END_STREAM = 0x1
 END_HEADERS, PADDED, WITH_PRIORITY = 0x4, 0x8, 0x20
 LARGEST = 2**31 - 1
-# What a server takes of a frame unless it says otherwise (6.5.2).
+# Default maximum size of a frame (6.5.2).
 FRAME = 16384
 ASK = b"are you?"
 
 
 def frame(kind, flags, stream, payload=b""):
-    """A frame as it never would be made by a library."""
+    """A frame that no library would create."""
     return struct.pack("!I", len(payload))[1:] + struct.pack("!BBI", kind, flags, stream) + payload
 
 
@@ -72,7 +72,7 @@ class Client:
         self.closed = False
         self.pings = 0
         self.settings_seen, self.acked = None, 0
-        # What came of bodies, and what may be sent beside the first window, by stream.
+        # Received body data, and window increments beyond the initial window, by stream.
         self.window, self.given = {}, {}
         if preface:
             self.send(PREFACE + frame(SETTINGS, 0, 0, settings))
@@ -82,7 +82,7 @@ class Client:
         try:
             self.socket.sendall(data)
         except OSError:
-            # It has ended the connection meanwhile; what it said of that may still be read.
+            # The server has ended the connection; its last frames can still be read.
             pass
 
     def block(self, fields):
@@ -92,7 +92,7 @@ class Client:
         self.send(frame(HEADERS, flags | (END_STREAM if end else 0), stream, self.block(fields or GET) + extra))
 
     def until(self, done):
-        """Takes frames in until something is so, or the connection has ended."""
+        """Receives frames until the condition is true, or the connection has ended."""
         while not done() and not self.closed:
             while len(self.buffer) >= 9 and not done():
                 one, length = Frame.parse_frame_header(memoryview(self.buffer)[:9])
@@ -141,8 +141,8 @@ class Client:
         return self.goaway is not None or self.closed
 
     def reaction(self, stream=1):
-        """What became of a stream, or of the connection. Frames are handled in order, so what a PING behind all else does not
-        find is not there, unless a script still runs."""
+        """Outcome of a stream, or of the connection. Frames are handled in order, so after the answer to a final PING nothing else
+        arrives, unless a script is still running."""
         self.until(lambda: self.over() or stream in self.resets or stream in self.ended)
         if stream in self.resets and stream not in self.ended:
             return f"stream {self.resets[stream]}"
@@ -155,7 +155,7 @@ class Client:
         return f"connection {self.goaway or 'closed'}"
 
     def alive(self):
-        """Whether the connection still works."""
+        """True if the connection still works."""
         self.pings = 0
         self.send(frame(PING, 0, 0, ASK))
         self.until(lambda: self.over() or self.pings > 0)

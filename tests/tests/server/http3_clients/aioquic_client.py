@@ -1,8 +1,8 @@
-"""An HTTP/3 client that shares no line with the server's side: aioquic, with QPACK in C.
+"""An HTTP/3 client that shares no code with the server: aioquic, with QPACK in C.
 
     aioquic_client.py PORT CA SCENARIO [ARGUMENT…]
 
-prints one JSON object and ends with 0; whatever goes wrong is an exception and another status.
+prints one JSON object and exits with 0; any failure is an exception and a different status.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 HOST = "localhost"
-# What the server listens on; the name may be that of ::1 first.
+# The address that the server listens on; `localhost` may resolve to ::1 first.
 ADDRESS = "127.0.0.1"
 PATIENCE = 60
 
 
 class Response:
-    """What has come for one request."""
+    """Data received for one request."""
 
     def __init__(self):
         self.heads = []
@@ -97,7 +97,7 @@ class Client(QuicConnectionProtocol):
         return response.told()
 
     async def move(self):
-        """Goes on from another port, as behind a router that forgets."""
+        """Continues from another port, as after a NAT rebinding."""
         loop = asyncio.get_running_loop()
         old = self._transport
         transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("::", 0))
@@ -130,7 +130,7 @@ async def many(client, path, number):
 
 
 async def stream(client, path):
-    """Says each part as it comes."""
+    """Prints each part on arrival."""
     response = client.request("GET", path)
     while not response.done.is_set():
         response.changed.clear()
@@ -158,7 +158,7 @@ async def move(client, path):
 
 
 async def raw(client, kind, payload):
-    """A frame of the caller's own as the first one of a request."""
+    """Sends an arbitrary frame as the first one of a request."""
     stream = client._quic.get_next_available_stream_id()
     client.responses[stream] = response = Response()
     client._quic.send_stream_data(stream, encode_frame(int(kind), bytes.fromhex(payload)), end_stream=True)
@@ -168,14 +168,14 @@ async def raw(client, kind, payload):
 
 
 async def unread(client, path, length):
-    """A long body for a script that does not want it."""
+    """Sends a long body to a script that does not read it."""
     body = bytes(int(length))
     told = await client.ask("POST", path, [("content-length", length)], body)
     return {**told, "after": (await client.ask("GET", "/hello.php"))["text"]}
 
 
 async def drain(client, path):
-    """Waits for the server to leave: says when the request runs, and how it and the connection end."""
+    """Waits for the server's shutdown: prints when the request runs, and how it and the connection end."""
     response = client.request("GET", path)
     print("running", flush=True)
     await asyncio.wait_for(response.done.wait(), PATIENCE)
@@ -184,7 +184,7 @@ async def drain(client, path):
 
 
 class Refused(Exception):
-    """The server has not looked at the request, and says so: it may be sent again."""
+    """The server has not processed the request and reports that: it may be retried."""
 
 
 async def ask_once(client, path):
@@ -197,8 +197,8 @@ async def ask_once(client, path):
 
 
 async def load(configuration, port, path):
-    """Asks one thing after the other, on connections that last as long as the server lets them, until told to end; says
-    each new text that has come."""
+    """Sends request after request, on connections that last as long as the server keeps them, until standard input ends;
+    prints each new response text."""
     seen, asked, connections = set(), 0, 0
     stop = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     while not stop.done():
@@ -218,7 +218,7 @@ async def load(configuration, port, path):
 
 
 async def early(configuration, port, *paths):
-    """Two connections, the second of which asks before its handshake is complete."""
+    """Two connections, the second of which sends a request before its handshake is complete."""
     tickets = []
     async with connect(ADDRESS, port, configuration=configuration, create_protocol=Client,
                        session_ticket_handler=tickets.append) as client:
@@ -235,7 +235,7 @@ async def early(configuration, port, *paths):
 
 
 async def patient(configuration, port, path):
-    """Says when it has asked for a connection, which may take its time."""
+    """Prints a line when it has begun to connect, which may take a while."""
     making = connect(ADDRESS, port, configuration=configuration, create_protocol=Client, wait_connected=False)
     async with making as client:
         client.transmit()

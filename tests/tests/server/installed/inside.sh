@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs a script on a machine where the packages' files are installed and systemd is not: `inside.sh SCRIPT`, in name spaces
-# of its own (unshare --mount --net), so nothing of it is seen outside. BUILT has the programs.
+# Runs a script on a machine with the packages' files and without systemd: `inside.sh SCRIPT`, in separate namespaces
+# (unshare --mount --net), so nothing is visible outside. BUILT has the programs.
 set -euo pipefail
 
 mount -t tmpfs -o mode=755 tmpfs /mnt

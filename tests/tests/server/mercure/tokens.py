@@ -1,7 +1,7 @@
-"""Makes JSON Web Tokens, by Python's hmac and by openssl, which share no code with the server.
+"""Creates JSON Web Tokens with Python's hmac and with openssl, which share no code with the server.
 
-Reads one JSON object a line: `key` (a secret, or the path of a private key in PEM), `alg` of the signature, `head` and
-`claims`. Writes one token a line.
+Reads one JSON object per line: `key` (a secret, or the path of a private key in PEM), `alg` of the signature, `head` and
+`claims`. Writes one token per line.
 """
 import base64
 import hashlib
@@ -21,7 +21,7 @@ def openssl(*arguments, message):
 
 
 def raw_ecdsa(der, size):
-    """The two numbers of a signature in DER, each of so many bytes."""
+    """The two numbers of a DER signature, each with this many bytes."""
     numbers, at = [], 2 if der[1] < 0x80 else 3
     for _ in range(2):
         length = der[at + 1]

@@ -1,4 +1,4 @@
-"""Sends back what comes, on the port of the first argument; says when it listens."""
+"""Echoes messages on the port in the first argument; prints a line when it listens."""
 
 import asyncio
 import sys

@@ -1,5 +1,5 @@
-"""Talks to a script that sends everything back, at the address of the first argument; the server must show the certificate of the
-second argument. Half of the connections agree on compression."""
+"""Talks to a script that echoes everything, at the address in the first argument; the server must present the certificate in the
+second argument. Half of the connections negotiate compression."""
 
 import asyncio
 import ssl

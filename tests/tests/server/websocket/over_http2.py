@@ -1,12 +1,12 @@
-"""Talks WebSocket over HTTP/2 (RFC 8441) to a server at the port of the first argument, which must show the certificate of the
-second one. HTTP/2 is by the library h2, WebSocket's frames by the library websockets; what lies between is here.
+"""Uses WebSocket over HTTP/2 (RFC 8441) with a server on the port in the first argument, which must present the certificate in the
+second one. The library h2 implements HTTP/2, the library websockets the frames of WebSocket; this file connects them.
 
     over_http2.py PORT CA talk PATH          messages of all sizes on several streams at once; prints "all came back"
     over_http2.py PORT CA ask PATH PROTOCOL  one extended CONNECT; prints its status, or "reset CODE"
     over_http2.py PORT CA settings PATH      prints the value of SETTINGS_ENABLE_CONNECT_PROTOCOL
     over_http2.py PORT CA reset PATH         opens a stream, prints what is said first, resets the stream, and stays
     over_http2.py PORT CA stay PATH          opens a stream, prints what is said first, and then how it ended
-    over_http2.py PORT CA lazy PATH          the same, without ever making room for more than was there at the start
+    over_http2.py PORT CA lazy PATH          as stay, without ever enlarging the initial window
 """
 
 import os
@@ -62,7 +62,7 @@ class Connection:
         return stream
 
     def turn(self):
-        """Takes in what comes."""
+        """Receives data."""
         data = self.socket.recv(65536)
         if not data:
             self.closed = True
@@ -70,7 +70,7 @@ class Connection:
         try:
             events = self.http.receive_data(data)
         except h2.exceptions.ProtocolError:
-            # The library takes a GOAWAY for the end, and what follows for a fault.
+            # The library considers GOAWAY the end, and anything after it an error.
             self.closed = True
             return
         for event in events:
@@ -131,7 +131,7 @@ class Stream:
         return self.end or "closed"
 
     def send_message(self, opcode, payload):
-        """A whole message in one frame, masked as a client has to (RFC 6455 5.2)."""
+        """A complete message in one frame, masked as required for clients (RFC 6455 5.2)."""
         mask = os.urandom(4)
         length = len(payload)
         if length < 126:
@@ -167,7 +167,7 @@ def talk(connection):
         for stream in streams:
             assert stream.message() == (opcode, payload), (opcode, len(payload))
     for stream in streams:
-        # Its close, and the end of the stream that follows it.
+        # The server's close, and then the end of the stream.
         stream.send_message(8, struct.pack("!H", 1000))
         assert stream.message() == (8, struct.pack("!H", 1000))
         assert stream.wait_for_end() == "end"
@@ -188,7 +188,7 @@ else:
     if SCENARIO == "reset":
         connection.http.reset_stream(stream.number, h2.errors.ErrorCodes.CANCEL)
         connection.flush()
-        # The connection stays, so that it is the stream's end that the server acts on.
+        # The connection stays open, so that the server reacts to the end of the stream.
         sys.stdin.read()
     else:
         print(stream.wait_for_end())

@@ -1,5 +1,5 @@
-"""Talks to an echo server at the address of the first argument: texts, bytes, long ones, and many at once. With TLS, the server
-must show the certificate of the second argument."""
+"""Talks to an echo server at the address in the first argument: texts, bytes, long messages, and many concurrently. With TLS, the
+server must present the certificate in the second argument."""
 
 import asyncio
 import ssl

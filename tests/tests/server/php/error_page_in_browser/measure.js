@@ -1,4 +1,4 @@
-// Looks at the page as a browser shows it and writes down what it sees, for the test to read.
+// Measures the page as shown by a browser and writes down the results for the test.
 const channels = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
 const luminance = colour => channels(colour)
     .map(channel => channel / 255)
