@@ -3,7 +3,7 @@
 //! A lane is one sealed memfd (`segment`) with a control page, a request ring (server → worker) and a response ring
 //! (worker → server), both single producer, single consumer (`ring`). `wire` defines the data in them; `wake` wakes the
 //! other side, with a system call only if it sleeps. `server_end` and `worker_end` are the two ends; `control_socket`
-//! carries descriptors. One more page (`pool_page`) has the counters of a worker's connection pools.
+//! carries descriptors. One more page (`pool_page`) has the statistics of a worker's connection pools.
 //!
 //! Trust: the worker may be compromised and may die at any instruction. So the server keeps its own copy of every
 //! cursor it owns, checks every cursor, length and kind that it reads from the segment, and copies data out before it

@@ -1,7 +1,7 @@
-//! Counters of a worker's connection pools (`Howdah\Pool`): a page of the lane that the worker writes at any time and
-//! the server reads on demand. No message, no wake-up, no lock: each counter is one word.
+//! Statistics of a worker's connection pools (`Howdah\Pool`): a page of the lane that the worker writes at any time and
+//! the server reads on demand. No message, no wake-up, no lock: each value is one word.
 //!
-//! Each counter is stored and loaded with `Relaxed`: it publishes no other data, and counters written together may be
+//! Each value is stored and loaded with `Relaxed`: it publishes no other data, and values written together may be
 //! read partly old, partly new. A name's length is stored with `Release` after its bytes and loaded with `Acquire`, so
 //! a reader that sees the length sees the name.
 //!

@@ -279,7 +279,7 @@ fn is_of_process(path: &Path) -> bool {
 fn reading(path: &Path, profile: &Profile) -> Option<Need> {
     const READABLE: &[Access] =
         &[Access::Read, Access::ReadFiles, Access::Append, Access::Write, Access::WriteCode, Access::Execute];
-    // Missing files are missing with or without a sandbox, so they are no need.
+    // Missing files are missing with or without a sandbox, so they do not count as needs.
     let needed = path.exists() && !profile.covers(path, READABLE) && !is_of_process(path);
     needed.then(|| Need::Read(text(path)))
 }
