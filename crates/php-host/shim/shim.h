@@ -1,6 +1,6 @@
-/* Shared by all files of the shim that know PHP: PHP itself, the border to Rust (bridge.h), PHP's version differences
- * (compat.h) and the state of this process. Each file's own functions are in its header; includes are relative to this
- * folder. */
+/* Included by every file of the shim that uses PHP: PHP's headers, the border to Rust (bridge.h), PHP's version
+ * differences (compat.h) and the state of this process. The functions of each file are declared in its header. Includes
+ * are relative to this folder. */
 #ifndef HOWDAH_SHIM_H
 #define HOWDAH_SHIM_H
 
@@ -11,19 +11,19 @@
 #include "bridge.h"
 #include "compat.h"
 
-/* Exported to Rust; everything else is hidden by -fvisibility=hidden. */
+/* Makes a function visible to Rust; -fvisibility=hidden hides all others. */
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
 /* Result of a request, from a mode to the loop. */
 typedef enum shim_outcome {
     SHIM_DONE,   /* the worker can take the next request */
-    SHIM_RETIRE, /* the worker's state cannot be trusted: finish this request, then end */
+    SHIM_RETIRE, /* the worker's state cannot be trusted: finish this request, then exit */
 } shim_outcome;
 
 /* Differences between the modes: modes/mode.h. */
 typedef struct shim_mode shim_mode;
 
-/* The state of this process. Not reset between requests unless it says so. */
+/* The state of this process. Not reset between requests unless the field says so. */
 typedef struct shim_state {
     const howdah_boot *boot;
     const howdah_worker_spec *worker;
@@ -33,18 +33,18 @@ typedef struct shim_state {
     const WireRequest *request;
     const WireVar *vars;
     const char *strings;
-    bool places_known;     /* sapi/input.c has looked where the known variables stand */
-    bool response_ended;   /* the client has its whole response; later output is dropped */
-    bool response_refused; /* the client has gone */
-    uint64_t peak_memory;  /* of the current request, read before PHP resets it */
+    bool places_known;     /* sapi/input.c has located the known variables */
+    bool response_ended;   /* the client has the whole response; later output is dropped */
+    bool response_refused; /* the client has disconnected */
+    uint64_t peak_memory;  /* of the current request in bytes, read before PHP resets it */
 
     uint64_t requests_done;
-    bool script_child; /* this process was forked by a script; the lane is not its own */
+    bool script_child; /* this process was forked by a script; the lane belongs to its parent */
 } shim_state;
 
 extern shim_state shim;
 
-/* An extension that is loaded, or NULL. */
+/* Returns a loaded extension, or NULL. */
 static inline zend_module_entry *shim_extension(const char *name) {
     return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
 }

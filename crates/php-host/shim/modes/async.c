@@ -1,6 +1,6 @@
 /* Async mode: the worker script of worker mode, but its handler runs for many requests at once, each in a coroutine.
- * While one waits for a database, another server or a clock, the others run. frankenphp_handle_request() does not
- * return between requests; it returns false when the server has no more. */
+ * While one waits for a database, another server or a timer, the others run. frankenphp_handle_request() does not
+ * return between requests; it returns false when the server sends no more. */
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/request.h"
@@ -20,8 +20,8 @@
 
 /* --- the library --- */
 
-/* The classes and functions of the namespace Howdah that are written in PHP, before the worker script and in the same
- * request of PHP. False: the build is broken, PHP has logged why. */
+/* Runs the PHP files of the namespace Howdah (classes and functions), before the worker script and in the same request
+ * of PHP. False: the build is broken, and PHP has logged the reason. */
 static bool run_library(void) {
     const char *path, *text;
     size_t length;
@@ -36,7 +36,7 @@ static bool run_library(void) {
 }
 
 SHIM_EXPORT void howdah_c_compile_library(void) {
-    /* A worker says what is wrong with the script; its request is what the library would be compiled in. */
+    /* The library is compiled inside the script's request. A worker reports an unreadable script. */
     if (access(shim.worker->script, R_OK) != 0) {
         return;
     }
@@ -63,7 +63,7 @@ static int work(void) {
     return shim_run_script(run, shim_loop_close_script);
 }
 
-/* A process that a script forked takes no requests; a script that was served once has had its turn. */
+/* A process that a script forked takes no requests, and a script can be served only once. */
 static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (!shim.script_child && shim_loop_booting()) {
         shim_loop_boot_end();
@@ -81,7 +81,7 @@ static void guard_functions(void) {
 
 const shim_mode shim_mode_async = {
     .name = "async",
-    /* The just-in-time compiler has not been proven with many stacks. */
+    /* The just-in-time compiler has not been tested with many stacks. */
     .ini = SHIM_LOOP_INI "opcache.jit=disable\n",
     .kept_server_arrays = SHIM_KEPT_SERVER_ARRAYS,
     .after_php = guard_functions,

@@ -1,5 +1,5 @@
-/* Classic mode: a whole PHP request for each of the server's, nothing is left for the next one. What PHP-FPM and
- * mod_php do. */
+/* Classic mode: a whole PHP request for each of the server's, with no state left for the next one, as in PHP-FPM and
+ * mod_php. */
 #include "shim.h"
 #include "modes/mode.h"
 #include "modes/modes.h"

@@ -1,4 +1,4 @@
-/* The list of modes. A build may be without some (build.rs): the zygote asks for none of these. */
+/* The list of modes. A build may lack some of them (build.rs); the zygote never asks for those. */
 #include "modes/modes.h"
 
 #include "shim.h"

@@ -1,4 +1,4 @@
-/* All modes. For modes/ only: other files use shim.mode. */
+/* The list of modes. Only for modes/: other files use shim.mode. */
 #ifndef HOWDAH_MODES_MODES_H
 #define HOWDAH_MODES_MODES_H
 

@@ -1,31 +1,32 @@
-/* OPcache has its own clock: the time at which PHP's request began. By it a file is looked at again after
- * opcache.revalidate_freq seconds, and is not cached if it changed less than opcache.file_update_protection seconds
- * before: OPcache compares whole seconds, so a second change within the same one would never be seen.
+/* OPcache has its own clock: the time at which PHP's request began. That clock decides when a file is checked again
+ * (opcache.revalidate_freq seconds later), and that a file changed less than opcache.file_update_protection seconds ago
+ * is not cached: OPcache compares whole seconds, so a second change within the same one would never be noticed.
  *
- * A process that stays in one request of PHP has to set that clock itself. Where it cannot, every file is looked at
- * again at each use, which costs a system call for each directory of its path: after a restore, PHP's cache of paths is
- * that of the snapshot. So it is while the application boots, whose code has to be that of now.
+ * A process that stays in one request of PHP has to set that clock itself. Where it cannot, OPcache checks every file
+ * at each use, which costs a system call for each directory of its path: after a restore, PHP's realpath cache is that
+ * of the snapshot. The same happens while the application boots, because the boot must run the current code.
  *
- * The variable has no name outside of OPcache. It lies behind the settings, and is found by a time that only a boot
- * has: OPcache takes its time from the server interface when PHP's request begins. */
+ * The variable is not exported. It follows OPcache's settings in memory, and is found by a time that no other variable
+ * can have: OPcache takes its time from the SAPI when PHP's request begins. */
 #include "modes/opcache_clock.h"
 
 #include "shim.h"
 
 #include <time.h>
 
-/* Some second of the year 4147: no other variable has it. */
+/* A second of the year 4147: no other variable has that value. */
 #define PROBE ((zend_long)68719476736 + 321987)
-/* Distance from the settings in which the clock is searched for; OPcache's variables are some ten thousand bytes. */
+/* Maximum distance from the settings at which the clock is searched for; OPcache's variables take some ten thousand
+ * bytes. */
 #define REACH 1024
 
 /* OPcache's clock; NULL: no OPcache, or it was not found. */
 static zend_long *clock_of_opcache;
-/* opcache.revalidate_freq, OPcache's variable behind it, and the setting as the operator has it. */
+/* opcache.revalidate_freq, OPcache's variable for it, and the operator's value of the setting. */
 static const zend_ini_entry *setting;
 static zend_long *revalidate;
 static zend_long wanted;
-/* PHP's request begins at the time that is looked for. */
+/* True while PHP's request begins with the probe time. */
 static bool probes;
 
 static void find_setting(void) {
@@ -42,7 +43,7 @@ void shim_opcache_clock_probe(void) {
     }
     if (revalidate != NULL) {
         *revalidate = 0;
-        /* Otherwise $_SERVER, which has the time, is made before a script runs. */
+        /* Otherwise $_SERVER, which contains the time, is made before a script runs. */
         probes = PG(auto_globals_jit);
     }
 }

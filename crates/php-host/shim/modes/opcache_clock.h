@@ -1,16 +1,17 @@
-/* OPcache's clock in a process that stays in one request of PHP, where it would stand still. */
+/* OPcache's clock in a process that stays in one request of PHP, where the clock would otherwise stand still. */
 #ifndef HOWDAH_MODES_OPCACHE_CLOCK_H
 #define HOWDAH_MODES_OPCACHE_CLOCK_H
 
 #include <stdbool.h>
 
-/* The request of PHP that the process stays in is about to begin. */
+/* Called before the request of PHP that the process stays in begins. */
 void shim_opcache_clock_probe(void);
-/* True if PHP's request begins at that time, which is stored. */
+/* Returns true, and stores the probe time, if PHP's request is to begin with that time. */
 bool shim_opcache_clock_probes(double *time);
-/* It has begun: the clock goes from now on, and until the first request of the server every file is looked at again. */
+/* Called after that request has begun: the clock works from now on. Until the first request of the server, OPcache
+ * revalidates every file. */
 void shim_opcache_clock_found(void);
-/* A request of the server has begun: its time is OPcache's. */
+/* Called when a request of the server has begun: sets OPcache's clock to its time. */
 void shim_opcache_clock_now(void);
 
 #endif

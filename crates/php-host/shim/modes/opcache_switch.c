@@ -1,6 +1,6 @@
-/* opcache.enable: a script can switch OPcache off for the rest of PHP's request, and nothing switches it on again
- * before the next one of PHP begins. Where many requests share one of PHP that would be for good, so there requests
- * cannot change the setting: ini_set() returns false. */
+/* opcache.enable: a script can switch OPcache off for the rest of PHP's request, and only the next request of PHP
+ * switches it on again. Where many requests share one request of PHP, that would be permanent, so requests cannot
+ * change the setting there: ini_set() returns false. */
 #include "modes/opcache_switch.h"
 
 #include "shim.h"

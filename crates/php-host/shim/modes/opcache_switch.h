@@ -2,7 +2,7 @@
 #ifndef HOWDAH_MODES_OPCACHE_SWITCH_H
 #define HOWDAH_MODES_OPCACHE_SWITCH_H
 
-/* From now on requests cannot change it. */
+/* Prevents requests from changing it from now on. */
 void shim_opcache_stays_on(void);
 
 #endif

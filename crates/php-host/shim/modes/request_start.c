@@ -1,10 +1,11 @@
-/* The start of a request inside a script that lives on: what php_request_startup() does that is about the request and
- * not about the script.
+/* The start of a request inside a resident script: the parts of php_request_startup() that concern the request and not
+ * the script.
  *
  * PHP parses a request before there is any code of the application. Its warnings (too many variables, a body above
- * post_max_size, a boundary that is missing) are "PHP Request Startup: ... in Unknown on line 0": they are logged, and
- * no handler of the application gets them. Extensions look at the same state: ext/session reports upload progress only
- * while no module is active. So that state is put in place here, and the script's own comes back afterwards. */
+ * post_max_size, a missing boundary) are "PHP Request Startup: ... in Unknown on line 0": they are logged, and no
+ * handler of the application gets them. Extensions check the same state: ext/session reports upload progress only while
+ * no module is active. So this file installs that state for the time of parsing and restores the script's own
+ * afterwards. */
 #include "modes/request_start.h"
 
 #include "shim.h"
@@ -13,7 +14,7 @@
 #include "sapi/input.h"
 #include "sapi/user_ini.h"
 
-/* The script's replacement for PHP's state at the start of a request. */
+/* The script's values of the state that is replaced while PHP parses a request. */
 typedef struct script_state {
     zend_execute_data *frame;
     zval error_handler;
@@ -22,7 +23,8 @@ typedef struct script_state {
     bool upload_progress;
 } script_state;
 
-/* Before an application's code exists PHP knows no session handlers of it. */
+/* True if the application has set session handlers. At the start of a fresh request, before the application's code
+ * exists, PHP knows of none. */
 static bool handles_sessions_itself(void) {
     return SHIM_HAS_SESSION() && !Z_ISUNDEF(*(const zval *)&PS(mod_user_names));
 }

@@ -17,15 +17,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A module's own handler for the end or the start of a request, called while the script's request goes on. */
+/* Calls a module's handler for the end or the start of a request, while the script's request continues. */
 static void call_module(zend_module_entry *module, zend_result (*handler)(int type, int module_number)) {
     if (handler != NULL) {
         handler(module->type, module->module_number);
     }
 }
 
-/* connection_status() and error_get_last() speak of a request: a client that left one must not seem to have left the
- * next, and what went wrong in one is not shown to another. The peak of memory is reported for each request. */
+/* connection_status() and error_get_last() describe a request: a disconnect or an error in one must not appear in the
+ * next. The peak of memory is reported per request. */
 void shim_reset_status(void) {
     PG(connection_status) = PHP_CONNECTION_NORMAL;
     PG(header_is_being_sent) = 0;
@@ -43,19 +43,19 @@ void shim_reset_status(void) {
         PG(last_error_file) = NULL;
     }
     zend_memory_reset_peak_usage();
-    /* A seed that a request has chosen does not tell the numbers of the next one. */
+    /* A seed that one request has chosen must not predict the numbers of the next one. */
     RANDOM_G(mt19937_seeded) = false;
     RANDOM_G(combined_lcg_seeded) = false;
 }
 
-/* The result of the last stat() holds for a request: files change between two. */
+/* Clears the stat cache: files change between requests. */
 void shim_reset_file_status(void) {
     if (BG(CurrentStatFile) != NULL || BG(CurrentLStatFile) != NULL) {
         php_clear_stat_cache(0, NULL, 0);
     }
 }
 
-/* zlib asks once in a request whether the client takes compressed output. */
+/* zlib checks only once per request whether the client accepts compressed output. */
 static zend_module_entry *zlib(void) {
     static zend_module_entry *module;
     static bool looked;
@@ -66,7 +66,7 @@ static zend_module_entry *zlib(void) {
     return module;
 }
 
-/* Also begins zlib.output_compression; asks $_SERVER. */
+/* Also starts zlib.output_compression; reads $_SERVER. */
 void shim_reset_compression_open(void) {
     if (zlib() != NULL) {
         call_module(zlib(), zlib()->request_startup_func);
@@ -79,14 +79,14 @@ void shim_reset_compression_close(void) {
     }
 }
 
-/* Buffers that were left open hold output of another request, and PHP switches output off for the rest of a request
- * after HEAD or an abort. PHP sends the headers with this, so it comes before they are forgotten. */
+/* Buffers left open hold output of another request, and PHP switches output off for the rest of a request after HEAD or
+ * an abort. Closing them makes PHP send the headers, so this runs before the headers are reset. */
 void shim_reset_output_close(void) {
     php_output_deactivate();
     php_output_activate();
 }
 
-/* The ini settings about output hold for each request. */
+/* Applies the ini settings for output, which PHP reads once per request. */
 void shim_reset_output_open(void) {
     if (PG(output_handler) != NULL && *PG(output_handler) != '\0') {
         zval handler;
@@ -101,9 +101,9 @@ void shim_reset_output_open(void) {
     }
 }
 
-/* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST are the request. PHP makes $_SERVER and $_REQUEST when code
- * that names them is compiled; such code is there for good in a worker, so from then on they are made for each request,
- * and not at all before. $_ENV is the process's and stays. */
+/* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST describe the request. PHP makes $_SERVER and $_REQUEST when
+ * code that names them is compiled. In a worker such code stays compiled, so from then on they are made for each
+ * request, and not at all before. $_ENV belongs to the process and stays. */
 void shim_reset_superglobals(void) {
     zval *files = &PG(http_globals)[TRACK_VARS_FILES];
     zval_ptr_dtor_nogc(files);
@@ -129,9 +129,9 @@ static bool session_touched(void) {
            PS(mod_data) != NULL || PS(mod_user_is_open);
 }
 
-/* A session belongs to a visitor: it is written and closed before the client has its response, as its next request may
- * come at once, and its id and $_SESSION are forgotten. Handlers of session_set_save_handler() are the application's
- * and stay, though PHP drops them at the end of a request. */
+/* A session belongs to a visitor. It is written and closed before the client has its response, as the client's next
+ * request may follow at once; its id and $_SESSION are cleared. Handlers of session_set_save_handler() belong to the
+ * application and stay, though PHP drops them at the end of a request. */
 void shim_reset_session_close(void) {
     if (!SHIM_HAS_SESSION() || !session_touched()) {
         return;
@@ -149,7 +149,7 @@ void shim_reset_session_close(void) {
     call_module(module, module->request_shutdown_func);
     memcpy(names, kept, sizeof kept);
     zend_hash_str_del(&EG(symbol_table), ZEND_STRL("_SESSION"));
-    /* Ready for the next request, and for code that runs before it; session.auto_start waits for that request's
+    /* Prepares for the next request, and for code that runs before it; session.auto_start waits for that request's
      * cookies. */
     bool auto_start = PS(auto_start);
     PS(auto_start) = false;
@@ -157,14 +157,14 @@ void shim_reset_session_close(void) {
     PS(auto_start) = auto_start;
 }
 
-/* session.auto_start means every request. */
+/* session.auto_start applies to every request. */
 void shim_reset_session_open(void) {
     if (SHIM_HAS_SESSION() && PS(auto_start) && PS(session_status) == php_session_none) {
         php_session_start();
     }
 }
 
-/* After a fatal error for lack of memory PHP has let the limit go, to be able to report it. */
+/* After a fatal error for lack of memory, PHP has raised the limit to be able to report the error. */
 void shim_reset_memory_limit(void) {
     zend_set_memory_limit((size_t)PG(memory_limit));
 }
@@ -184,8 +184,8 @@ static bool input_is_open(void) {
     return false;
 }
 
-/* The body's stream is closed by PHP with all others when a request ends; a worker that waited for that would collect
- * one for each POST. */
+/* PHP closes the body's stream with all others at the end of its request. Without this, a worker would accumulate one
+ * stream per POST. */
 void shim_reset_input(void) {
     php_stream *body = SG(request_info).request_body;
     if (body != NULL && !input_is_open()) {
@@ -232,7 +232,7 @@ void shim_reset_remember(void) {
     }
 }
 
-/* set_time_limit() is about the rest of a request. It sets PHP's setting, so that is what goes back. */
+/* set_time_limit() applies to the rest of a request. It changes PHP's setting, so that is restored. */
 static void reset_time_limit(void) {
     if (EG(timeout_seconds) == boot_time_limit) {
         return;
@@ -244,8 +244,9 @@ static void reset_time_limit(void) {
     zend_string_release(name);
 }
 
-/* Scripts can tighten open_basedir and not loosen it: what one request shuts itself out of would be shut for all that
- * follow in this process. PHP itself may loosen it at a request's end; then what the boot has set is set again. */
+/* Scripts can tighten open_basedir but not loosen it: a restriction by one request would apply to all later ones in
+ * this process. PHP itself may loosen it at a request's end, so this does the same and then sets the value of the boot
+ * again. */
 static void reset_base_directories(void) {
     if (boot_base_directories == NULL || strcmp(base_directories(), boot_base_directories) == 0) {
         return;
@@ -260,7 +261,7 @@ static void reset_base_directories(void) {
     zend_string_release(name);
 }
 
-/* PHP notes the mask that it found when a script changes it. */
+/* PHP saves the original mask when a script changes it. */
 void shim_reset_umask(void) {
     if (BG(umask) != -1) {
         umask(boot_umask);

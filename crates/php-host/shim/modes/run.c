@@ -1,4 +1,4 @@
-/* The life of a worker, with the one zend_try around a request: two ways, of which a mode uses one. */
+/* Runs a worker's requests inside the one zend_try around a request. There are two variants; a mode uses one. */
 #include "modes/run.h"
 
 #include "shim.h"
@@ -8,7 +8,7 @@
 #include "process/wear.h"
 #include "sapi/current_request.h"
 
-/* Runs a step of a mode; a bailout that PHP did not catch itself ends it here. */
+/* Runs a step of a mode and catches a bailout that PHP did not catch itself. */
 static shim_outcome guarded(shim_step step, shim_outcome after_bailout) {
     volatile shim_outcome outcome = after_bailout;
     zend_first_try {
@@ -18,7 +18,7 @@ static shim_outcome guarded(shim_step step, shim_outcome after_bailout) {
     return outcome;
 }
 
-/* A bailout out of the script ends that script only; one out of the clean-up leaves an unknown state. */
+/* A bailout from the script ends that script only; one from the clean-up leaves an unknown state. */
 static shim_outcome run_request(shim_step begin, shim_step end) {
     shim_outcome begun = guarded(begin, SHIM_DONE);
     shim_outcome ended = guarded(end, SHIM_RETIRE);
@@ -46,7 +46,7 @@ int shim_run_script(shim_step begin, shim_step end) {
 }
 
 SHIM_EXPORT int howdah_c_worker_run(void) {
-    /* Now, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
+    /* Here, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
     SHIM_SIGNALS_STARTUP();
     shim_fork_watch();
     return shim.mode->work();

@@ -1,11 +1,9 @@
-/* The loop of requests inside one running script, see script_loop.h. What PHP does at the start and the end of a
- * request is done here around each request, without ending the request in which the script runs; reset.c has what is
- * put back.
+/* The loop of requests inside one running script, see script_loop.h. This file does around each request what PHP does
+ * at the start and the end of a request, without ending the script's own request; reset.c resets the state.
  *
- * The client has its whole response when the callback has returned; the request's data stays until the script asks for
- * the next request, so that code behind the loop call (Symfony's terminate()) finds it, as after
- * fastcgi_finish_request().
- */
+ * The client has its whole response when the callback has returned. The request's data stays until the script asks for
+ * the next request, so that code after the loop call (Symfony's terminate()) finds it, as after
+ * fastcgi_finish_request(). */
 #include "modes/script_loop.h"
 
 #include "shim.h"
@@ -34,7 +32,7 @@
 typedef enum loop_phase {
     LOOP_CLOSED,  /* no script runs */
     LOOP_BOOTING, /* the script has not asked for a request */
-    LOOP_BETWEEN, /* the script's own code, with or without an answered request */
+    LOOP_BETWEEN, /* the script's own code, before or after a request's callback */
     LOOP_RUNNING, /* the callback */
     LOOP_LEFT,    /* there are no more requests */
 } loop_phase;
@@ -62,7 +60,7 @@ void shim_loop_unsent_output(const char *text, size_t length) {
     if (shim.request != NULL) {
         return;
     }
-    /* Output outside of a request has no client: one line of the log for each line. */
+    /* Output outside of a request has no client: each line becomes a log line. */
     while (length > 0) {
         const char *newline = memchr(text, '\n', length);
         size_t line = newline != NULL ? (size_t)(newline - text) : length;
@@ -93,13 +91,13 @@ void shim_loop_boot_variables(zval *array) {
         php_register_variable("HTTP_HOST", shim.worker->boot_host, array);
         php_register_variable("SERVER_NAME", shim.worker->boot_host, array);
     }
-    /* Variable by which scripts written for FrankenPHP see that they may loop. */
+    /* Scripts written for FrankenPHP check this variable to see that they may loop. */
     php_register_variable("FRANKENPHP_WORKER", "1", array);
 }
 
 static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
 
-/* Output of a boot goes to the log, and so does an error with log_errors: once is enough. */
+/* Output during the boot goes to the log, as do errors with log_errors. Without this, errors would be logged twice. */
 static void report_boot_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
     const bool logged = phase == LOOP_BOOTING && PG(log_errors) && PG(error_log) == NULL;
     const zend_uchar displays = PG(display_errors);
@@ -113,8 +111,8 @@ static void report_boot_error(int type, zend_string *file, const uint32_t line, 
     }
 }
 
-/* PHP's request around the script, while there is none from the server: its headers are dropped, its output goes to the
- * log. */
+/* Prepares PHP's request around the script while there is no request of the server: its headers are dropped, its output
+ * goes to the log. */
 static void enter_script_alone(void) {
     SG(request_info).no_headers = 1;
 }
@@ -198,7 +196,7 @@ shim_outcome shim_loop_close_script(void) {
             *shim.worker->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
         shim_log(LOG_CRIT, "the script %s ended before it %s", script_path, what);
     }
-    /* Its shutdown functions may print, and belong to the last request if that has not been answered. */
+    /* Its shutdown functions may print. Their output belongs to the last request if that has not been answered. */
     phase = LOOP_LEFT;
     PG(max_input_time) = max_input_time;
     shim_kept_forget();
@@ -223,15 +221,15 @@ void shim_loop_boot_end(void) {
 }
 
 void shim_loop_limit_time(void) {
-    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all requests. */
+    /* The current value of max_execution_time, so set_time_limit() before the loop applies to all requests. */
     if (EG(timeout_seconds) != 0) {
         zend_set_timeout(EG(timeout_seconds), 0);
     }
 }
 
 bool shim_loop_begin(void) {
-    /* A worker that waits uses no processor time, so the timer of the last request, which counts that, need not be
-     * stopped: it is set anew below. The one for wall-clock time is the server's. */
+    /* A waiting worker uses no processor time, so the timer of the last request, which counts processor time, need not
+     * be stopped: it is set again below. The server enforces the wall-clock limit. */
     if (!shim_request_take()) {
         return false;
     }
@@ -241,13 +239,13 @@ bool shim_loop_begin(void) {
     return true;
 }
 
-/* True if exit() is on its way out of the script. */
+/* True if exit() is unwinding the script. */
 static bool leaving(void) {
     return EG(exception) != NULL && (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception)));
 }
 
 /* An exception that the callback did not catch ends the request and not the script: the application's handler gets it,
- * as it would at the end of a script, else PHP's message is printed. */
+ * as it would at the end of a script; otherwise PHP's message is printed. */
 void shim_loop_report_exception(void) {
     if (EG(exception) == NULL || leaving()) {
         return;

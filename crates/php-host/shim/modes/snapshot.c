@@ -1,12 +1,12 @@
-/* Snapshot mode: an application boots once, then every request runs on the state it had just booted into, and that
- * state comes back after each request. Two ways to boot:
+/* Snapshot mode: an application boots once, then every request runs on the booted state, which is restored after each
+ * request. There are two ways to boot:
  *
  *   a worker script     written for frankenphp_handle_request(); the snapshot is taken when it first asks for a request
- *   a boot file         for applications that are not; it is run once, and then each request runs its own script, as in
- *                       classic mode, in the same global scope; a recipe may be one, too
+ *   a boot file         for other applications; it runs once, and then each request runs its own script, as in
+ *                       classic mode, in the same global scope; a recipe may be a boot file, too
  *
- * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow: take_snapshot(), to
- * which each restore returns, is the first step of shim_snapshot_take_and_begin_request(); a request ends in
+ * Howdah\snapshot() takes it elsewhere: the code after the call then runs in every request. The flow: take_snapshot(),
+ * to which each restore returns, is the first step of shim_snapshot_take_and_begin_request(); a request ends in
  * finish_request(), which restores and does not return. */
 #include "modes/snapshot.h"
 
@@ -39,34 +39,35 @@
 #include <syslog.h>
 #include <time.h>
 
-/* Rounds of warm-up requests on the finished snapshot. They fill OPcache and teach the engine which pages get written.
- */
+/* Rounds of warm-up requests on the finished snapshot. They fill OPcache and show the engine which pages get
+ * written. */
 #define WARM_ROUNDS 2
 
 /* State that survives restores; in the engine's memory. */
 typedef struct lasting {
-    size_t warm_requests; /* done on the snapshot */
-    bool offered;         /* the booted application, to other workers */
+    size_t warm_requests; /* finished on the snapshot */
+    bool offered;         /* the booted application was offered for forking other workers */
     bool ready;           /* the server was notified */
 } lasting;
 
 static lasting *last;
 static uint64_t boot_began;
 static bool by_boot_file;
-/* The script's handler has run for the current request: its next question for a request ends this one. */
+/* True once the script's handler has run for the current request: the script's next call for a request ends this
+ * one. */
 static bool handled;
 
 /* --- the snapshot and the requests on it --- */
 
-/* Says why, and ends the worker: without its snapshot it must not serve. */
+/* Logs the reason and ends the worker: without its snapshot it must not serve. */
 static void refuse(const char *why) {
     shim_log(LOG_CRIT, "snapshot: %s", why);
     zend_bailout();
 }
 
-/* PHP remembers for some minutes where files are. On a snapshot these minutes would begin at the same moment each time
- * and be over for all requests some time later; what the snapshot was made from stays as it is until it is made anew.
- */
+/* PHP caches real paths for some minutes. On a snapshot, each restore would bring back the same expiry times, and they
+ * would expire for all requests some minutes later. The files that the snapshot was made from are treated as unchanged
+ * until it is made again, so the entries never expire. */
 static void keep_realpaths(void) {
     realpath_cache_bucket **buckets = realpath_cache_get_buckets();
     zend_long count = realpath_cache_max_buckets();
@@ -77,7 +78,7 @@ static void keep_realpaths(void) {
     }
 }
 
-/* Brings PHP into the state that every request shall find. */
+/* Brings PHP into the state that every request starts with. */
 static void settle(void) {
     zend_unset_timeout();
     php_clear_stat_cache(0, NULL, 0);
@@ -88,8 +89,8 @@ static void settle(void) {
     shim_snapshot_random_forget();
 }
 
-/* Lets workers be forked from this process as it is now, so that the application boots once. Returns in this worker and
- * in each of those. */
+/* Lets the zygote fork workers from this process in its current state, so that the application boots only once. Returns
+ * in this worker and in each of those. */
 static void offer_boot(void) {
     if (!howdah_rs_share_boot(snapshot_unshareable(), boot_began)) {
         return;
@@ -98,7 +99,7 @@ static void offer_boot(void) {
     snapshot_adopt();
 }
 
-/* The same once the warm-up requests have run on the snapshot and what they were answered has been looked at. */
+/* Like offer_boot(), once the warm-up requests have run on the snapshot and their responses have been checked. */
 static void share_when_warm(void) {
     if (!last->offered && last->warm_requests >= shim.boot->n_warmup * WARM_ROUNDS) {
         last->offered = true;
@@ -107,7 +108,8 @@ static void share_when_warm(void) {
     }
 }
 
-/* PHP keeps a script open until its end, and a restore looks at each open file. What was compiled is not read again. */
+/* PHP keeps a script open until its end, and a restore checks each open file. Compiled code is not read again, so the
+ * file is closed. */
 static void close_script(void *handle) {
     zend_file_handle *file = handle;
     if (file->type == ZEND_HANDLE_FP && file->handle.fp != NULL) {
@@ -147,17 +149,17 @@ static void take_snapshot(void) {
     shim.requests_done = snapshot_stats()->restores;
 }
 
-/* An answer to an earlier request may have come late on it: it must not be taken for the answer to this one. The server
- * runs the request again where that is safe. */
+/* A late answer to an earlier request may have arrived on a connection: it must not be taken for the answer to this
+ * request. The server runs the request again where that is safe. */
 static void check_connections(void) {
     if (snapshot_boot_sockets() > 0 && snapshot_restless_socket() >= 0) {
-        /* Not through the lane: what is written there is lost with a request that is not answered. */
+        /* Not through the lane: its content is lost with a request that is not answered. */
         fputs("snapshot: worker replaced: a connection opened at boot was closed or got a late answer\n", stderr);
         snapshot_exit();
     }
 }
 
-/* Takes the next request: one of the warm-up first, then the lane's. False when the worker shall end. */
+/* Takes the next request: first those of the warm-up, then the lane's. False when the worker must end. */
 static bool take_request(void) {
     if (last->warm_requests < shim.boot->n_warmup * WARM_ROUNDS && !shim_snapshot_warmup_refused()) {
         shim_warmup_make_current(last->warm_requests++);
@@ -223,7 +225,7 @@ static void report_numbers(bool fit) {
     });
 }
 
-/* Ends the request and goes back to the snapshot. */
+/* Ends the request and restores the snapshot. */
 static void finish_request(bool after_bailout) {
     shim_warmup_session();
     shim_snapshot_end_request(after_bailout);
@@ -251,8 +253,8 @@ static void finish_request(bool after_bailout) {
 
 /* --- a worker script's loop --- */
 
-/* Runs the script's handler and ends the response, as a turn of worker mode does. The request goes on with the body of
- * the script's loop. */
+/* Runs the script's handler and ends the response, as worker mode does. The request continues with the body of the
+ * script's loop. */
 static void run_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     volatile bool bailed = true, responded = false;
     zend_try {
@@ -300,7 +302,7 @@ static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
 
 /* --- the mode --- */
 
-/* Runs the boot file in the global scope. False when it ended otherwise than by reaching its end. */
+/* Runs the boot file in the global scope. False if it did not reach its end. */
 static bool run_boot_file(const char *path) {
     zend_file_handle file;
     zend_stream_init_filename(&file, path);
@@ -317,7 +319,7 @@ static bool run_boot_file(const char *path) {
 /* Runs the request's own script, as classic mode does. */
 static void run_request_script(void) {
     zend_file_handle file;
-    /* It enters the script's directory. */
+    /* It changes to the script's directory. */
     snapshot_touched(SNAPSHOT_DIRECTORY);
     unsigned status = shim_script_prepare(&file);
     if (status != 0) {
@@ -342,7 +344,7 @@ static shim_outcome run_by_boot_file(void) {
             return SHIM_RETIRE;
         }
     } else if (!returned) {
-        /* exit() in what follows Howdah\snapshot(). */
+        /* exit() in the code after Howdah\snapshot(). */
         finish_request(false);
     }
     run_request_script();
@@ -376,14 +378,14 @@ static shim_outcome run(void) {
     }
     shim_loop_run_script(shim.worker->script);
     if (shim.request != NULL && snapshot_taken()) {
-        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a request:
-         * the request was the rest of it. */
+        /* The script has ended its loop, or it took the snapshot itself and never asked for a request: the rest of the
+         * script was the request. */
         finish_request(CG(unclean_shutdown));
     }
     return SHIM_RETIRE;
 }
 
-/* The script is over, by a bailout or because there are no more requests. */
+/* The script has ended, by a bailout or because there are no more requests. */
 static shim_outcome after(void) {
     if (snapshot_taken() && shim.request != NULL) {
         finish_request(true);
@@ -393,7 +395,7 @@ static shim_outcome after(void) {
     }
     shim_loop_close_script();
     if (snapshot_taken()) {
-        /* Not on to the end of PHP's modules: the heap's storage is gone with the request. */
+        /* Skips the shutdown of PHP's modules: the heap's storage is gone with the request. */
         snapshot_exit();
     }
     return SHIM_RETIRE;
@@ -411,7 +413,7 @@ static void unsent_output(const char *data, size_t length) {
     }
 }
 
-/* Changes of the boot and its warm-up are the application's. */
+/* Changes made by the boot and its warm-up belong to the application. */
 static void process_changed(const char *what) {
     static char why[100];
     if (snapshot_taken()) {
@@ -423,7 +425,7 @@ static void process_changed(const char *what) {
 const shim_mode shim_mode_snapshot = {
     .name = "snapshot",
     .ini = SHIM_LOOP_INI,
-    /* The restore takes them back. */
+    /* The restore undoes them. */
     .directory_settings = true,
     .kept_server_arrays = 1,
     .restores_signals = true,

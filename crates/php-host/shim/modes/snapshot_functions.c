@@ -1,5 +1,5 @@
-/* Functions about the snapshot: take it now, call this after each restore, boot again, this constant belongs to the
- * request. */
+/* Functions for scripts about the snapshot: take it now, call a function after each restore, boot again, redefine a
+ * constant for the request. */
 #include "shim.h"
 #include "modes/script_loop.h"
 #include "modes/snapshot.h"
@@ -29,7 +29,7 @@ void shim_snapshot_call_restore_callbacks(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* True when the rest of the script runs for a request; false where there is nothing to take a snapshot of. */
+/* Returns true when the rest of the script runs for a request; false where there is nothing to take a snapshot of. */
 PHP_FUNCTION(Howdah_snapshot) {
     ZEND_PARSE_PARAMETERS_NONE();
     if (!snapshot_awaited() || !shim_loop_booting()) {
@@ -42,7 +42,7 @@ PHP_FUNCTION(Howdah_snapshot) {
     RETURN_TRUE;
 }
 
-/* Elsewhere than in snapshot mode nothing is restored, and the function is not called. */
+/* In other modes nothing is restored, and the function is not called. */
 PHP_FUNCTION(Howdah_on_restore) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
@@ -59,8 +59,8 @@ PHP_FUNCTION(Howdah_on_restore) {
     zend_hash_next_index_insert(Z_ARRVAL(restore_callbacks), &function.function_name);
 }
 
-/* True if another worker can run the request. One that arrived before the boot began runs here: it may have come before
- * the change, and else it might wander for ever. */
+/* True if another worker can run the request. A request that arrived before the boot began runs here: it may predate
+ * the change, and otherwise it might be passed on forever. */
 static bool may_give_back(void) {
     return snapshot_taken() && shim.request != NULL && !shim_warmup_running() && !shim.script_child &&
            !SG(headers_sent) && shim.request->received_unix_us > shim_snapshot_boot_began();
@@ -75,7 +75,8 @@ bool shim_snapshot_boot_again(const char *why, size_t length) {
     if (!howdah_rs_give_back(shim_snapshot_boot_began())) {
         return false;
     }
-    /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
+    /* Leaves the request without running any more PHP code, as if it had not begun here; but its temporary files must
+     * go. */
     shim_snapshot_end_outside();
     snapshot_exit();
 }
@@ -90,8 +91,8 @@ PHP_FUNCTION(Howdah_boot_again) {
     RETURN_BOOL(shim_snapshot_boot_again(why, length));
 }
 
-/* In place, since compiled code keeps the address of a constant that it has once used. Numbers alone, so there is no
- * other value whose count of references would have to be kept. */
+/* Changes the value in place, since compiled code keeps the address of a constant that it has used once. Allows numbers
+ * only, so no other value's reference count has to be kept. */
 PHP_FUNCTION(Howdah_redefine) {
     zend_string *name;
     zval *value;

@@ -1,9 +1,8 @@
-/* Worker mode: a script boots an application and takes request after request with frankenphp_handle_request();
- * everything that it has made stays for the next one. The contract is FrankenPHP's; script_loop.c has what happens in a
- * request.
+/* Worker mode: a script boots an application and takes request after request with frankenphp_handle_request(); all
+ * state it creates stays for the next request. The contract is FrankenPHP's; script_loop.c implements it.
  *
- * The process ends with its script, whatever ended it, and the server puts a fresh one in its place: no state of PHP is
- * carried from one run of the script to the next. */
+ * The process ends with its script, whatever ended it, and the server starts a fresh one: no state of PHP survives from
+ * one run of the script to the next. */
 #include "shim.h"
 #include "modes/mode.h"
 #include "modes/modes.h"

@@ -29,8 +29,8 @@ PHP_FUNCTION(frankenphp_handle_request) {
     RETURN_BOOL(shim.mode->serve(&function, &cache));
 }
 
-/* Sends the headers set so far: as an informational response (1xx), after which they stay set, or as the response's
- * own. */
+/* Sends the headers set so far: as an informational response (1xx), after which they stay set, or as those of the final
+ * response. */
 PHP_FUNCTION(headers_send) {
     zend_long status = 200;
     ZEND_PARSE_PARAMETERS_START(0, 1)

@@ -1,4 +1,4 @@
-/* A build without async mode (the feature `async` of howdah-php): what other files call of it. There is never a
+/* A build without async mode (the feature `async` of howdah-php): the functions that other files call. There is never a
  * coroutine. */
 #include "shim.h"
 #include "async/core/coroutine.h"

@@ -1,5 +1,5 @@
-/* A build without snapshot mode (the feature `snapshot` of howdah-php): what scripts and the zygote call of it. As in
- * other modes than that one, there is nothing to restore. */
+/* A build without snapshot mode (the feature `snapshot` of howdah-php): the functions that scripts and the zygote call.
+ * As in the other modes, there is nothing to restore. */
 #include "shim.h"
 
 SHIM_EXPORT void howdah_c_refuse_warmup(void) {
@@ -9,7 +9,7 @@ SHIM_EXPORT int howdah_c_fork_sibling(void) {
     return -1;
 }
 
-/* True if a function was called with one function as its argument. */
+/* True if the only argument of the call is a callable. */
 static bool takes_function(zend_execute_data *execute_data) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
