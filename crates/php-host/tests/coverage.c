@@ -1,7 +1,7 @@
-/* Part of howdah-php in `make coverage` alone: writes the counters of gcov where the processes of PHP would lose them.
- * The linker puts these functions before the ones they wrap. */
+/* Part of howdah-php only in `make coverage`: writes gcov's counters where PHP's processes would lose them. The linker
+ * makes callers of the wrapped functions call these. */
 
-/* libgcov's __gcov_dump(): LLVM's runtime has another function of that name, which is the one that is linked. */
+/* libgcov's __gcov_dump(). LLVM's runtime has another function of that name, and the linker chooses that one. */
 extern struct gcov_root __gcov_root;
 extern void __gcov_dump_one(struct gcov_root *root);
 
@@ -21,7 +21,7 @@ static void write_counters(void) {
 __attribute__((noreturn)) extern void __real__exit(int status);
 __attribute__((noreturn)) void __wrap__exit(int status);
 
-/* Both write their counters at exit(), without which PHP's processes end. */
+/* Both runtimes write their counters at exit(), but PHP's processes end without it. */
 void __wrap__exit(int status) {
     write_counters();
     __real__exit(status);
@@ -30,7 +30,7 @@ void __wrap__exit(int status) {
 extern void __real_snapshot_restore(void);
 void __wrap_snapshot_restore(void);
 
-/* A restore takes the counters of a request back. */
+/* A restore reverts the counters of a request. */
 void __wrap_snapshot_restore(void) {
     write_counters();
     __real_snapshot_restore();

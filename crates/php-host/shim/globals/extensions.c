@@ -1,7 +1,7 @@
-/* Variables that extensions do not export: each belongs to a request (the last error of mysqli, links to PostgreSQL,
- * the time zone, encodings of mbstring) or to the running code (the types of a SOAP call, the collator of a sort).
- * Their layouts are written down here as far as needed and trusted only where the size that the extension itself gives,
- * or the place of one of its settings, agrees; date and mbstring have headers for theirs. */
+/* Variables that extensions do not export. Each belongs to a request (the last error of mysqli, links to PostgreSQL,
+ * the time zone, encodings of mbstring) or to the running code (the types of a SOAP call, the collator of a sort). This
+ * file defines their layouts as far as needed, and trusts a layout only if the size that the extension itself reports,
+ * or the position of one of its settings, agrees. date and mbstring have headers for theirs. */
 #include "globals/extensions.h"
 
 #include "shim.h"
@@ -21,13 +21,13 @@ typedef void (*add_place)(void *at, size_t size);
 #define ADD(variable) add(&(variable), sizeof(variable))
 #define CLEAR(variable) memset(&(variable), 0, sizeof(variable))
 
-/* The globals of an extension, if they are as large as the layout below says. */
+/* Returns the globals of an extension if they have exactly the size of the layout below. */
 static void *exact_globals(const char *extension, size_t size) {
     const zend_module_entry *module = shim_extension(extension);
     return module != NULL && module->globals_size == size ? module->globals_ptr : NULL;
 }
 
-/* Where a setting's C variable lies: in `*base`, at the returned offset. Negative: there is no such setting. */
+/* Locates a setting's C variable: in `*base`, at the returned offset. Negative: there is no such setting. */
 static ptrdiff_t setting_place(const char *name, void **base) {
     const zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, strlen(name));
     if (entry == NULL || entry->mh_arg2 == NULL) {
@@ -37,7 +37,7 @@ static ptrdiff_t setting_place(const char *name, void **base) {
     return (char *)entry->mh_arg1 - (char *)NULL;
 }
 
-/* --- of the code that runs: intl --- */
+/* --- of the running code: intl --- */
 
 typedef struct intl_globals_layout {
     void *current_collator;
@@ -51,15 +51,15 @@ typedef struct intl_globals_layout {
 
 static intl_globals_layout *intl_at;
 
-/* --- of the code that runs: SOAP. While a call waits, PHP's errors are its faults, and what comes back is decoded with
- * what is in place then. --- */
+/* --- of the running code: SOAP. While a call waits, PHP's errors become SOAP faults, and the response is decoded with
+ * the values that are installed then. --- */
 
 static size_t align(size_t offset) {
     return ZEND_MM_ALIGNED_SIZE_EX(offset, sizeof(void *));
 }
 
-/* Its variables; NULL without the extension, or if its settings do not lie between them as they should: behind those of
- * a call a mode and a flag, the directory, two numbers. */
+/* Returns the extension's variables; NULL without the extension, or if its settings are not at the expected positions:
+ * after those of a call come a mode and a flag, the directory, two numbers. */
 static char *find_soap(void) {
     void *base = NULL;
     size_t mode = SHIM_SOAP_TABLES * sizeof(HashTable) + SHIM_SOAP_CALL_SIZE;
@@ -76,17 +76,16 @@ static void add_soap(add_place add) {
         return;
     }
     add(soap + SHIM_SOAP_TABLES * sizeof(HashTable), SHIM_SOAP_CALL_SIZE);
-    /* Behind the two numbers and a table: encoding, classes, features; behind another table: references, and in newer
-     * releases of each version the depth of encoding. In others a variable lies there that is set once, when PHP
-     * starts.
-     */
+    /* After the two numbers and a table: encoding, classes, features; after another table: references, and in newer
+     * releases of each version the depth of encoding. In other releases, a variable is there that is set once, when PHP
+     * starts. */
     size_t encoding = align(SHIM_SOAP_TABLES * sizeof(HashTable) + SHIM_SOAP_CALL_SIZE + 2) + 4 * sizeof(void *);
     size_t features_end = encoding + 3 * sizeof(void *);
     add(soap + encoding, features_end - encoding);
     add(soap + features_end + sizeof(HashTable), 2 * sizeof(void *) + sizeof(int));
 }
 
-/* --- of the code that runs: all --- */
+/* --- of the running code: all --- */
 
 void globals_extensions_running_places(add_place add) {
     intl_at = exact_globals("intl", sizeof *intl_at);
@@ -110,7 +109,7 @@ void globals_extensions_running_end(void) {
     }
 }
 
-/* --- of a request: PostgreSQL's links, found again by their arguments, and the last one --- */
+/* --- of a request: PostgreSQL's links, reused when their arguments match, and the last one --- */
 
 static zend_object **pgsql_last_link;
 static HashTable *pgsql_links;
@@ -123,7 +122,7 @@ static void find_pgsql(void) {
     }
 }
 
-/* --- of a request: what zlib has found out about the client --- */
+/* --- of a request: zlib's result of checking the client's accepted encodings --- */
 
 typedef struct zlib_globals_layout {
     zend_long output_compression;
@@ -137,7 +136,7 @@ typedef struct zlib_globals_layout {
 
 static zlib_globals_layout *zlib_at;
 
-/* --- of a request: mysqli's last error of connecting, and what is to be reported --- */
+/* --- of a request: mysqli's last connection error, and its reporting mode --- */
 
 typedef struct mysqli_globals_layout {
     zend_long num_links;
@@ -163,10 +162,11 @@ static mysqli_globals_layout *mysqli_at;
 
 /* --- of a request: others --- */
 
-/* OpenSSL's errors that were not asked for, the first variable of the extension; newer ones keep a copy behind it. */
+/* OpenSSL's errors that the script has not read, the first variable of the extension; newer releases keep a copy after
+ * it. */
 static void **openssl_errors;
 static size_t openssl_lists;
-/* The function of assert_options(), the first variable in front of those of the settings. */
+/* The callback of assert_options(), the first variable before those of the settings. */
 static zval *assert_callback;
 static zend_date_globals *date_at;
 #if SHIM_WITH_MBSTRING
@@ -219,8 +219,8 @@ void globals_extensions_request_places(add_place add) {
     }
 #if SHIM_WITH_MBSTRING
     if (mbstring_at != NULL) {
-        /* Set by mb_internal_encoding() and its like, which change no ini setting; plain values, so a request inherits
-         * them and nothing has to be freed. */
+        /* Set by mb_internal_encoding() and similar functions, which change no ini setting. They are plain values, so a
+         * request inherits them and nothing has to be freed. */
         ADD(mbstring_at->current_internal_encoding);
         ADD(mbstring_at->current_http_output_encoding);
         ADD(mbstring_at->current_filter_illegal_mode);
@@ -232,7 +232,7 @@ void globals_extensions_request_places(add_place add) {
 #endif
 }
 
-/* A copy for the request of the stream context that the script has set while it booted. */
+/* Returns a copy, for the request, of the stream context that the script set while it booted. */
 static php_stream_context *copy_of(const php_stream_context *boot) {
     if (boot == NULL || zend_hash_num_elements(Z_ARRVAL(boot->options)) == 0) {
         return NULL;
@@ -247,7 +247,7 @@ void globals_extensions_request_inherit(void) {
     FG(default_context) = copy_of(FG(default_context));
     SHIM_FORGET_LAST_HTTP_HEADERS();
     if (pgsql_links != NULL) {
-        /* A connection of the script's boot is used by name, not as the last one. */
+        /* A connection of the script's boot is used by its arguments, not as the last one. */
         *pgsql_last_link = NULL;
         zend_hash_init(pgsql_links, 0, NULL, NULL, 1);
     }
@@ -325,7 +325,7 @@ static ZEND_NAMED_FUNCTION(watched_search) {
     original_search(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* By the extension's own function: where it keeps the text differs from version to version. */
+/* Uses the extension's own function: the position of the text varies between versions. */
 static void forget_search(void) {
     zval name, text, result;
     ZVAL_STRING(&name, "mb_ereg_search_init");
@@ -336,7 +336,7 @@ static void forget_search(void) {
     zval_ptr_dtor(&name);
     searched = false;
 }
-/* Encodings are the application's, as settings are; what the extension found out about a request is not. */
+/* Encodings belong to the application, as settings do; the request's detection results do not. */
 static void reset_mbstring(void) {
     mbstring_at->illegalchars = 0;
     mbstring_at->http_input_identify = NULL;
@@ -388,7 +388,7 @@ static void destroy_openssl(void) {
 }
 
 void globals_extensions_request_destroy(void) {
-    /* First what may call into PHP. */
+    /* Starts with the values whose release may call into PHP. */
     if (assert_callback != NULL) {
         zval callback = *assert_callback;
         ZVAL_UNDEF(assert_callback);
@@ -415,7 +415,7 @@ void globals_extensions_request_destroy(void) {
 
 /* --- one request after the other --- */
 
-/* The context that the script has set for all streams; its options are copied when something changes them. */
+/* The context that the script has set for all streams; its options are copied on change. */
 static php_stream_context *boot_context;
 static zval boot_options;
 void globals_extensions_remember(void) {

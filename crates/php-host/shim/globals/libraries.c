@@ -1,9 +1,8 @@
-/* State of a request in PHP's libraries that is more than a value: the variables that output_add_rewrite_var()
- * and session.use_trans_sid add to links, tick functions, the errors that libxml collects and the callback that it asks
- * for entities. Where many requests run at once it moves with the request's globals
- * (async/isolation/request_globals.c), and here is how it begins and how it ends. Where one follows the other it is
- * compared with what the script had at its first request, and put back if it differs: the errors of a visitor's
- * document are not for the next visitor. */
+/* State of a request in PHP's libraries that is more than a value: the variables that output_add_rewrite_var() and
+ * session.use_trans_sid add to links, tick functions, the errors that libxml collects and its entity loader callback.
+ * Where many requests run at once, it moves with the request's globals (async/isolation/request_globals.c), and this
+ * file initializes and frees it. Where one request follows the other, it is compared with its state at the script's
+ * first request and restored if it differs: the errors of one visitor's document must not reach the next. */
 #include "globals/libraries.h"
 
 #include "shim.h"
@@ -26,7 +25,7 @@ int *globals_last_error_of(const char *extension) {
 
 /* --- libxml --- */
 
-/* ext/libxml's globals; its header needs those of libxml. */
+/* ext/libxml's globals, declared here because PHP's header for them needs libxml's headers. */
 typedef struct libxml_globals_layout {
     zval stream_context;
     smart_str error_buffer;
@@ -36,7 +35,7 @@ typedef struct libxml_globals_layout {
 } libxml_globals_layout;
 
 static libxml_globals_layout *libxml_at;
-/* libxml's own variable, which says whether errors are collected. */
+/* libxml's own variable; it is set while errors are collected. */
 static void **libxml_collects;
 
 typedef struct libxml_functions {
@@ -108,9 +107,9 @@ static void destroy_libxml(void) {
     }
 }
 
-/* --- links that get a variable --- */
+/* --- links that get a variable added --- */
 
-/* The patterns that they look for are a setting of the process. */
+/* The pattern of tags to rewrite is a setting of the process. */
 #define REWRITER_SIZE offsetof(url_adapt_state_ex_t, tags)
 
 static void destroy_rewriter(url_adapt_state_ex_t *rewriter) {

@@ -4,20 +4,20 @@
 
 #include "shim.h"
 
-/* For many requests at once: names the places to `add`; gives the request what belongs to none; ends what the request
- * had. */
+/* For concurrent requests: passes the places to `add`; initializes them for a request; frees the request's content. */
 void globals_libraries_places(void (*add)(void *at, size_t size));
 void globals_libraries_inherit(void);
 void globals_libraries_destroy(void);
-/* For one request after the other: keeps what the script has set before its first request; puts that back. */
+/* For modes with one request after the other: saves the state that the script has before its first request; restores
+ * it. */
 void globals_libraries_remember(void);
 void globals_libraries_reset(void);
-/* Forgets libxml's last error, which lies in the library itself. */
+/* Clears libxml's last error, which is in the library itself. */
 void globals_libraries_forget_xml_error(void);
 
-/* An extension's globals; NULL: it is not loaded, or they are smaller than its headers say. */
+/* Returns an extension's globals, or NULL if it is not loaded or they are smaller than its headers say. */
 void *globals_of(const char *extension, size_t size);
-/* Where an extension has the error of the last call, as its first global; NULL: it is not loaded. */
+/* Returns the error of an extension's last call, its first global, or NULL if it is not loaded. */
 int *globals_last_error_of(const char *extension);
 
 #endif

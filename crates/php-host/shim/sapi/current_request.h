@@ -6,7 +6,7 @@
 
 /* Makes a request the current one. */
 void shim_request_set(const WireRequest *request);
-/* Waits for a request and makes it the current one. False when the worker shall end. */
+/* Waits for a request and makes it the current one. False when the worker must end. */
 bool shim_request_take(void);
 /* Reports the current request done. */
 void shim_request_finish(bool retire);

@@ -1,10 +1,10 @@
-/* Step debugging with Xdebug where a script runs already when a request comes. Xdebug looks whether somebody wants to
- * debug when PHP begins to run a main script, which is here the boot. So the same is asked at the beginning of each
- * request, by Xdebug's rules, and its own function opens the session.
+/* Step debugging with Xdebug where a script is already running when a request arrives. Xdebug checks whether a
+ * debugging session is requested when PHP begins to run a main script, which is the boot here. So this file makes the
+ * same check at the beginning of each request, by Xdebug's rules, and Xdebug's own function opens the session.
  *
- * Snapshot mode boots without the debugger: a session would be a connection that every request goes on with, while
- * the debugger's memory goes back. A request's session ends with the restore. In worker mode a session that one request
- * has begun is there for those that follow, until the debugger leaves it. */
+ * Snapshot mode boots without the debugger: a session is a connection that every request would continue to use, while a
+ * restore resets the debugger's memory. A request's session ends with the restore. In worker mode, a session that one
+ * request has opened stays for later requests until the debugger closes it. */
 #include "sapi/debugger.h"
 
 #include "shim.h"

@@ -1,4 +1,4 @@
-/* Step debugging where a script runs already when a request comes. */
+/* Step debugging with a script that is already running when a request arrives. */
 #ifndef HOWDAH_SAPI_DEBUGGER_H
 #define HOWDAH_SAPI_DEBUGGER_H
 
@@ -8,9 +8,9 @@ typedef enum shim_debug_what {
     SHIM_DEBUG_BOOT_TOO,
     SHIM_DEBUG_REQUESTS, /* a session cannot last from the boot into requests */
 } shim_debug_what;
-/* In a mode whose script takes requests, before it boots. */
+/* Prepares a mode whose script takes requests, before the script boots. */
 void shim_debugger_prepare(shim_debug_what what);
-/* At the beginning of a request: opens a debugger's session if the request asks for one. */
+/* Called at the beginning of a request: opens a debugging session if the request asks for one. */
 void shim_debugger_begin(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* With OPcache one worker compiles such a text and the others find it in shared memory: what OPcache asks about a file
- * is its path and its time, and only the stream made here knows that there is none. */
+/* With OPcache, one worker compiles an embedded text and the others find it in shared memory. OPcache asks for a file's
+ * path and modification time only, so only the stream made here knows that there is no file. */
 #include "sapi/embedded.h"
 
 #include "shim.h"
@@ -39,7 +39,7 @@ bool shim_embedded_run(const char *path, const char *text, size_t length, uint64
     file.len = length;
     bool done = zend_execute_scripts(ZEND_REQUIRE, NULL, 1, &file) == SUCCESS && EG(exception) == NULL;
     zend_destroy_file_handle(&file);
-    /* The application's first file is its script. */
+    /* Removes the embedded path: the application's first included file must be its script. */
     zend_hash_del(&EG(included_files), name);
     zend_string_release(name);
     return done;

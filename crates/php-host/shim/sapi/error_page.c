@@ -1,9 +1,9 @@
-/* `howdah dev` alone: a script that ends by an error gets a page instead of PHP's message.
+/* Only for `howdah dev`: a script that ends with an error gets a page instead of PHP's message.
  *
- * PHP's own error function is where an error arrives that no handler of the application took, so nothing changes for an
- * application with handlers. What PHP is about to say is noted (howdah_rs_error_note) and not printed. At the end of
- * the script, shutdown functions included, the page is sent unless a part of the response has gone already, or the
- * application has printed something since: then that is its own error page, and stays. */
+ * PHP's own error function gets an error only if no handler of the application took it, so nothing changes for an
+ * application with handlers. The message is recorded (howdah_rs_error_note) and not printed. At the end of the script,
+ * shutdown functions included, the page is sent unless a part of the response has already been sent, or the application
+ * has printed something after the error: then that is its own error page, and stays. */
 #include "sapi/error_page.h"
 
 #include "shim.h"
@@ -13,12 +13,13 @@
 #include <ext/standard/basic_functions.h>
 
 #define FATAL (E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_PARSE | E_RECOVERABLE_ERROR | E_USER_ERROR)
-/* For the page, in a script that has used up its own. PHP sets its limit anew at the request's end. */
+/* In bytes, for building the page in a script that has used up its own limit. PHP resets its limit at the request's
+ * end. */
 #define MEMORY_FOR_PAGE (16 * 1024 * 1024)
 #define MAX_STACK 16384
 
 static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
-/* display_errors, while it is off for an error that is shown in another way. */
+/* The value of display_errors, which is off while the page shows the error instead. */
 static zend_uchar displays;
 static bool hidden;
 
@@ -76,7 +77,7 @@ static void note_error(int type, zend_string *file, const uint32_t line, zend_st
         }
         PG(display_errors) = 0;
     }
-    /* Does not return from most fatal errors: display_errors comes back with the page then. */
+    /* Does not return from most fatal errors: display_errors is then restored with the page. */
     original_error(type, file, line, message);
     if (shown_as_page) {
         display_again();
@@ -90,7 +91,7 @@ void shim_error_page_begin(void) {
     }
 }
 
-/* True if the client gets a response from the application: its own error page, or a redirect. */
+/* True if the application itself responds: with its own error page, or a redirect. */
 static bool application_responds(uint64_t held_before) {
     uint64_t held = held_output();
     int status = SG(sapi_headers).http_response_code;
@@ -127,7 +128,7 @@ static void send_page(void) {
     php_output_discard_all();
     forget_head();
     static const char no_store[] = "Cache-Control: no-store";
-    /* Nothing of it is a script, and no extension of a browser should think so. */
+    /* The page contains no scripts, and browser extensions must not add any. */
     static const char policy[] = "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'";
     sapi_add_header_ex((char *)head, head_len, true, true);
     sapi_add_header_ex((char *)no_store, sizeof no_store - 1, true, true);
@@ -152,7 +153,7 @@ void shim_error_page_end_script(void) {
     if (original_error == NULL || shim.request == NULL || !howdah_rs_error_noted(&held_before)) {
         return;
     }
-    /* As php_request_shutdown() does, which finds none of them afterwards. */
+    /* As php_request_shutdown() does, which then finds no shutdown functions left. */
     EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
     EG(current_execute_data) = NULL;
     zend_try {

@@ -1,6 +1,6 @@
-/* The functions this SAPI gives to scripts: those of PHP-FPM and mod_php that applications test for, and Howdah's own
- * in the namespace Howdah. All of them, also those of other files, are declared in php/stubs/howdah.stub.php, from
- * which `make generate` makes howdah_arginfo.h. */
+/* The functions that this SAPI provides to scripts: those of PHP-FPM and mod_php that applications test for, and
+ * Howdah's own in the namespace Howdah. All of them, including those of other files, are declared in
+ * php/stubs/howdah.stub.php, from which `make generate` makes howdah_arginfo.h. */
 #include "sapi/functions.h"
 
 #include "shim.h"
@@ -23,7 +23,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* Completes the response; the script goes on. True for the call that did it, false for later ones. */
+/* Completes the response; the script continues. Returns true for the call that completed it, false for later ones. */
 PHP_FUNCTION(fastcgi_finish_request) {
     ZEND_PARSE_PARAMETERS_NONE();
     if (shim.request == NULL || shim.response_ended) {
@@ -34,7 +34,7 @@ PHP_FUNCTION(fastcgi_finish_request) {
     RETURN_BOOL(shim_response_end(false));
 }
 
-/* The whole text behind a descriptor, or NULL. Closes it. */
+/* Reads the whole text from a descriptor and closes it. NULL on failure. */
 static zend_string *read_text(int file) {
     struct stat status;
     zend_string *text = NULL;
@@ -48,7 +48,7 @@ static zend_string *read_text(int file) {
     return text;
 }
 
-/* PHP-FPM's: the state of the pool. A process that a script has forked has no pool. */
+/* PHP-FPM's function: the state of the pool. A process that a script has forked has no pool. */
 PHP_FUNCTION(fpm_get_status) {
     ZEND_PARSE_PARAMETERS_NONE();
     int file = shim.request == NULL || shim.script_child ? -1 : howdah_rs_pool_status();
@@ -193,10 +193,11 @@ PHP_INI_ENTRY("howdah.traces", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_END()
 
 static PHP_MINIT_FUNCTION(howdah) {
-    /* PHP has chroot() on the command line and in embedding programs, and in no other server: the process would serve
-     * its next requests from that root. A request's end removes all functions behind EG(persistent_functions_count), a
-     * position in the table: a hole before it would close when the table grows, and a function of the script would take
-     * that place and stay. As in zend_disable_functions(), there is none. */
+    /* PHP defines chroot() on the command line and in embedding programs, and in no other server: after it, the process
+     * would serve its next requests from that root. A request's end removes all functions after
+     * EG(persistent_functions_count), a position in the table. A hole before that position would close when the table
+     * grows; a function of the script would move into it and stay. This leaves no hole, as in
+     * zend_disable_functions(). */
     zend_hash_str_del(CG(function_table), ZEND_STRL("chroot"));
     zend_hash_rehash(CG(function_table));
     REGISTER_INI_ENTRIES();
@@ -214,7 +215,7 @@ static PHP_MINIT_FUNCTION(howdah) {
 static PHP_RSHUTDOWN_FUNCTION(howdah) {
     (void)type;
     (void)module_number;
-    /* Scripts are over: the rest of the body is not needed, PHP need not read it to the end. */
+    /* No script runs any more: the rest of the body is not needed, so PHP need not read it to the end. */
     SG(post_read) = 1;
     return SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* PHP's information about itself on standard output, as `php-fpm -i` and `php-fpm -m` print it. */
+/* Prints PHP's information about itself on standard output, as `php-fpm -i` and `php-fpm -m` do. */
 #include "shim.h"
 
 #include <ext/standard/info.h>

@@ -1,4 +1,5 @@
-/* The request as PHP sees it: request_info, body, cookies, time and getenv(). $_SERVER is in server_array.c. */
+/* The request in the form that PHP reads: request_info, body, cookies, time and getenv(). $_SERVER is in
+ * server_array.c. */
 #include "sapi/input.h"
 
 #include "shim.h"
@@ -9,7 +10,7 @@
 #define KNOWN_NAME(number, name) [number] = {#name, sizeof(#name) - 1},
 const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1] = {HOWDAH_VAR_NAMES(KNOWN_NAME)};
 
-/* A private copy of a query string that PHP wants to write to; kept for the next one. */
+/* A private copy of a query string that PHP wants to write to; its memory is reused. */
 static char *query_copy;
 static size_t query_copy_size;
 
@@ -32,11 +33,12 @@ const char *shim_var_name(const WireVar *var, size_t *length) {
     return shim_text(var->name);
 }
 
-/* Where each known variable stands in shim.vars, plus one; 0: absent. Filled at the first look-up of a request, as most
- * look-ups are for variables that it lacks. */
+/* Index of each known variable in shim.vars, plus one; 0: absent. Filled at the first look-up of a request, as most
+ * look-ups are for variables that the request lacks. */
 static uint32_t places[HOWDAH_VAR_COUNT + 1];
 
-/* Some variable that is no request header came by its text, and may have a known name. No header is looked up here. */
+/* True if a variable that is no request header was transferred with its name as text, which may be a known name.
+ * Headers are never looked up here. */
 static bool some_by_text;
 
 static void find_places(void) {
@@ -53,7 +55,7 @@ static void find_places(void) {
     shim.places_known = true;
 }
 
-/* The last variable of a name counts, as in an array. */
+/* The last variable with a name counts, as in an array. */
 const char *shim_known_var(shim_var number, size_t *value_len) {
     *value_len = 0;
     if (shim.request == NULL) {
@@ -78,8 +80,8 @@ const char *shim_known_var(shim_var number, size_t *value_len) {
     return shim_text(shim.vars[place - 1].value);
 }
 
-/* PHP's register_argc_argv cuts the query string at each '+' in place and mends it afterwards. The lane's memory is not
- * for that. */
+/* PHP's register_argc_argv cuts the query string in place at each '+' and restores it afterwards. The lane's memory
+ * must not be written to. */
 static char *writable_query(void) {
     const char *query = shim_text(shim.request->query);
     size_t size = (size_t)shim.request->query.len + 1;
@@ -100,7 +102,7 @@ void shim_input_prepare(void) {
     SG(request_info).request_method = shim_text(request->method);
     SG(request_info).query_string = writable_query();
     SG(request_info).path_translated = (char *)shim_text(request->script);
-    /* As under FPM this is the script's name, not the request's target. */
+    /* As with FPM this is the script's name, not the request's target. */
     size_t length;
     SG(request_info).request_uri = (char *)shim_known_var(SHIM_VAR_SCRIPT_NAME, &length);
     SG(request_info).content_type = shim_text(request->content_type);
@@ -119,7 +121,7 @@ void shim_input_release(void) {
     SG(request_info).content_length = 0;
 }
 
-/* PHP has refused the body by its length, and has said so. */
+/* True if PHP has refused the body for its length and has reported that. */
 static bool refused_by_php(uint64_t length) {
     return SG(post_max_size) > 0 && length > (uint64_t)SG(post_max_size) && PG(enable_post_data_reading);
 }
@@ -130,7 +132,8 @@ SHIM_EXPORT uint64_t howdah_c_form_limit(void) {
 
 size_t shim_sapi_read_post(char *buffer, size_t size) {
     const WireRequest *request = shim.request;
-    /* A .user.ini has raised the limit, which the server cannot know: an empty form must not look like what came. */
+    /* A .user.ini has raised the limit, which the server cannot know. The application must not mistake the dropped body
+     * for an empty form. */
     if (request != NULL && (request->flags & REQUEST_BODY_DROPPED) != 0 && !refused_by_php(request->body_len)) {
         php_error_docref(NULL, E_WARNING,
                          "The form of " ZEND_ULONG_FMT " bytes is above the post_max_size that PHP has started with, "

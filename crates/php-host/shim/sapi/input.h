@@ -1,10 +1,10 @@
-/* The current request as PHP asks for it: variables, body, cookies. */
+/* The current request in the form that PHP reads: variables, body, cookies. */
 #ifndef HOWDAH_SAPI_INPUT_H
 #define HOWDAH_SAPI_INPUT_H
 
 #include "shim.h"
 
-/* Spelling of the variables that travel as a number. */
+/* Name of a variable that is transferred as a number. */
 typedef struct shim_known_name {
     const char *text;
     size_t length;
@@ -15,16 +15,16 @@ extern const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1];
 typedef enum shim_var { HOWDAH_VAR_NAMES(SHIM_VAR_NUMBER) } shim_var;
 
 void shim_input_shutdown(void);
-/* The value of a variable of the current request, NUL-terminated, or NULL and length 0. Valid until the request is
- * done. */
+/* Returns the value of a variable of the current request, NUL-terminated, or NULL and length 0. Valid until the request
+ * is done. */
 const char *shim_known_var(shim_var number, size_t *value_len);
-/* Name of a variable of the current request. */
+/* Returns the name of a variable of the current request. */
 const char *shim_var_name(const WireVar *var, size_t *length);
-/* A string of the current request, NUL-terminated; "" for an absent one. */
+/* Returns a string of the current request, NUL-terminated; "" for an absent one. */
 static inline const char *shim_text(StrRef ref) {
     return ref.len != 0 ? shim.strings + ref.off : "";
 }
-/* Fills SG(request_info) from the current request; takes it back. */
+/* Fills SG(request_info) from the current request; clears it. */
 void shim_input_prepare(void);
 void shim_input_release(void);
 

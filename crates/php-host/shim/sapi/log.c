@@ -1,5 +1,6 @@
-/* PHP's messages on their way to the server's log: errors with log_errors, error_log() without a target, startup
- * problems, and the shim's own remarks. The Rust side adds the request's id and writes; here lines are only bounded. */
+/* Passes PHP's messages to the server's log: errors with log_errors, error_log() without a target, startup problems,
+ * and the shim's own messages. The Rust side adds the request's id and writes the lines; this file only limits their
+ * length. */
 #include "sapi/log.h"
 
 #include "shim.h"
@@ -33,7 +34,8 @@ void shim_log(int level, const char *format, ...) {
     char line[1024];
     va_list arguments;
     va_start(arguments, format);
-    /* Not the snprintf that PHP's headers put in its place: no PHP-specific formats are wanted here. */
+    /* The C library's, not the snprintf that PHP's headers replace it with: PHP-specific formats are not wanted
+     * here. */
     int length = (vsnprintf)(line, sizeof line, format, arguments);
     va_end(arguments);
     if (length > 0) {

@@ -1,4 +1,4 @@
-/* PHP's messages and the shim's own on their way to the server's log. */
+/* Passes PHP's messages and the shim's own to the server's log. */
 #ifndef HOWDAH_SAPI_LOG_H
 #define HOWDAH_SAPI_LOG_H
 

@@ -1,5 +1,5 @@
-/* mercure_publish(), as FrankenPHP has it: an order to the hub of the request's site. The id is made here, as no order
- * is answered; what the hub would refuse is refused here. */
+/* mercure_publish(), compatible with FrankenPHP's: an order to the hub of the request's site. The id is generated here
+ * because orders have no response; for the same reason this file refuses what the hub would refuse. */
 #include "sapi/mercure.h"
 
 #include "shim.h"
@@ -14,7 +14,7 @@
 #define MAX_TOPICS 100
 #define ID_LENGTH 45
 
-/* True if the site has a hub: the server says so with a variable, which no client can set. */
+/* True if the site has a hub. The server sets a variable for that, which no client can set. */
 static bool has_hub(void) {
     if (shim.request == NULL || shim.script_child) {
         return false;
@@ -44,7 +44,7 @@ static bool new_id(char *id) {
     return true;
 }
 
-/* A line of an event must end where it ends. */
+/* Refuses names with line breaks, which would end the event's line. */
 static bool is_name(const zend_string *name, uint32_t argument) {
     if (ZSTR_LEN(name) > MAX_NAME) {
         zend_argument_value_error(argument, "must be at most %d bytes long", MAX_NAME);
@@ -105,7 +105,7 @@ static bool are_topics(const zend_string *topic, const HashTable *topics) {
     return true;
 }
 
-/* The limits above keep an order below the largest one, but for many long topics. */
+/* The limits above keep an order below the maximum size, except for many long topics. */
 static bool field(howdah_live_field name, const char *value, size_t length) {
     if (howdah_rs_live_field(name, value, length)) {
         return true;

@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* True if a publisher may give this id; otherwise throws, naming the argument. */
+/* Returns true if a publisher may use this id; otherwise throws an error about this argument. */
 bool mercure_is_id(const zend_string *id, uint32_t argument);
 
 #endif

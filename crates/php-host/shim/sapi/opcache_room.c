@@ -1,5 +1,5 @@
-/* OPcache says nowhere that it is full: scripts that find no room are compiled in each request, which makes an
- * application several times slower. So workers ask it from time to time. */
+/* OPcache does not report that it is full: scripts that do not fit are compiled in each request, which makes an
+ * application several times slower. So workers check its free memory from time to time. */
 #include "sapi/opcache_room.h"
 
 #include "shim.h"
@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <syslog.h>
 
-/* Requests of a worker from one check to the next. */
+/* Requests of a worker between two checks. */
 #define REQUESTS 256
-/* Strings of scripts that are compiled later find no room when so few bytes are left. */
+/* With fewer bytes left, strings of scripts that are compiled later do not fit. */
 #define STRINGS_LEFT 4096
 
 enum { MEMORY = 1, SCRIPTS = 2, STRINGS = 4, RESTARTS = 8 };
 
-/* Bits of the warnings that workers of the pool have logged. */
+/* Bits for the warnings that workers of the pool have already logged. */
 static atomic_uint *logged;
 
 void shim_opcache_room_startup(void) {

@@ -1,8 +1,8 @@
-/* The room that OPcache has left. */
+/* Watches OPcache's free memory. */
 #ifndef HOWDAH_SAPI_OPCACHE_ROOM_H
 #define HOWDAH_SAPI_OPCACHE_ROOM_H
 
-/* Before the zygote forks: memory that all workers of the pool share. */
+/* Called before the zygote forks: allocates memory that all workers of the pool share. */
 void shim_opcache_room_startup(void);
 /* Logs, once in a pool, that OPcache is full. Called with PHP's request open and no PHP code running. */
 void shim_opcache_room_check(void);

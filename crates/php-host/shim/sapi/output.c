@@ -1,6 +1,6 @@
-/* The response on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
- * Once the client has its response (fastcgi_finish_request) output is dropped without ending the script; once the
- * client has gone PHP is notified, which ends the script unless ignore_user_abort is set. */
+/* Sends the response: head, body, flush. The status follows CGI's rules, since scripts are written for them. Once the
+ * client has its response (fastcgi_finish_request), output is dropped without ending the script. Once the client has
+ * disconnected, PHP is notified, which ends the script unless ignore_user_abort is set. */
 #include "sapi/output.h"
 
 #include "shim.h"
@@ -14,7 +14,7 @@ static void client_gone(void) {
     shim.mode->client_gone();
 }
 
-/* Output that no client gets. */
+/* Discards output that no client gets. */
 static void drop(const char *data, size_t length) {
     if (shim.mode->unsent_output != NULL) {
         shim.mode->unsent_output(data, length);
@@ -57,7 +57,7 @@ static bool is_final_status(int status) {
     return status >= 200 && status <= 999;
 }
 
-/* The status at the start of `text` after blanks, or 0. */
+/* Returns the status at the start of `text` after blanks, or 0. */
 static unsigned leading_status(const char *text, const char *end) {
     while (text < end && *text == ' ') {
         text++;
@@ -69,7 +69,7 @@ static unsigned leading_status(const char *text, const char *end) {
     return is_final_status(status) ? (unsigned)status : 0;
 }
 
-/* A line header('HTTP/1.1 418 …') decides, then header('Status: 404 …'), then http_response_code(). */
+/* Precedence: a line header('HTTP/1.1 418 …'), then header('Status: 404 …'), then http_response_code(). */
 static unsigned response_status(sapi_headers_struct *headers) {
     const char *line = headers->http_status_line;
     if (line != NULL && strncasecmp(line, "HTTP/", 5) == 0) {
@@ -94,8 +94,8 @@ static unsigned response_status(sapi_headers_struct *headers) {
     return is_final_status(code) ? (unsigned)code : 200;
 }
 
-/* The words of header('HTTP/1.1 418 I am a teapot') go along as CGI spells them, "Status: 418 I am a teapot": a front
- * that can send them finds them there. Most answers have none. */
+/* The reason phrase of header('HTTP/1.1 418 I am a teapot') is sent as CGI does it, "Status: 418 I am a teapot", for
+ * fronts that can use it. Most responses have none. */
 static void send_reason(unsigned status, const sapi_headers_struct *headers) {
     const char *line = headers->http_status_line;
     const char *blank = line != NULL && strncasecmp(line, "HTTP/", 5) == 0 ? strchr(line, ' ') : NULL;
@@ -115,7 +115,7 @@ static void send_head(unsigned status, sapi_headers_struct *headers) {
     zend_llist_position position;
     const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
     for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
-        /* PHP lets lines pass that are no header, like header('X'). */
+        /* PHP accepts lines that are no header, such as header('X'). */
         if (memchr(header->header, ':', header->header_len) == NULL || HEADER_IS(header, "Status")) {
             continue;
         }

@@ -1,4 +1,4 @@
-/* The response on its way out: head, body, flush. */
+/* Sends the response: head, body, flush. */
 #ifndef HOWDAH_SAPI_OUTPUT_H
 #define HOWDAH_SAPI_OUTPUT_H
 

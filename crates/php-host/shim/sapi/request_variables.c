@@ -1,5 +1,5 @@
-/* The variables of a request as elements of an array. Names that travel as numbers are interned strings made once, so
- * each costs one hash insertion. */
+/* Converts the variables of a request to array elements. Names that are transferred as numbers are interned strings
+ * made once, so each costs one hash insertion. */
 #include "sapi/request_variables.h"
 
 #include "shim.h"
@@ -21,8 +21,8 @@ zend_string *shim_known_key(const WireVar *var) {
     return var->name_id != 0 && var->name_id <= HOWDAH_VAR_COUNT ? known_keys[var->name_id] : NULL;
 }
 
-/* Adds a value under a name that is not known beforehand. PHP would make an array of a name with '[', put '_' in place
- * of others and a number in place of digits; ordinary names need none of that. */
+/* Adds a value under a name that is not known beforehand. PHP makes an array of a name with '[', replaces some
+ * characters with '_' and converts digits to a number; ordinary names need none of that. */
 static void add_named(zval *array, const char *name, size_t name_len, const char *value, size_t length) {
     if (name_len <= 5 || memcmp(name, "HTTP_", 5) != 0 || strcspn(name, " .[") != name_len) {
         php_register_variable_safe(name, value, length, array);
@@ -51,7 +51,7 @@ void shim_add_variables(zval *array, uint32_t first) {
     }
 }
 
-/* The script's name with the path behind it. */
+/* Returns the script's name followed by PATH_INFO. */
 char *shim_php_self(size_t *length) {
     size_t name_len, info_len;
     const char *name = shim_known_var(SHIM_VAR_SCRIPT_NAME, &name_len);

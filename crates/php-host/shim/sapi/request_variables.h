@@ -4,15 +4,15 @@
 
 #include "shim.h"
 
-/* Makes the interned names, while PHP's modules start. */
+/* Makes the interned names. Called while PHP's modules start. */
 void shim_request_variables_startup(void);
-/* The interned name of a variable that travels as a number, or NULL. */
+/* Returns the interned name of a variable that is transferred as a number, or NULL. */
 zend_string *shim_known_key(const WireVar *var);
 /* Adds the request's variables from number `first` on. */
 void shim_add_variables(zval *array, uint32_t first);
-/* The same, and PHP_SELF. */
+/* Adds those variables, and PHP_SELF. */
 void shim_add_request_variables(zval *array, uint32_t first);
-/* The script's name with the path behind it, for efree(). */
+/* Returns the script's name followed by PATH_INFO; free it with efree(). */
 char *shim_php_self(size_t *length);
 
 #endif

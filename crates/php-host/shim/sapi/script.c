@@ -1,8 +1,8 @@
-/* The script of a request: whether it may run, its directory as the current one, and its description for PHP.
+/* The script of a request: checks whether it may run, changes to its directory and describes it to PHP.
  *
- * PHP's own way (php_execute_script without SAPI_OPTION_NO_CHDIR) asks for the current directory, enters the script's
- * and goes back, on every request. Here the process stays where the last script was, and what was found out about a
- * script holds for the rest of that second: the second of a request is also what OPcache's revalidation goes by. */
+ * PHP's own code (php_execute_script without SAPI_OPTION_NO_CHDIR) reads the current directory, enters the script's and
+ * returns, on every request. This file keeps the process in the last script's directory, and caches the checks of a
+ * script for the rest of that second. The second of a request is also what OPcache's revalidation uses. */
 #include "sapi/script.h"
 
 #include "shim.h"
@@ -27,7 +27,7 @@ typedef struct checked_script {
 
 static checked_script checked[SLOTS];
 
-/* The directory this process is in, if no script has changed it since `directory_second`. */
+/* The directory this process is in, unless a script has changed it since `directory_second`. */
 static char directory[PATH_MAX];
 static size_t directory_length;
 static uint64_t directory_second;
@@ -47,7 +47,7 @@ static checked_script *slot_for(const char *path, size_t length) {
     return &checked[zend_inline_hash_func(path, length) & (SLOTS - 1)];
 }
 
-/* Only regular files that this user may read. 0, or an HTTP status. */
+/* Accepts only regular files that this user may read. Returns 0, or an HTTP status. */
 static unsigned check_script(const char *path, size_t length, uint64_t second) {
     if (length == 0 || memchr(path, '\0', length) != NULL) {
         return 404;

@@ -4,10 +4,10 @@
 
 #include "shim.h"
 
-/* Opens nothing: checks that the current request's script may run, goes to its directory and describes it to PHP.
- * Returns 0, or the HTTP status to answer with. */
+/* Checks that the current request's script may run, changes to its directory and describes it to PHP; opens no file.
+ * Returns 0, or the HTTP status to respond with. */
 unsigned shim_script_prepare(zend_file_handle *file);
-/* Watches chdir(), after PHP's modules have started. */
+/* Watches chdir(). Called after PHP's modules have started. */
 void shim_script_startup(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* $_SERVER and $_ENV. Nothing is built before a script asks for it (auto_globals_jit).
+/* $_SERVER and $_ENV. They are built only when a script uses them (auto_globals_jit).
  *
- * ext/filter wants to see every variable, to have it ready for filter_input(INPUT_SERVER): that more than doubles the
- * cost of $_SERVER, and hardly any script asks. So, as long as filter.default leaves values alone, it is shown them
- * when a script calls one of its functions, and not before. */
+ * ext/filter expects to see every variable, to have it ready for filter_input(INPUT_SERVER). That more than doubles the
+ * cost of $_SERVER, and hardly any script needs it. So, as long as filter.default leaves values unchanged, ext/filter
+ * gets the variables only when a script calls one of its functions. */
 #include "sapi/server_array.h"
 
 #include "shim.h"
@@ -14,17 +14,17 @@
 
 #include <string.h>
 
-/* PHP's own import of the process environment, which ours extends. */
+/* PHP's own import of the process environment, which the functions below extend. */
 static void (*import_process_environment)(zval *array);
 
-/* Functions of ext/filter that read what it was shown. */
+/* Functions of ext/filter that read the variables it was given. */
 static zif_handler original_filter_input;
 static zif_handler original_filter_input_array;
 static zif_handler original_filter_has_var;
-/* The request for which ext/filter has been shown the variables. */
+/* The request whose variables ext/filter has been given. */
 static const WireRequest *filter_fed;
 
-/* As CGI does it: ext/filter decides, keeps a copy for itself and adds the variable to the array. */
+/* As PHP's CGI does it: ext/filter decides, keeps a copy for itself and adds the variable to the array. */
 static void add_filtered(zval *array, int source, const char *name, const char *value, size_t length) {
     char *filtered = (char *)value;
     size_t filtered_length = length;
@@ -47,15 +47,15 @@ static void add_request_variables_filtered(zval *array, int source) {
     }
 }
 
-/* Shows ext/filter the variables of the current request, unless it has seen them. It also adds them to the array in
- * http_globals; scripts may have theirs changed by now, so it gets another one meanwhile. */
+/* Gives ext/filter the variables of the current request, unless it already has them. ext/filter also adds them to the
+ * array in http_globals, which the script may have changed by now, so another array is there in the meantime. */
 static void feed_filter(const zend_execute_data *execute_data) {
     const zval *source = ZEND_CALL_NUM_ARGS(execute_data) > 0 ? ZEND_CALL_VAR_NUM(execute_data, 0) : NULL;
     bool wanted = source == NULL || Z_TYPE_P(source) != IS_LONG || Z_LVAL_P(source) == PARSE_SERVER;
     if (!wanted || shim.request == NULL || filter_fed == shim.request) {
         return;
     }
-    /* First $_SERVER itself, which PHP would make otherwise in the middle of this. */
+    /* First makes $_SERVER itself; otherwise PHP would make it in the middle of this. */
     zend_is_auto_global_str(ZEND_STRL("_SERVER"));
     if (filter_fed == shim.request) {
         return;
@@ -85,7 +85,7 @@ static ZEND_NAMED_FUNCTION(watched_filter_has_var) {
     original_filter_has_var(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* True if the filter may be fed later: it only keeps copies and its functions are watched. */
+/* True if the filter may be fed later: it only keeps copies, and its functions are watched. */
 static bool filter_can_wait(void) {
     if (sapi_module.input_filter == php_default_input_filter) {
         return true;
@@ -133,7 +133,7 @@ static void import_environment(zval *array) {
     }
 }
 
-/* getenv() without a name: the same, unfiltered. */
+/* getenv() without a name returns the same variables, unfiltered. */
 static void load_environment(zval *array) {
     import_process_environment(array);
     if (shim.request != NULL) {

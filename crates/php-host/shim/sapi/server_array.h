@@ -4,8 +4,8 @@
 
 #include "shim.h"
 
-/* Puts the request's variables where PHP looks for the environment ($_ENV, getenv()) and watches ext/filter, after
- * PHP's modules have started. */
+/* Puts the request's variables where PHP looks for the environment ($_ENV, getenv()) and watches ext/filter. Called
+ * after PHP's modules have started. */
 void shim_server_array_hook(void);
 /* Forgets the finished request. */
 void shim_server_array_reset(void);

@@ -1,11 +1,11 @@
-/* $_SERVER of a resident script, from one request to the next. Most of it stays the same: the process environment, the
- * names and most values of the variables. So the array of the request before is kept as it was made and brought up to
- * date where the new request differs, in place of some sixty insertions. In async mode several requests have theirs at
- * the same time, so there are several.
+/* Reuses $_SERVER of a resident script from one request to the next. Most of it stays the same: the process
+ * environment, the names and most values of the variables. So the array of the previous request is kept as it was made
+ * and updated where the new request differs, instead of some sixty insertions. In async mode, several requests have
+ * their arrays at the same time, so several are kept.
  *
- * A script's changes of $_SERVER never reach the kept array, as the reference held here makes PHP give the script
- * a copy when it writes. A script that still holds the array itself (a request object of a request before) keeps its
- * own: then the kept one is a copy. */
+ * A script's changes of $_SERVER never reach the kept array: the reference held here makes PHP give the script a copy
+ * when it writes. A script that still holds the array itself (such as a request object of an earlier request) keeps it
+ * unchanged: then a copy is updated instead. */
 #include "sapi/server_array_reuse.h"
 
 #include "shim.h"
@@ -18,13 +18,13 @@
 
 typedef struct kept_array {
     HashTable *table;
-    /* Number of its elements that are ours; PHP adds more after them (PHP_AUTH_USER, REQUEST_TIME, argv). */
+    /* Number of its elements that this file made; PHP adds more after them (PHP_AUTH_USER, REQUEST_TIME, argv). */
     uint32_t elements;
-    /* Number of these that are the process environment's. */
+    /* Number of these that come from the process environment. */
     uint32_t environment;
 } kept_array;
 
-/* Those at the front are used most; the empty ones are behind all others. */
+/* Those at the front are used most; empty entries come last. */
 static kept_array kept_arrays[SHIM_KEPT_SERVER_ARRAYS];
 
 static zif_handler original_putenv;
@@ -51,7 +51,8 @@ void shim_kept_startup(void) {
     original_putenv = shim_watch_function(ZEND_STRL("putenv"), watched_putenv);
 }
 
-/* Names that PHP itself puts behind our elements. Should the environment have one, PHP would put its value there. */
+/* True if the environment has names that PHP itself adds after these elements. PHP would then overwrite the element
+ * instead of adding one. */
 static bool has_names_of_php(HashTable *table) {
     static const char *const names[] = {
         "PHP_AUTH_USER", "PHP_AUTH_PW", "PHP_AUTH_DIGEST", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "argv", "argc"};
@@ -63,11 +64,11 @@ static bool has_names_of_php(HashTable *table) {
     return false;
 }
 
-/* `new_names`: the array has others than when it was kept before. */
+/* `new_names`: the array's names differ from when it was last kept. */
 static void store(kept_array *kept, zval *array, uint32_t environment, bool new_names) {
     HashTable *table = Z_ARRVAL_P(array);
     uint32_t elements = environment + shim.request->n_vars + 1;
-    /* Fewer elements: a name came twice, and nothing is where it is looked for. */
+    /* Fewer elements: a name occurred twice, so the positions do not match. */
     if (table->nNumUsed != elements || table->nNumOfElements != elements || (new_names && has_names_of_php(table))) {
         shim_kept_forget();
         return;
@@ -79,7 +80,7 @@ static void store(kept_array *kept, zval *array, uint32_t environment, bool new_
         kept->table = table;
         GC_ADDREF(table);
     }
-    /* PHP adds to the array after this, and the reference held here is to see that. */
+    /* PHP adds to the array after this, and those additions must reach the array through the reference held here. */
     HT_ALLOW_COW_VIOLATION(table);
 }
 
@@ -88,7 +89,7 @@ void shim_kept_store(zval *array, uint32_t environment) {
     store(&kept_arrays[0], array, environment, true);
 }
 
-/* True if the array has no other holders than this file and, from the request before, $_SERVER. */
+/* True if the array has no other holders than this file and the previous request's $_SERVER. */
 static bool is_free(HashTable *table) {
     if (GC_REFCOUNT(table) == 1) {
         return true;
@@ -97,7 +98,7 @@ static bool is_free(HashTable *table) {
     return GC_REFCOUNT(table) == 2 && global != NULL && Z_TYPE_P(global) == IS_ARRAY && Z_ARR_P(global) == table;
 }
 
-/* One that is free; else a copy of the first, in a new place while there is one. */
+/* Returns a free array; otherwise a copy of the first, in a new entry while there is one. */
 static kept_array *take_kept(void) {
     size_t i = 0;
     for (; i < shim.mode->kept_server_arrays && kept_arrays[i].table != NULL; i++) {
@@ -121,7 +122,7 @@ static void cut_to(HashTable *table, uint32_t elements) {
     }
 }
 
-/* Gives an element the value if it has that name and holds a string. */
+/* Sets an element to the value if it has that name and holds a string. */
 static bool update_element(Bucket *element, const WireVar *var) {
     if (element->key == NULL || Z_TYPE(element->val) != IS_STRING) {
         return false;

@@ -1,4 +1,4 @@
-/* $_SERVER made from that of the request before, where server_array.c would make it anew. */
+/* Reuses $_SERVER of the previous request where server_array.c would build it again. */
 #ifndef HOWDAH_SAPI_SERVER_ARRAY_REUSE_H
 #define HOWDAH_SAPI_SERVER_ARRAY_REUSE_H
 
@@ -6,12 +6,12 @@
 
 /* Maximum number of kept arrays. */
 #define SHIM_KEPT_SERVER_ARRAYS 32
-/* Lets go of the $_SERVER that a resident script's requests share, while PHP's memory is still there. */
+/* Releases the $_SERVER arrays that a resident script's requests share, while PHP's memory still exists. */
 void shim_kept_forget(void);
 void shim_kept_startup(void);
-/* Puts the kept array, brought up to date, in place of an empty one. False: there is none. */
+/* Replaces an empty array with the updated kept one. False if there is none. */
 bool shim_kept_reuse(zval *array);
-/* Keeps an array that has `environment` elements of the process environment and then the request's. */
+/* Keeps an array that begins with `environment` elements of the process environment, followed by the request's. */
 void shim_kept_store(zval *array, uint32_t environment);
 
 #endif

@@ -1,5 +1,5 @@
-/* Start and end of PHP in a process: our sapi_module, ini settings, PHP's modules with OPcache and preloading. The
- * module bears FPM's name: OPcache starts only for names on its list, and applications ask PHP_SAPI for it. */
+/* Starts and ends PHP in a process: our sapi_module, ini settings, PHP's modules with OPcache and preloading. The
+ * module has FPM's name: OPcache starts only for names on its list, and applications check PHP_SAPI for it. */
 #include "sapi/startup.h"
 
 #include "shim.h"
@@ -59,7 +59,7 @@ sapi_module_struct shim_sapi_module = {
     .php_ini_ignore_cwd = 1,
 };
 
-/* The mode's settings and the operator's as one text, or NULL without memory. */
+/* Returns the mode's settings and the operator's as one text, or NULL without memory. */
 static char *ini_text_of_all(void) {
     char *text = malloc(strlen(shim.mode->ini) + strlen(shim.worker->ini_text) + 1);
     if (text != NULL) {
@@ -68,7 +68,7 @@ static char *ini_text_of_all(void) {
     return text;
 }
 
-/* Takes the right to change these settings from scripts and .user.ini files. */
+/* Prevents scripts and .user.ini files from changing these settings. */
 static void lock_settings(const char *names) {
     for (const char *name = names; *name != '\0'; name += strspn(name, "\n")) {
         size_t length = strcspn(name, "\n");
@@ -84,10 +84,8 @@ static void lock_settings(const char *names) {
 
 static void (*original_on_timeout)(int seconds);
 
-/* Called by PHP's signal handler when a script has run past its time limit. Should it not come back from a function of
- * C within hard_timeout, that handler ends the process: the server then knows that it is no use to run the request
- * again.
- */
+/* Called by PHP's signal handler when a script has exceeded its time limit. If the script does not return from a C
+ * function within hard_timeout, that handler ends the process; the server then knows not to run the request again. */
 static void on_timeout(int seconds) {
     howdah_rs_timed_out();
     if (original_on_timeout != NULL) {

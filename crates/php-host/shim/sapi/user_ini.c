@@ -1,8 +1,8 @@
-/* Settings that depend on the request: those of .htaccess files, and, where a script runs for one request, sections
+/* Settings that depend on the request: those of .htaccess files, and, where a script runs for one request, the sections
  * [HOST=…] and [PATH=…] of php.ini, and .user.ini files from the document root down to the script's directory
- * (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept for cache_ttl seconds, an absent file
- * too, so that most requests look at no file. Where a request's memory is restored, absent files alone are remembered.
- */
+ * (user_ini.filename, user_ini.cache_ttl). The result for a directory, including an absent file, is cached for
+ * cache_ttl seconds, so most requests check no file. Where a request's memory is restored, only absent files are
+ * remembered. */
 #include "sapi/user_ini.h"
 
 #include "shim.h"
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* Directories to remember at most; then the cache starts anew. */
+/* Maximum number of cached directories; the cache is emptied when it is reached. */
 #define MAX_DIRECTORIES 4096
-/* Directories to remember across restores: those of an application's scripts are few. */
+/* Maximum number of directories to remember across restores; an application has few with scripts. */
 #define ABSENT_DIRECTORIES 16
 
 typedef struct directory_settings {
@@ -21,20 +21,20 @@ typedef struct directory_settings {
     HashTable values;
 } directory_settings;
 
-/* A directory without such files, from the document root on. */
+/* A directory in which no such file exists, nor in any of its parents up to the document root. */
 typedef struct absent_files {
     time_t expires;
     char path[SHIM_ABSENT_FILES / ABSENT_DIRECTORIES - sizeof(time_t)];
 } absent_files;
 
-/* Memory that no restore touches, or NULL. A directory has one place. */
+/* Memory that no restore touches, or NULL. Each directory maps to one slot. */
 static absent_files *absent;
 
-/* A setting as it was before a rule changed it for the request. */
+/* A setting's value before a rule changed it for the request. */
 typedef struct changed_setting {
     struct changed_setting *next;
     zend_string *name;
-    zend_string *value; /* what the script has set, else NULL */
+    zend_string *value; /* the value that the script has set, else NULL */
 } changed_setting;
 
 static changed_setting *changed_settings;
@@ -56,7 +56,7 @@ void shim_user_ini_remember_absent(void *memory) {
     absent = memory;
 }
 
-/* The place of a directory, or NULL. */
+/* Returns the slot of a directory, or NULL. */
 static absent_files *absent_of(const char *path, size_t length) {
     if (absent == NULL || length >= sizeof absent->path) {
         return NULL;
@@ -72,7 +72,7 @@ void shim_user_ini_shutdown(void) {
 }
 
 /* Reads the files from the document root to `path` (which ends in a slash), or only that of `path` when it lies
- * outside. `path` is cut at each slash and mended. */
+ * outside. `path` is cut temporarily at each slash. */
 static void read_files(HashTable *values, char *path, size_t length, const char *root, size_t root_len) {
     bool inside = length > root_len && memcmp(path, root, root_len) == 0 && path[root_len] == '/';
     char *slash = inside ? path + root_len : path + length - 1;
@@ -139,7 +139,7 @@ static void activate_host(void) {
     }
 }
 
-/* PHP takes settings back at the end of its request; where that goes on, shim_request_settings_end() does. */
+/* PHP restores settings at the end of its request; where that request continues, shim_request_settings_end() does. */
 static void remember_setting(zend_string *name) {
     const zend_ini_entry *entry = zend_hash_find_ptr(EG(ini_directives), name);
     bool known = entry == NULL;
@@ -161,7 +161,7 @@ void shim_request_settings_end(void) {
     while (changed_settings != NULL) {
         changed_setting *changed = changed_settings;
         changed_settings = changed->next;
-        /* At this stage settings of sessions and output change though headers are sent. */
+        /* At this stage, settings of sessions and output can be changed although headers were sent. */
         if (changed->value != NULL) {
             zend_alter_ini_entry_ex(changed->name, changed->value, PHP_INI_SYSTEM, PHP_INI_STAGE_DEACTIVATE, true);
             zend_string_release(changed->value);
@@ -173,7 +173,7 @@ void shim_request_settings_end(void) {
     }
 }
 
-/* Settings that the server's rules have for this request, `name=value` in each line, as FPM takes them. */
+/* Settings that the server's rules have made for this request, one `name=value` per line, as FPM accepts them. */
 static void activate_rules(shim_var number, int modifiable) {
     size_t length;
     const char *line = shim_known_var(number, &length);
@@ -234,7 +234,7 @@ int shim_sapi_activate(void) {
         if (shim.mode->directory_settings) {
             activate_files();
         }
-        /* Again: they count more than files, and some cannot change before PHP has forgotten the last headers. */
+        /* Again, because they override files, and some cannot change before PHP has cleared the last headers. */
         shim_request_settings();
     }
     return SUCCESS;

@@ -4,14 +4,14 @@
 
 #include "shim.h"
 
-/* Before PHP reads the request's body: post_max_size is among what rules set. */
+/* Called before PHP reads the request's body, because rules may set post_max_size. */
 void shim_request_settings(void);
-/* After it, where the script keeps its settings. */
+/* Called after the request, in modes where the script keeps its settings. */
 void shim_request_settings_end(void);
 int shim_sapi_activate(void);
 #define SHIM_ABSENT_FILES 4096
-/* Remembers directories without .user.ini files in this memory of so many bytes, filled with zeros; NULL for nowhere.
- */
+/* Remembers directories without .user.ini files in `memory`: SHIM_ABSENT_FILES bytes, filled with zeros. NULL: they are
+ * not remembered. */
 void shim_user_ini_remember_absent(void *memory);
 void shim_user_ini_shutdown(void);
 

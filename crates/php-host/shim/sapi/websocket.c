@@ -1,6 +1,6 @@
-/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders
- * to it. An event is a request with the variables below; its body is the message. No client can set them, as those of
- * its headers begin with HTTP_. */
+/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders to the server. An
+ * event is a request with the variables below; its body is the message. No client can set them, because variables of a
+ * client's headers begin with HTTP_. */
 #include "sapi/websocket.h"
 
 #include "shim.h"
@@ -13,7 +13,7 @@
 
 #define MAX_MESSAGE (1 << 20)
 #define MAX_STATE 4096
-/* RFC 6455 5.5: a control frame's 125 bytes, two of which are the code. */
+/* RFC 6455 5.5: a control frame's 125 bytes, minus two for the code. */
 #define MAX_REASON 123
 
 static zend_class_entry *event_class;
@@ -29,7 +29,7 @@ static bool order_begin(howdah_live_kind kind) {
     return true;
 }
 
-/* The arguments are limited before, but for names: an order with an overlong one is not sent. */
+/* The callers have limited the other arguments. Only a name can be too long here; its order is not sent. */
 static bool order_field(howdah_live_field name, const char *value, size_t length) {
     if (howdah_rs_live_field(name, value, length)) {
         return true;
@@ -98,7 +98,7 @@ static zend_string *connection_of(zval *event) {
     return Z_TYPE_P(value) == IS_STRING ? Z_STR_P(value) : zend_empty_string;
 }
 
-/* A variable that the server has sent by its text. */
+/* Returns a variable that the server has sent with its name as text. */
 static const char *variable(const char *name, size_t *length) {
     for (uint32_t i = 0; i < shim.request->n_vars; i++) {
         const WireVar *var = &shim.vars[i];

@@ -1,5 +1,4 @@
-/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders
- * to it. */
+/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders to the server. */
 #ifndef HOWDAH_SAPI_WEBSOCKET_H
 #define HOWDAH_SAPI_WEBSOCKET_H
 

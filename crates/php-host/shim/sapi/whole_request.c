@@ -1,5 +1,5 @@
-/* One whole request of PHP for the current request, from its start to its end: all of classic mode, and what snapshot
- * mode warms up with. */
+/* One whole request of PHP for the current request, from its start to its end. Classic mode runs all requests so, and
+ * snapshot mode its warm-up requests. */
 #include "sapi/whole_request.h"
 
 #include "shim.h"
@@ -31,7 +31,7 @@ void shim_respond_instead(unsigned status) {
 
 shim_outcome shim_whole_request_run(void) {
     /* The whole body has arrived before PHP begins, so reading it cannot take long: max_input_time would only cost a
-     * second timer. PHP reads the variable, scripts see the ini entry, which stays what it is. */
+     * second timer. PHP reads the variable; scripts see the ini entry, which is left unchanged. */
     max_input_time = PG(max_input_time);
     PG(max_input_time) = -1;
     shim_input_prepare();
@@ -53,7 +53,7 @@ shim_outcome shim_whole_request_run(void) {
     }
     EG(exit_status) = 0;
     php_execute_script(&file);
-    /* With OPcache PHP does not always take the handle over. */
+    /* With OPcache, PHP does not always take ownership of the handle. */
     if (!file.in_list) {
         zend_destroy_file_handle(&file);
     }
@@ -64,7 +64,7 @@ shim_outcome shim_whole_request_end(void) {
     if (request_open) {
         request_open = false;
         PG(max_input_time) = max_input_time;
-        /* A resident mode may warm up with whole requests; nothing of their memory may be kept. */
+        /* A resident mode may warm up with whole requests; none of their memory may be kept. */
         shim_kept_forget();
         shim_error_page_end_script();
         shim_opcache_room_check_sometimes();

@@ -6,9 +6,9 @@
 
 /* Prepares PHP for the current request and runs its script. A PHP bailout may leave it. */
 shim_outcome shim_whole_request_run(void);
-/* Releases the script's resources; after a bailout too. */
+/* Releases the script's resources, also after a bailout. */
 shim_outcome shim_whole_request_end(void);
-/* The response for a script that may not run: 403 or 404. */
+/* Responds with 403 or 404 instead of running the script. */
 void shim_respond_instead(unsigned status);
 
 #endif

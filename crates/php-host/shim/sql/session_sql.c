@@ -1,7 +1,7 @@
-/* Reads SQL as far as it takes to say what a text may leave behind in its session. Only statements that are known to
- * leave nothing pass: an unknown one counts as a change (statement.c). Words in strings and comments are not taken for
- * statements, since what visitors send is in strings; so the borders of strings must be those that the server sees.
- * Where they are in doubt the text counts as a change too.
+/* Reads SQL as far as needed to find out what state a text may leave in its session. Only statements that are known to
+ * leave nothing pass; an unknown one counts as a change (statement.c). Words in strings and comments are not
+ * statements, and strings contain visitors' data, so the reader must see the same ends of strings as the server. Where
+ * that is uncertain, the text counts as a change, too.
  *
  * Statements inside functions, procedures and triggers of the database are not seen. */
 #include "sql/session_sql.h"
@@ -14,10 +14,10 @@ enum state {
     CODE,
     WORD,
     QUOTED_WORD,     /* an identifier in quotes */
-    QUOTED_WORD_END, /* the quote: the last one, or one of two */
+    QUOTED_WORD_END, /* after a quote: the last one, or the first of two */
     STRING,
     STRING_END,
-    SKIPPED, /* an identifier that no function has */
+    SKIPPED, /* an identifier that cannot be a function's name */
     DASH,
     TWO_DASHES,
     SLASH,
@@ -48,7 +48,7 @@ static void begin_string(session_sql *s, char quote, bool escapes) {
     s->after_into = false;
 }
 
-/* A quote, a dollar or another sign that begins something. False: it is a sign like any other. */
+/* Handles a quote, a dollar or another character that begins something. False: it is an ordinary character. */
 static bool begin_quoted(session_sql *s, unsigned char c) {
     switch (c) {
     case '\'':
@@ -149,11 +149,11 @@ static void leave_word(session_sql *s, unsigned char c) {
     s->escapes = s->escapes || (escaping && s->state == STRING);
 }
 
-/* Inside of a comment in C's manner; PostgreSQL has them in each other. */
+/* Inside a C-style comment; in PostgreSQL they nest. */
 static void take_block_comment(session_sql *s, unsigned char c) {
     if (s->dialect == SESSION_MYSQL &&
         ((s->matched == 0 && c == '!') || (s->matched == 1 && c == '!' && s->last == 'M'))) {
-        /* The server runs what stands there. */
+        /* The server executes the content of such a comment. */
         sql_found(s, SESSION_UNKNOWN);
     }
     s->matched += s->matched < 2;
@@ -172,7 +172,7 @@ static void take_block_comment(session_sql *s, unsigned char c) {
     s->last = (char)c;
 }
 
-/* Behind a dollar sign: $1, or the beginning of $tag$ ... $tag$. */
+/* After a dollar sign: $1, or the beginning of $tag$ ... $tag$. */
 static void take_dollar(session_sql *s, unsigned char c) {
     if (c == '$') {
         s->state = DOLLAR_STRING;
@@ -220,7 +220,7 @@ static void take_quoted_word(session_sql *s, unsigned char c) {
     }
 }
 
-/* A sign whose meaning depends on the one behind it. */
+/* A character whose meaning depends on the next one. */
 static void take_pair(session_sql *s, unsigned char c) {
     switch (s->state) {
     case DASH:
@@ -245,7 +245,7 @@ static void take_pair(session_sql *s, unsigned char c) {
         }
         break;
     case AT:
-        /* SELECT ... INTO @a; one that is only read was not set by a request. */
+        /* SELECT ... INTO @a; a variable that is only read was not set by a request. */
         if (c != '@' && s->had_into) {
             sql_found(s, SESSION_VARIABLE);
         }

@@ -1,5 +1,5 @@
-/* Changes that a text of SQL may leave in its session. The one place of that knowledge: async mode's connection pools
- * ask it before a connection is lent again, snapshot mode before the next request gets a connection of the boot. */
+/* Finds the changes that a text of SQL may leave in its session, for two users: async mode's connection pools before a
+ * connection is lent again, and snapshot mode before the next request gets a connection of the boot. */
 #ifndef HOWDAH_SESSION_SQL_H
 #define HOWDAH_SESSION_SQL_H
 
@@ -13,7 +13,7 @@ typedef enum session_dialect {
     SESSION_SQLITE = 4,
 } session_dialect;
 
-/* Kinds of changes. Open transactions are not among them: callers learn of them otherwise. */
+/* Kinds of changes. Open transactions are not among them: callers detect those otherwise. */
 typedef enum session_change {
     SESSION_SAME,
     SESSION_SETTING,   /* SET, USE, PRAGMA and the like */
@@ -22,22 +22,22 @@ typedef enum session_change {
     SESSION_LOCK,      /* of a table or by name */
     SESSION_PREPARED,  /* a statement prepared by a statement */
     SESSION_LISTENS,   /* LISTEN */
-    SESSION_UNKNOWN,   /* a statement nobody here knows, or a text that cannot be read for sure */
+    SESSION_UNKNOWN,   /* an unknown statement, or a text that cannot be read with certainty */
 } session_change;
 
-/* A text that is being read, in pieces as they come. */
+/* A text that is being read, in pieces as they arrive. */
 typedef struct session_sql {
     session_dialect dialect;
-    bool backslashes; /* escape characters in strings */
+    bool backslashes; /* strings may contain escape characters */
 
     /* Changes found so far. */
     session_change change; /* the first */
     uint16_t changes;      /* all of them, as bits */
-    bool reads;            /* nothing but queries and borders of transactions */
-    bool calls;            /* there was an opening bracket */
+    bool reads;            /* only queries and starts or ends of transactions */
+    bool calls;            /* there was an opening parenthesis */
     unsigned statements;
 
-    /* Where the reader is. */
+    /* Position of the reader. */
     uint8_t state, first, words, word_length, tag_length, matched, depth;
     bool quoted, skip, escapes, after_into, had_into;
     char quote, last;
@@ -49,9 +49,9 @@ void session_sql_begin(session_sql *sql, session_dialect dialect, bool backslash
 void session_sql_feed(session_sql *sql, const char *text, size_t length);
 session_change session_sql_end(session_sql *sql);
 
-/* A whole text. */
+/* Reads a whole text. */
 session_change session_sql_change(session_dialect dialect, const char *text, size_t length);
-/* For log lines: "a temporary table". */
+/* Returns a phrase for log lines: "a temporary table". */
 const char *session_change_name(session_change change);
 
 #endif

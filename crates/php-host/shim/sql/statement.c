@@ -1,5 +1,5 @@
-/* Meaning of a statement's words: the first says what kind it is, some mean something in their kind only, and some
- * wherever they stand. An unknown statement counts as a change. */
+/* Meaning of a statement's words: the first determines the kind of statement, some have a meaning only in their kind,
+ * and some anywhere. An unknown statement counts as a change. */
 #include "sql/statement.h"
 
 #include "sql/session_sql.h"
@@ -80,7 +80,7 @@ static const first_word first_words[] = {
     {"REFRESH", P, WRITES, SESSION_SAME},
     {"CLUSTER", P, WRITES, SESSION_SAME},
     {"CHECKPOINT", P, WRITES, SESSION_SAME},
-    /* PostgreSQL has SET LOCAL and the like, whose end is the transaction's. */
+    /* PostgreSQL has SET LOCAL and the like, which end with the transaction. */
     {"SET", P, SETS, SESSION_SAME},
     {"SET", M, WRITES, SESSION_SETTING},
     {"USE", M, WRITES, SESSION_SETTING},
@@ -99,7 +99,7 @@ static const first_word first_words[] = {
     {"UNLISTEN", P, WRITES, SESSION_LISTENS},
 };
 
-/* Anywhere in a statement: functions and names. */
+/* Words that count anywhere in a statement: functions and names. */
 typedef struct telling_word {
     const char *word;
     uint8_t dialects;
@@ -120,7 +120,7 @@ static const telling_word telling_words[] = {
     {"DBLINK_OPEN", P, SESSION_SETTING},
     {"PG_REPLICATION_ORIGIN_SESSION_SETUP", P, SESSION_SETTING},
     {"PG_REPLICATION_ORIGIN_SESSION_RESET", P, SESSION_SETTING},
-    /* These run a text that is not looked at. */
+    /* These functions run a text that is not examined. */
     {"QUERY_TO_XML", P, SESSION_UNKNOWN},
     {"QUERY_TO_XMLSCHEMA", P, SESSION_UNKNOWN},
     {"QUERY_TO_XML_AND_XMLSCHEMA", P, SESSION_UNKNOWN},
@@ -155,7 +155,7 @@ static void take_first_word(session_sql *s) {
     sql_found(s, SESSION_UNKNOWN);
 }
 
-/* A word that means something in this kind of statement only. */
+/* Handles a word that has a meaning only in this kind of statement. */
 static void take_word_in_place(session_sql *s) {
     switch (s->first) {
     case CREATES:

@@ -4,9 +4,9 @@
 
 #include "sql/session_sql.h"
 
-/* The text leaves this behind. */
+/* Records a change that the text leaves behind. */
 void sql_found(session_sql *s, session_change change);
-/* The word in `s->word` is complete. */
+/* Called when the word in `s->word` is complete. */
 void sql_end_word(session_sql *s);
 void sql_end_statement(session_sql *s);
 

@@ -1,4 +1,5 @@
-/* Stands for a library of PHP's: calls libc through its import table, by a jump slot and by an address it has taken. */
+/* Stands in for one of PHP's libraries: calls libc through its import table, both by a jump slot and by an address it
+ * has taken. */
 #include <poll.h>
 #include <unistd.h>
 

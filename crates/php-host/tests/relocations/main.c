@@ -1,5 +1,5 @@
-/* Shows that async/hooks/hooks.c finds and replaces the imports of a library whose name says it is of PHP, and no
- * others, on the processor this was compiled for. Nothing of PHP runs. See scripts/test-relocations.sh. */
+/* Shows that async/hooks/hooks.c finds and replaces the imports of a library whose name identifies it as PHP's, and no
+ * others, on the processor this was compiled for. No PHP code runs. See scripts/test-relocations.sh. */
 #include "async/core/coroutine.h"
 #include "async/hooks/hooks.h"
 #include "async/hooks/io.h"
@@ -15,7 +15,7 @@ int call_poll(void);
 unsigned call_taken_address(void);
 int other_poll(void);
 
-/* Stand-ins for what async/hooks/hooks.c needs of PHP and of the rest of the shim. */
+/* Stand-ins for the parts of PHP and of the shim that async/hooks/hooks.c needs. */
 php_core_globals core_globals;
 unsigned coroutine_pinned;
 shim_state shim;
@@ -32,7 +32,7 @@ unsigned async_sleep(unsigned seconds) {
     return HOOKED;
 }
 
-/* The others are never called here: their addresses are all that is used. */
+/* The others are never called here: only their addresses are used. */
 #define UNUSED(name)                                                                                                   \
     __attribute__((weak)) void name##_unused(void) __asm__(#name);                                                     \
     void name##_unused(void) {                                                                                         \

@@ -1,4 +1,4 @@
-/* Stands for a library that has nothing to do with PHP. */
+/* Stands in for a library that is unrelated to PHP. */
 #include <poll.h>
 
 int other_poll(void) {
