@@ -1,13 +1,13 @@
-/* When requests begin. What has begun goes on first, and of requests that wait for something short only some are under
- * way at the same time: a request that begins, asks a database on the same machine and gets its answer at once finds
- * its memory in the caches, where five hundred that all begin and then wait for their turn find it cold, in this
+/* Decides when requests begin. Requests that have begun come first, and of requests with short waits only some are in
+ * progress at the same time: a request that begins, queries a database on the same machine and gets its answer at once
+ * finds its memory in the CPU caches. Five hundred that all begin and then wait for their turn find it cold, in this
  * process and in the database's.
  *
- * So there is a window: so many requests may have begun and not ended. It says nothing of those that wait for long.
- * Whenever the worker has had nothing to do for PATIENCE although requests want to begin, those that are under way no
- * longer count, and the window doubles, unless so many requests have ended since the last pause that these are not
- * slow, but wait for a processor, like the database. It shrinks when as many requests as it has places end without such
- * a pause while others want to begin. */
+ * So there is a window: the maximum number of requests that have begun and not ended. It does not limit those that wait
+ * for long: whenever the worker has been idle for PATIENCE although requests are queued, those in progress no longer
+ * count. The window also doubles then, unless many requests have ended since the last pause: in that case they are not
+ * slow, but wait for a processor, as the database does. The window shrinks when as many requests as it has places end
+ * without such a pause while others are queued. */
 #include "async/core/admission.h"
 
 #include "shim.h"
@@ -16,21 +16,23 @@
 #include "async/core/request.h"
 
 #define FEWEST 8
-/* Requests that end between two pauses, for each place of the window, if they are short. */
+/* Number of requests per place of the window that end between two pauses if they are short. */
 #define MOVING 2
-/* Nanoseconds: a database on the same machine answers in less. */
+/* In nanoseconds: a database on the same machine answers faster. */
 #define PATIENCE UINT64_C(200000)
-/* Handlers that compute, and give way to each other, leave no pause: if none ends for so long, all others begin. */
+/* In nanoseconds. Handlers that compute and yield to each other leave no pause: if none ends for this long, all queued
+ * requests begin. */
 #define STANDSTILL UINT64_C(10000000)
 
 static async_request *first, *last;
 static uint32_t window = FEWEST;
-/* Begun and not ended since the last pause, and how many of these have ended. */
+/* Requests begun since the last pause and not ended, and how many begun since then have ended. */
 static uint32_t running, ended;
 static uint32_t pauses;
-/* All that have ended since then. */
+/* All requests that have ended since the last pause. */
 static uint64_t moved;
-/* Since when requests want to begin and none ends; 0: they do not, or one has ended since the last turn. */
+/* Time since which requests have been queued and none has ended; 0: none is queued, or one has ended since the last
+ * turn. */
 static uint64_t standing_since;
 
 void async_admission_add(async_request *request) {

@@ -1,4 +1,4 @@
-/* When requests begin. */
+/* Decides when requests begin. */
 #ifndef HOWDAH_ASYNC_CORE_ADMISSION_H
 #define HOWDAH_ASYNC_CORE_ADMISSION_H
 
@@ -6,21 +6,21 @@
 #include "async/core/coroutine.h"
 
 typedef enum async_admission {
-    ADMISSION_EMPTY, /* no request waits */
-    ADMISSION_OPEN,  /* the next may */
+    ADMISSION_EMPTY, /* no request is queued */
+    ADMISSION_OPEN,  /* the next one may begin */
     ADMISSION_FULL,
 } async_admission;
-/* A request wants to begin. */
+/* Queues a request. */
 void async_admission_add(async_request *request);
-/* Lets the next one begin; false if there is none or it may not yet. */
+/* Starts the next request; false if there is none or it may not begin yet. */
 bool async_admission_next(void);
-/* Lets this one begin, if it has not. */
+/* Starts this request, if it has not begun. */
 void async_admission_begin_at_once(uint64_t number);
 async_admission async_admission_state(void);
-/* Until when a worker that has nothing to do waits before it lets more begin; and that it has. */
+/* Returns the time until which an idle worker waits before it lets more requests begin; reports that it has waited. */
 uint64_t async_admission_patience(void);
 void async_admission_pause(void);
-/* Once per turn of the loop. */
+/* Called once per turn of the loop. */
 void async_admission_look(void);
 void async_admission_ended(const async_request *request);
 

@@ -1,9 +1,9 @@
-/* Making, running, parking and ending coroutines. See coroutine.h for the rules.
+/* Creates, runs, parks and ends coroutines. See coroutine.h for the rules.
  *
  * A context (C stack, VM stack, the engine's fiber context and the coroutine itself) is taken from a pool, runs one
- * coroutine to its end and goes back: making one costs three system calls, taking one neither calls nor allocations,
- * and the one given back last, whose memory is warmest, is the first to be taken. A context that was given back lies
- * suspended inside stack_main(), owns nothing but the first page of its VM stack, and may be destroyed as it is. */
+ * coroutine to its end and is returned. Creating one costs three system calls; taking one from the pool costs no system
+ * call and no allocation. The last one returned, whose memory is warmest, is taken first. A returned context is
+ * suspended inside stack_main(), owns only the first page of its VM stack, and may be destroyed as it is. */
 #include "async/core/coroutine.h"
 
 #include "shim.h"
@@ -23,8 +23,8 @@
 #include <string.h>
 #include <zend_gc.h>
 
-/* Reserved for a context; the kernel gives memory for what is touched, a guard page lies below. PHP 8.2 does not check
- * the depth of recursion, so overflow kills the worker: as in a thread of another server. */
+/* Address space reserved for a context, with a guard page below; the kernel allocates only pages that are used. PHP 8.2
+ * does not check the depth of recursion, so an overflow kills the worker, as in a thread of another server. */
 #define STACK_SIZE ((size_t)512 * 1024)
 /* First page of a coroutine's VM stack; PHP adds more when a script needs them. */
 #define VM_PAGE ((size_t)8 * 1024)
@@ -34,7 +34,7 @@
 struct coroutine_stack {
     coroutine job;
     zend_fiber_context context;
-    /* First page of the VM stack, kept between two jobs. */
+    /* First page of the VM stack, kept from one job to the next. */
     zend_vm_stack vm_page;
     coroutine_stack *next_idle;
     unsigned char engine[];
@@ -44,7 +44,7 @@ bool coroutine_available;
 coroutine *coroutine_current;
 unsigned coroutine_pinned;
 
-/* Of the frame below every coroutine's own, so that calls and exceptions find a caller. */
+/* Function of the lowest frame of each coroutine, so that calls and exceptions find a caller. */
 static zend_internal_function root_function = {.type = ZEND_INTERNAL_FUNCTION};
 
 static coroutine_stack *idle_stacks;
@@ -144,8 +144,8 @@ bool coroutine_guarded(void (*step)(void *argument), void *argument) {
     return finished;
 }
 
-/* An exception on its way out of a coroutine: exit() has done its work, a cancelled coroutine ends quietly, everything
- * else is reported as PHP does it at the end of a script. */
+/* Handles an exception that leaves a coroutine: exit() needs nothing more, a cancelled coroutine ends silently,
+ * everything else is reported as PHP does it at the end of a script. */
 void async_exit_or_report(void) {
     if (EG(exception) == NULL) {
         return;
@@ -170,7 +170,7 @@ static void run_body(void *self) {
     ((coroutine *)self)->body(self);
 }
 
-/* Ends a coroutine: its object lives on, its joiners go on. */
+/* Ends a coroutine: its object survives, and its joiners continue. */
 static void end(coroutine *self) {
     self->state = COROUTINE_ENDED;
     count--;
@@ -188,7 +188,7 @@ static void end(coroutine *self) {
         coroutine_wake(joiner, COROUTINE_WOKEN);
         joiner = next;
     }
-    /* Exceptions of destructors: with one under way nothing more of PHP could be called here. */
+    /* Destructors may throw: while an exception is pending, no more PHP code could be called here. */
     zval_ptr_dtor(&self->function);
     async_exit_or_report();
     zval_ptr_dtor(&self->at_end);
@@ -203,7 +203,8 @@ static void end(coroutine *self) {
     async_exit_or_report();
 }
 
-/* The main function of each context. Runs its job, gives itself back, waits in the scheduler's switch for the next. */
+/* The main function of each context. Runs its job, returns the context to the pool and waits in the switch to the
+ * scheduler for the next job. */
 static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
     (void)transfer;
     coroutine_stack *stack = starting;
@@ -218,7 +219,7 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
         vm_stack_begin(stack);
         coroutine_guarded(run_body, self);
         coroutine_guarded((void (*)(void *))end, self);
-        /* Also after a fatal error in there: the next coroutine in this place is not this one. */
+        /* Also after a fatal error in end(): the next coroutine in this context is a different one. */
         async_pools_let_go(self);
         coroutine_object_detach(self);
         coroutine_state_end();
@@ -243,9 +244,9 @@ static coroutine_stack *take_stack(void) {
     if (stack == NULL) {
         return NULL;
     }
-    /* PHP reads the name of the function on whose behalf it reports an error; an empty one it takes for none. */
+    /* PHP reads the name of the function that it reports an error for; it treats an empty name as none. */
     root_function.function_name = ZSTR_EMPTY_ALLOC();
-    /* The meaning of the returned value changed with 8.3, the stack is there in case of success only. */
+    /* The meaning of the returned value changed with 8.3; the stack is set only on success. */
     zend_fiber_init_context(&stack->context, &root_function, stack_main, STACK_SIZE);
     if (stack->context.stack == NULL) {
         zend_clear_exception();
@@ -299,7 +300,7 @@ void coroutine_enter(coroutine *self) {
     scheduler = EG(current_fiber_context);
     self->state = COROUTINE_RUNNING;
     starting = self->stack;
-    /* Moving settings changes it; the switch gives each coroutine back its own. */
+    /* Swapping settings changes error_reporting; the switch restores each coroutine's own. */
     int error_reporting = EG(error_reporting);
     async_request_load(self->request);
     coroutine_current = self;
@@ -318,16 +319,16 @@ static bool is_cancelled(const coroutine *self) {
     return self->cancelled && self->shields == 0;
 }
 
-/* From the coroutine's own context, or that of a Fiber inside it, to the scheduler and back. */
+/* Switches from the coroutine's own context, or that of a Fiber inside it, to the scheduler and back. */
 static void leave_to_scheduler(coroutine *self) {
     self->resume = EG(current_fiber_context);
     self->frame = EG(current_execute_data);
     coroutine_state_save(self->engine);
-    /* The scheduler calls into PHP too. */
+    /* The scheduler calls into PHP, too. */
     EG(exception) = NULL;
     EG(prev_exception) = NULL;
-    /* PHP forbids its fibers to leave destructors, ticks and signal handlers, for the sake of its collector, which is
-     * pinned here. The ban is one counter for the process, and the others are not in a destructor. */
+    /* PHP forbids its fibers to leave destructors, ticks and signal handlers because of its collector, which never
+     * switches here. The ban is one counter for the process, but other coroutines are not in a destructor. */
     unsigned blocked = 0;
     for (; zend_fiber_switch_blocked(); blocked++) {
         zend_fiber_switch_unblock();
@@ -339,7 +340,7 @@ static void leave_to_scheduler(coroutine *self) {
         zend_fiber_switch_block();
     }
     coroutine_state_load(self->engine);
-    /* The engine's flag for interrupts is one for all: another coroutine may have met it meanwhile. */
+    /* The engine has one interrupt flag for the process: another coroutine may have consumed it in the meantime. */
     if (self->concurrent_use || (is_cancelled(self) && !self->cancel_thrown)) {
         async_interrupt();
     }
@@ -396,13 +397,13 @@ void coroutine_cancel(coroutine *other, zend_string *reason) {
     }
 }
 
-/* The frames of the script are gone without having been left, so what they held is lost: the worker is replaced. What
- * is put right here is what other coroutines would stumble over. */
+/* The script's frames are gone without having been unwound, so everything they held is leaked: the worker is replaced.
+ * This function repairs the state that would break other coroutines. */
 void coroutine_after_bailout(void) {
     gc_protect(false);
     CG(unclean_shutdown) = 0;
     coroutine_pinned = 0;
-    /* Waiting coroutines have taken theirs out. */
+    /* Waiting coroutines have removed theirs. */
     while (zend_fiber_switch_blocked()) {
         zend_fiber_switch_unblock();
     }

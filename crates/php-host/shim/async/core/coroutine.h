@@ -1,8 +1,8 @@
-/* Coroutines of async mode: pieces of PHP that wait without holding the process. Each runs on a pooled context of PHP's
- * own fiber machinery (Zend/zend_fibers.c), so PHP's VM stack, bailouts and observers go with it.
+/* Coroutines of async mode: PHP code that can wait without blocking the process. Each runs on a pooled context of PHP's
+ * own fiber machinery (Zend/zend_fibers.c), so PHP's VM stack, bailouts and observers move with it.
  *
- * All run in one thread, one at a time, and change hands only in coroutine_wait() and when they end: code between two
- * waits needs no locks. The scheduler (loop.c) runs in the worker's main context. */
+ * All run in one thread, one at a time. They switch only in coroutine_wait() and when they end: code between two waits
+ * needs no locks. The scheduler (loop.c) runs in the worker's main context. */
 #ifndef HOWDAH_COROUTINE_H
 #define HOWDAH_COROUTINE_H
 
@@ -10,9 +10,9 @@
 
 #include <zend_fibers.h>
 
-/* coroutine.heap_index without a timer. */
+/* Value of coroutine.heap_index without a timer. */
 #define COROUTINE_NO_TIMER UINT32_MAX
-/* A wait without an end. */
+/* A wait without a timeout. */
 #define COROUTINE_FOREVER UINT64_MAX
 
 typedef struct async_request async_request;
@@ -21,50 +21,50 @@ typedef struct coroutine_stack coroutine_stack;
 typedef struct coroutine_object coroutine_object;
 
 typedef enum coroutine_state {
-    COROUTINE_READY,   /* in the queue of those that go on */
+    COROUTINE_READY,   /* in the queue of ready coroutines */
     COROUTINE_RUNNING, /* the current one */
-    COROUTINE_WAITING, /* until it is woken */
+    COROUTINE_WAITING, /* parked until it is woken */
     COROUTINE_ENDED,
 } coroutine_state;
 
-/* Why a wait is over. */
+/* Reason for the end of a wait. */
 typedef enum coroutine_woken {
     COROUTINE_WOKEN,
     COROUTINE_TIMED_OUT,
-    COROUTINE_CANCELLED, /* and every later wait of it, except under a shield */
+    COROUTINE_CANCELLED, /* also the result of each later wait, except under a shield */
 } coroutine_woken;
 
 struct coroutine {
     uint64_t id;
     coroutine_state state;
     coroutine_woken woken;
-    /* Its body; owns nothing but itself. */
+    /* The coroutine's body; it owns only the coroutine. */
     void (*body)(coroutine *self);
-    /* The PHP function of one that a script started. */
+    /* The PHP function of a coroutine that a script started. */
     zval function;
-    /* The request with its superglobals, headers and output; NULL without one. */
+    /* The request with its superglobals, headers and output, or NULL. */
     async_request *request;
-    /* Its object in PHP, which holds no reference back; NULL until a script asks for it. */
+    /* The PHP object of the coroutine, which holds no reference back; NULL until a script needs it. */
     coroutine_object *object;
-    /* Functions to call when it ends, last one first; IS_UNDEF: none. */
+    /* Functions to call when the coroutine ends, last one first; IS_UNDEF: none. */
     zval at_end;
-    /* Connections of pools that it has and must give back (async/pools/pools.c). */
+    /* Pool connections that the coroutine has and must return (async/pools/pools.c). */
     struct pooled *connections;
 
     coroutine_stack *stack;
-    /* Where it goes on: its own context, or that of a Fiber which the script runs inside it. */
+    /* The context to resume: its own, or that of a Fiber which the script runs inside it. */
     zend_fiber_context *resume;
-    /* Its innermost frame of PHP while it waits. */
+    /* The innermost PHP frame while it waits. */
     zend_execute_data *frame;
     coroutine *next_ready;
     coroutine *older, *younger; /* list of all that have not ended */
     uint64_t wake_at;           /* nanoseconds of the monotonic clock */
     uint32_t heap_index;
-    const char *waits_for; /* for people: "poll", "sleep", "park" … */
-    /* Nothing outside of PHP will wake it: no time, no descriptor, no other process. */
+    const char *waits_for; /* a label for diagnostics: "poll", "sleep", "park" … */
+    /* Only PHP code can wake it: no timer, no descriptor, no other process. */
     bool waits_for_php;
 
-    /* Waits in a method of Howdah\Coroutine, which can tell of a deadlock; for the end of another one. */
+    /* It waits in a method of Howdah\Coroutine, which can report a deadlock; it waits for another coroutine's end. */
     bool may_be_failed;
     bool joins;
     bool deadlocked;
@@ -73,8 +73,8 @@ struct coroutine {
     bool cancelled;
     bool cancel_thrown;
     bool concurrent_use;  /* ConcurrentUseError is to be thrown */
-    bool prints_for_main; /* is adding to the buffers of its request's main coroutine */
-    /* With concurrent_use: where the coroutine stood that has the descriptor. */
+    bool prints_for_main; /* it is writing to the buffers of its request's main coroutine */
+    /* With concurrent_use: the stack of the coroutine that is using the descriptor. */
     zend_string *others_stack;
     unsigned shields;
     zend_string *cancel_reason;
@@ -82,46 +82,49 @@ struct coroutine {
     coroutine *joiner;
     coroutine *next_joiner;
 
-    /* The engine's state while it waits (coroutine_state.c). */
+    /* The engine's state while the coroutine waits (coroutine_state.c). */
     unsigned char *engine;
 };
 
-/* Coroutines can be started in this process. */
+/* True if coroutines can be started in this process. */
 extern bool coroutine_available;
 /* The running coroutine; NULL in the worker's main context. */
 extern coroutine *coroutine_current;
-/* Above 0: what runs may not wait, hooks really block (compiler, autoloader, collector). */
+/* Above 0: the running code must not wait, and hooked calls block the process (compiler, autoloader, collector). */
 extern unsigned coroutine_pinned;
 
-/* Makes one that will run `body`; it belongs to `request` (may be NULL). Queued at once. NULL without memory. */
+/* Creates and queues a coroutine that will run `body`; it belongs to `request` (may be NULL). Returns NULL without
+ * memory. */
 coroutine *coroutine_start(void (*body)(coroutine *self), async_request *request);
-/* Runs one until it waits or ends. Only from the scheduler. */
+/* Runs one until it waits or ends. Only for the scheduler. */
 void coroutine_enter(coroutine *self);
 /* True if the running code may wait without blocking the process. */
 bool coroutine_may_wait(void);
-/* The current one waits until coroutine_wake(), coroutine_cancel() or the time (nanoseconds of the monotonic clock). */
+/* Parks the current coroutine until coroutine_wake(), coroutine_cancel() or the time (nanoseconds of the monotonic
+ * clock). */
 coroutine_woken coroutine_wait(uint64_t until, const char *what);
-/* Makes a waiting one ready. No effect on one that does not wait. */
+/* Makes a waiting coroutine ready. No effect on one that is not waiting. */
 void coroutine_wake(coroutine *other, coroutine_woken why);
-/* Its waits fail from now on, and Howdah\CancelledException is thrown in it. `reason` may be NULL. */
+/* Makes its waits fail from now on and throws Howdah\CancelledException in it. `reason` may be NULL. */
 void coroutine_cancel(coroutine *other, zend_string *reason);
-/* Lets the others run once. */
+/* Lets the other ready coroutines run once. */
 void coroutine_yield(void);
-/* The next that is ready, taken from the queue; NULL: none. */
+/* Takes the next ready coroutine from the queue; NULL: none. */
 coroutine *coroutine_take_ready(void);
 bool coroutine_any_ready(void);
-/* All that have not ended, youngest first. */
+/* Returns the youngest of all coroutines that have not ended; `older` leads to the others. */
 coroutine *coroutine_youngest(void);
-/* Where the address of the youngest stands, the same in all processes of a pool (process/remote_stack.c). */
+/* Returns the address of the pointer to the youngest, which is the same in all processes of a pool
+ * (process/remote_stack.c). */
 const coroutine *const *coroutine_youngest_place(void);
 uint32_t coroutine_count(void);
-/* Puts PHP right after a bailout that ended in the current coroutine. */
+/* Repairs PHP's state after a bailout that ended in the current coroutine. */
 void coroutine_after_bailout(void);
 /* Runs `step(argument)`; false if a bailout ended it. */
 bool coroutine_guarded(void (*step)(void *argument), void *argument);
-/* Deals with an exception that leaves a coroutine. */
+/* Handles an exception that leaves a coroutine. */
 void async_exit_or_report(void);
-/* Frees the stacks that no coroutine uses. */
+/* Frees unused stacks above the number that is kept. */
 void coroutine_trim(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Howdah\Coroutine: what the PHP library of async mode (php/async) is built on. Tasks, channels and pools are PHP code;
- * here is only what PHP code cannot do: start a coroutine, wait, wake another, cancel. */
+/* Howdah\Coroutine, the basis of the PHP library of async mode (php/async). Tasks, channels and pools are PHP code;
+ * this file contains only what PHP code cannot do: start a coroutine, wait, wake another, cancel. */
 #include "async/core/coroutine_class.h"
 
 #include "shim.h"
@@ -40,7 +40,8 @@ static zend_object *create(zend_class_entry *class_type) {
     return &object->std;
 }
 
-/* The coroutine holds a reference to its object as long as it lives: its data must not go with the last variable. */
+/* The coroutine holds a reference to its object as long as it lives: its data must not be freed with the last
+ * variable. */
 zend_object *coroutine_object_of(coroutine *self) {
     if (self->object == NULL) {
         coroutine_object *object = of(create(class_entry));
@@ -77,8 +78,8 @@ void coroutine_object_release(coroutine *self) {
     if (object == NULL) {
         return;
     }
-    /* Its data goes now, even if the object is still referenced: locks and connections of the coroutine come back with
-     * it. */
+    /* Releases its data now, even if the object is still referenced, so that the coroutine's locks and connections are
+     * returned. */
     zval *data = OBJ_PROP_NUM(&object->std, 0);
     zval old = *data;
     ZVAL_EMPTY_ARRAY(data);
@@ -86,7 +87,7 @@ void coroutine_object_release(coroutine *self) {
     OBJ_RELEASE(coroutine_object_detach(self));
 }
 
-/* --- what runs in a coroutine that a script started --- */
+/* --- the body of a coroutine that a script started --- */
 
 static void call(zval *function) {
     zval result;
@@ -153,7 +154,7 @@ static void add_to_list(zval *list, zval *function) {
 
 /* --- methods --- */
 
-/* The running coroutine if it may wait, else NULL and an exception. */
+/* Returns the running coroutine if it may wait; otherwise throws and returns NULL. */
 static coroutine *waiting_coroutine(void) {
     if (coroutine_may_wait()) {
         return coroutine_current;
@@ -172,7 +173,7 @@ static uint64_t until_seconds(double seconds, bool forever) {
     return async_after(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
 }
 
-/* A wait for other PHP code, with its exceptions. False: the time is over, or an exception was thrown. */
+/* Waits for other PHP code, with its exceptions. False: the timeout has expired, or an exception was thrown. */
 static bool wait_for_php(coroutine *self, double seconds, bool forever, const char *what) {
     self->waits_for_php = true;
     self->may_be_failed = true;

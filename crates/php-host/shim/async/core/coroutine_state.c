@@ -1,9 +1,9 @@
-/* State of the running code, not of the request, that PHP's own switch of fibers does not save: an exception on
- * its way, the nesting of output buffers, comparison functions of a running sort. Kept as a list of places in PHP's
- * globals, so that saving is copying.
+/* State of the running code, not of the request, that PHP's own switch of fibers does not save: a pending exception,
+ * the nesting of output buffers, comparison functions of a running sort. It is a list of variables in PHP's globals, so
+ * that saving is copying.
  *
- * Not here because of zend_fiber_switch_context(): VM stack, current frame, error_reporting, bailout target, active
- * fiber, observers. */
+ * Not listed, because zend_fiber_switch_context() handles them: VM stack, current frame, error_reporting, bailout
+ * target, active fiber, observers. */
 #include "async/core/coroutine_state.h"
 
 #include "shim.h"
@@ -36,7 +36,7 @@ static const struct {
     PLACE(EG(fake_scope)),
     PLACE(EG(filename_override)),
     PLACE(EG(lineno_override)),
-    /* The buffers of ob_start(), and which of their callbacks runs. */
+    /* The buffers of ob_start(), and the one whose callback is running. */
     PLACE(output_globals),
     /* usort() while its comparison waits; serialize() and unserialize() while a magic method does. */
     PLACE(BG(user_compare_fci)),
@@ -44,7 +44,7 @@ static const struct {
     PLACE(BG(serialize_lock)),
     PLACE(BG(serialize)),
     PLACE(BG(unserialize)),
-    /* Messages that fopen('http://…') collects, and what pclose() found. */
+    /* Messages collected by fopen('http://…'), and the exit status that pclose() found. */
     PLACE(FG(wrapper_errors)),
     PLACE(FG(user_stream_current_filename)),
     PLACE(FG(pclose_ret)),
@@ -61,22 +61,22 @@ static const struct {
     /* Statements since the last tick. */
     PLACE(EG(ticks_count)),
 };
-/* These, then where the extensions are loaded what socket_last_error() and posix_get_last_error() say, and those of
- * globals/extensions.c. */
+/* These variables, then, if the extensions are loaded, the errors of socket_last_error() and posix_get_last_error(),
+ * and the variables of globals/extensions.c. */
 static swap_list all;
 
 static const char *const extensions_with_errors[] = {"sockets", "posix"};
 
-/* The state of the worker's main context when it began to serve. */
+/* State of the worker's main context when it began to serve. */
 static unsigned char blank[1536];
-/* It is in place: the coroutine that ran last has ended. */
+/* True while `blank` is installed: the coroutine that ran last has ended. */
 static bool blank_in_place;
 
 static void add(void *at, size_t size) {
     swap_list_add(&all, at, size);
 }
 
-/* Asked for before anything is served, too: a script may start coroutines while it boots. */
+/* May be called before serving begins: a script may start coroutines while it boots. */
 size_t coroutine_state_size(void) {
     if (all.n_words == 0) {
         for (size_t i = 0; i < sizeof of_the_engine / sizeof *of_the_engine; i++) {
@@ -120,7 +120,7 @@ bool coroutine_state_print(unsigned char *image, const char *data, size_t length
     memcpy(&output_globals, theirs, sizeof output_globals);
     bool possible = OG(running) == NULL && (OG(flags) & PHP_OUTPUT_ACTIVATED) != 0;
     if (possible) {
-        /* A callback of their buffers may end in a fatal error; this coroutine goes on to its own end then. */
+        /* A callback of the buffers may end in a fatal error; this coroutine then continues to its own end. */
         coroutine_guarded(print, &(output){data, length});
         memcpy(theirs, &output_globals, sizeof output_globals);
     }
@@ -130,7 +130,7 @@ bool coroutine_state_print(unsigned char *image, const char *data, size_t length
 
 void coroutine_state_startup(void) {
     if (coroutine_state_size() > sizeof blank) {
-        abort(); /* a new PHP with larger structures: caught by any test of the mode */
+        abort(); /* a newer PHP with larger structures: any test of the mode hits this */
     }
     coroutine_state_save(blank);
 }
@@ -149,7 +149,7 @@ void coroutine_state_begin(void) {
 }
 
 void coroutine_state_end(void) {
-    /* PHP sends the headers with this; they are the request's, which may go on. */
+    /* This makes PHP send the headers; they belong to the request, which may continue. */
     unsigned char sent = SG(headers_sent);
     SG(headers_sent) = 1;
     php_output_deactivate();
@@ -158,7 +158,7 @@ void coroutine_state_end(void) {
     free(FG(tmp_host_buf));
 #endif
     globals_extensions_running_end();
-    /* State hidden from the scheduler. */
+    /* Hides the coroutine's state from the scheduler. */
     swap_list_load(&all, blank);
     blank_in_place = true;
 }

@@ -1,13 +1,13 @@
-/* Coroutines that wait for descriptors, and their registration with epoll.
+/* Coroutines that wait for descriptors, and the registration of those with epoll.
  *
- * An ordinary descriptor is registered for one event, anew for each wait: libraries close descriptors and get the same
- * number for another file behind our back, and such a registration cannot outlive its file. It costs one system call,
- * which the poll() in its place would have cost too.
+ * An ordinary descriptor is registered for one event, again for each wait: libraries close descriptors and reuse the
+ * number for another file without our knowledge, and such a registration cannot outlive its file. It costs one system
+ * call, the same as the poll() that it replaces.
  *
- * Of a stream socket that a driver has connected, all that happens is seen: its number can only get another file by
- * close(), which is hooked, and only connect() makes it one of these again. It stays registered, edge-triggered, and a
- * wait for an answer costs no system call if nothing can have been missed: the last recv() took all there was, no event
- * has come since, and something has been sent. */
+ * For a stream socket that a driver has connected, every change is known: its number can only get another file after
+ * close(), which is hooked, and only connect() starts such a socket again. It stays registered, edge-triggered, and a
+ * wait for an answer costs no system call if no event can have been missed: the last recv() took all data, no event has
+ * arrived since, and something has been sent. */
 #include "async/core/descriptors.h"
 
 #include "shim.h"
@@ -17,13 +17,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* Somebody waits for an answer, and nothing else. */
+/* Events of a wait for an answer alone. */
 #define ANSWER ((uint32_t)EPOLLIN | (uint32_t)EPOLLRDHUP)
 
 enum {
-    CONNECTED = 1,  /* a stream socket that connect() was called for */
+    CONNECTED = 1,  /* a stream socket for which connect() was called */
     REGISTERED = 2, /* for ANSWER, edge-triggered */
-    EMPTY = 4,      /* nothing has come since the last recv() took all there was */
+    EMPTY = 4,      /* no data has arrived since the last recv() emptied it */
     SENT = 8,       /* something was sent since the last wait */
 };
 
@@ -33,7 +33,7 @@ typedef struct descriptor {
 } descriptor;
 
 static int epoll_fd = -1;
-/* By number. */
+/* Indexed by descriptor number. */
 static descriptor *descriptors;
 static size_t descriptors_size;
 
@@ -67,7 +67,7 @@ static bool set(int fd, uint32_t events) {
     return errno == ENOENT && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Registers a descriptor for all that wait for it. False when it cannot be watched. */
+/* Registers a descriptor for all of its waiters. False when it cannot be watched. */
 static bool arm(int fd) {
     descriptor *self = &descriptors[fd];
     uint32_t events = 0;
@@ -131,7 +131,7 @@ int async_wait_fd(int fd, short events, uint64_t until, const char *what) {
     return async_wait_fds(&watch, 1, until, what);
 }
 
-/* Wakes those whose events came; the others are registered again, as one event ends a registration. */
+/* Wakes waiters whose events occurred and registers the others again, as one event ends a registration. */
 void async_deliver(int fd, uint32_t events) {
     descriptor *self = known(fd);
     if (self == NULL) {
@@ -139,7 +139,7 @@ void async_deliver(int fd, uint32_t events) {
     }
     self->state &= (uint8_t)~EMPTY;
     if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-        /* An end is reported once, however often it is asked for afterwards. */
+        /* The peer's end is reported only once, even if a later wait needs it. */
         self->state &= (uint8_t)~CONNECTED;
     }
     bool left = false;
@@ -187,7 +187,7 @@ void async_fd_closing(int fd) {
         return;
     }
     if ((self->state & REGISTERED) != 0) {
-        /* A process that the script started may hold the file open, which would go on to tell of itself. */
+        /* A process that the script started may still have the file open, which would keep reporting events. */
         epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
     }
     self->state = 0;

@@ -1,5 +1,5 @@
-/* The scheduler of async mode: runs coroutines that are ready, takes requests from the server, and sleeps in epoll
- * until a descriptor (descriptors.c), a time or the server wakes it. */
+/* The scheduler of async mode: runs ready coroutines, takes requests from the server, and sleeps in epoll until a
+ * descriptor (descriptors.c), a timer or the server wakes it. */
 #include "async/core/loop.h"
 
 #include "shim.h"
@@ -21,14 +21,14 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* Coroutines run before descriptors and requests are looked at again. */
+/* Maximum number of coroutines that run between two checks for events and requests. */
 #define TURN 64
 #define EVENTS 128
-/* Coroutines at once whose memory is worth giving back. */
+/* Number of simultaneous coroutines above which returning their memory is worthwhile. */
 #define CROWD 512
 /* Time after which a deadlock of all coroutines is reported. */
 #define DEADLOCK_AFTER UINT64_C(1000000000)
-/* epoll's name for the server's descriptor; no real one is that high. */
+/* The server's descriptor in epoll events; no real one is that high. */
 #define SERVER_EVENT UINT32_MAX
 
 static int epoll_fd = -1;
@@ -74,7 +74,7 @@ static int wait_in_kernel(struct epoll_event *events, uint64_t until) {
         if (seen >= 0 || (errno != ENOSYS && errno != EPERM)) {
             return seen;
         }
-        /* Before Linux 5.11, or in a sandbox that does not know the call: waits end at full milliseconds. */
+        /* Before Linux 5.11, or in a sandbox that does not know the call: timeouts are rounded up to milliseconds. */
         coarse = true;
     }
     uint64_t milliseconds = (uint64_t)time.tv_sec * 1000 + ((uint64_t)time.tv_nsec + 999999) / 1000000;
@@ -82,7 +82,7 @@ static int wait_in_kernel(struct epoll_event *events, uint64_t until) {
                       until == COROUTINE_FOREVER ? -1 : (int)MIN(milliseconds, (uint64_t)INT_MAX));
 }
 
-/* Looks for events; sleeps until `until` at most (0: not at all). */
+/* Handles events; sleeps at most until `until` (0: not at all). */
 static int poll_events(uint64_t until) {
     struct epoll_event events[EVENTS];
     int seen = wait_in_kernel(events, until);
@@ -94,8 +94,8 @@ static int poll_events(uint64_t until) {
     return seen;
 }
 
-/* Requests want to begin, but those under way come first: until their answers are there, or it is clear that these
- * take their time. */
+/* Waits although requests are queued, because those in progress come first: until their answers arrive, or PATIENCE
+ * shows that they are slow. */
 static void rest(void) {
     uint64_t until = async_admission_patience();
     async_pools_publish();
@@ -111,7 +111,7 @@ static coroutine *next(void) {
     return self != NULL || !async_admission_next() ? self : coroutine_take_ready();
 }
 
-/* True if every coroutine waits for something that only PHP code could do, and none runs that could. */
+/* True if every coroutine waits for something that only PHP code could do, and no coroutine can run. */
 static bool stuck(void) {
     coroutine *self = coroutine_youngest();
     if (self == NULL || async_timer_earliest() != NULL) {
@@ -125,7 +125,7 @@ static bool stuck(void) {
     return true;
 }
 
-/* After a crowd the memory it needed goes back to the kernel; after a few it stays for the next. */
+/* After a peak of coroutines, returns their memory to the kernel; the memory of a few is kept for the next. */
 static void give_memory_back(void) {
     static uint32_t most;
     if (coroutine_count() > most) {
@@ -148,7 +148,7 @@ static void sleep_until_something(void) {
     uint64_t until = earliest != NULL ? earliest->wake_at : deadlock ? async_after(DEADLOCK_AFTER) : COROUTINE_FOREVER;
     poll_events(until);
     howdah_rs_woken();
-    /* Another request might have woken them; none has come. */
+    /* Another request might have woken them, but none has arrived. */
     if (deadlock && stuck() && async_now() >= until) {
         async_report_deadlock();
     }
@@ -173,7 +173,7 @@ void async_loop_run(bool (*finished)(void), void (*take_events)(void)) {
         coroutine_trim();
         async_admission admission = async_admission_state();
         if (coroutine_any_ready() || admission == ADMISSION_OPEN) {
-            /* Answers are not to wait until there is nothing to do. */
+            /* Responses must not wait until the worker is idle. */
             howdah_rs_publish();
             async_pools_publish();
             poll_events(0);

@@ -1,6 +1,6 @@
-/* A request in async mode, from its arrival to the report that it is done. It runs in its own coroutine, its
- * globals are in place whenever one of its coroutines runs (async/isolation/request_globals.c), and it ends when all of
- * them have ended.
+/* A request in async mode, from its arrival to the report that it is done. It runs in its own coroutine, its globals
+ * are installed whenever one of its coroutines runs (async/isolation/request_globals.c), and it ends when all of them
+ * have ended.
  *
  * The steps are those of worker mode (modes/script_loop.h); each is guarded, so that after a fatal error in the script
  * the client still gets its response and the session is written. */
@@ -33,7 +33,7 @@ static zend_fcall_info handler;
 static zend_fcall_info_cache handler_cache;
 static uint32_t requests;
 
-/* Requests that have ended, to be used again. */
+/* Maximum number of ended requests that are kept for reuse. */
 #define IDLE_REQUESTS 256
 static async_request *idle_requests;
 static uint32_t idle_count;
@@ -119,7 +119,7 @@ static void respond(void *request) {
     shim_response_end(false);
 }
 
-/* Before the request is done, so that errors of connection pools are logged for this request. */
+/* Runs before the request is done, so that errors of connection pools are logged for this request. */
 static void give_connections_back(void *self) {
     async_pools_come_back(self);
 }
@@ -141,21 +141,21 @@ static int end_global_object(zval *value) {
     return Z_TYPE_P(value) == IS_OBJECT && Z_REFCOUNT_P(value) == 1 ? ZEND_HASH_APPLY_REMOVE : ZEND_HASH_APPLY_KEEP;
 }
 
-/* Objects that only a global variable holds end while there is somebody to print to, as at the end of a script; also
- * behind the reference that `global $x` leaves. Their destructors may make further globals. */
+/* Destroys objects that only a global variable holds, while their output still reaches the client, as at the end of a
+ * script; also those in a reference left by `global $x`. Their destructors may create more globals. */
 static void destroy_global_objects(void *unused) {
     (void)unused;
     zend_hash_reverse_apply(&EG(symbol_table), end_global_object);
     async_exit_or_report();
 }
 
-/* The request's other coroutines have its globals and its client: it waits for them. */
+/* Waits for the request's other coroutines, which use its globals and its client. */
 static void wait_for_others(async_request *request) {
     while (request->coroutines > 1) {
         request->main_waits_for_others = true;
         coroutine_current->waits_for_php = true;
         if (coroutine_wait(COROUTINE_FOREVER, "the request's other coroutines") == COROUTINE_CANCELLED) {
-            /* They have been cancelled as well; what is left to do is theirs. */
+            /* They have been cancelled as well; this coroutine waits for them to finish. */
             coroutine_current->shields++;
         }
     }
@@ -179,7 +179,7 @@ static void request_body(coroutine *self) {
     if (coroutine_guarded(open_request, request)) {
         coroutine_guarded(run_handler, request);
     }
-    /* Whatever became of the handler, the rest is not given up half-way. */
+    /* However the handler has ended, the remaining steps are not interrupted. */
     bool cancelled = self->cancelled;
     call_functions(&self->at_end);
     if (cancelled && self->shields == 0) {
@@ -230,7 +230,7 @@ bool async_output_to_main(const char *data, size_t length) {
     if (receiver == NULL || receiver == self || self->prints_for_main || receiver->state == COROUTINE_RUNNING) {
         return false;
     }
-    /* The main coroutine waits: its buffers lie in its image. */
+    /* The main coroutine waits: its buffers are in its image. */
     self->prints_for_main = true;
     bool taken = coroutine_state_print(receiver->engine, data, length);
     self->prints_for_main = false;

@@ -8,7 +8,7 @@
 
 struct async_request {
     uint64_t number;
-    /* Until it begins. */
+    /* Set until the request begins. */
     const WireRequest *encoded;
     coroutine *main;
     /* Coroutines of this request that have not ended, the main one included. */
@@ -17,27 +17,27 @@ struct async_request {
     /* Functions to call once the client has its response. */
     zval after_response;
     struct async_ini_change *ini_changes;
-    /* In the line of those that have not begun, or of those to be used again. */
+    /* The next in the queue of requests that have not begun, or in the list of those kept for reuse. */
     async_request *next;
-    /* Superglobals that it has (async/isolation/request_globals.c). */
+    /* The superglobals that it has (async/isolation/request_globals.c). */
     uint8_t superglobals;
-    /* Pauses before it began (admission.c). */
+    /* Number of pauses before it began (admission.c). */
     uint32_t pauses;
-    /* The globals of PHP that are this request's, while another one's are in place. */
+    /* PHP's globals of this request while another one's are installed. */
     unsigned char image[];
 };
 
-/* Opens a request that the server has sent; it begins when it is its turn. False without memory. */
+/* Creates a request that the server has sent; it begins when admission lets it. False without memory. */
 bool async_request_start(const WireRequest *encoded, uint64_t number);
 /* Starts its coroutine. */
 void async_request_begin(async_request *request);
-/* The client or the server gave the request up. */
+/* Called when the client or the server has cancelled the request. */
 void async_request_cancel(uint64_t number, const char *reason);
 uint32_t async_request_count(void);
-/* Output of another coroutine than the main one goes into the main one's buffers. False: the caller prints for the main
- * one. */
+/* Writes output of a coroutine other than the main one into the main one's buffers. False: the caller is printing for
+ * the main one itself. */
 bool async_output_to_main(const char *data, size_t length);
-/* The function that is run for each request. */
+/* Sets the function that runs for each request. */
 void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache);
 
 #endif

@@ -1,6 +1,6 @@
-/* Tells the address sanitizer where the stack is, whenever a coroutine begins or goes on; it would take the frames of
- * one for overflows of another. Only in builds of `make test-asan`; the scripts' own Fibers switch inside PHP, unseen,
- * so their stacks count as that of the coroutine. */
+/* Notifies the address sanitizer of the current stack whenever a coroutine begins or continues; otherwise it would
+ * report the frames of one as overflows of another. Only in builds of `make test-asan`. The scripts' own Fibers switch
+ * inside PHP without notice, so their stacks count as the coroutine's. */
 #include "async/core/sanitizer.h"
 
 #include "shim.h"
@@ -18,14 +18,14 @@ typedef struct stack_bounds {
 
 static stack_bounds main_stack;
 
-/* PHP keeps what it loads, and its memory is its own affair; frames are not moved to the heap, which no fiber survives.
- */
+/* Leak checks are off: PHP keeps what it loads and manages its own memory. Frames are not moved to the heap, because
+ * fibers break that. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1:handle_segv=1:allocator_may_return_null=1";
 }
 
-/* PHP loads extensions with RTLD_DEEPBIND, which would give them another malloc() than the process has. */
+/* PHP loads extensions with RTLD_DEEPBIND, which would give them a different malloc() from the rest of the process. */
 __attribute__((visibility("default"))) void *dlopen(const char *file, int mode) {
     void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
     return real(file, mode & ~RTLD_DEEPBIND);

@@ -1,5 +1,5 @@
-/* Annotations for the address sanitizer in a process with many stacks (`make test-asan`). Without it these are nothing,
- * or PHP's own switch. */
+/* Annotations for the address sanitizer in a process with many stacks (`make test-asan`). Without the sanitizer they do
+ * nothing, or are PHP's own switch. */
 #ifndef HOWDAH_SANITIZER_H
 #define HOWDAH_SANITIZER_H
 
@@ -9,11 +9,11 @@
 
 #ifdef __SANITIZE_ADDRESS__
 
-/* Switches to a context and returns when somebody switches back. */
+/* Switches to a context and returns when another one switches back. */
 void shim_sanitizer_switch(zend_fiber_transfer *transfer);
-/* A context begins, from the worker's main one. */
+/* Called when a context begins, from the worker's main one. */
 void shim_sanitizer_begin(void);
-/* A context's stack goes away while frames lie on it. */
+/* Called before a context's stack is freed while it still has frames. */
 void shim_sanitizer_forget(const zend_fiber_context *context);
 
 #else

@@ -1,5 +1,5 @@
-/* Serving in a worker that runs many requests at once: what the server sends, cancellation, and the end. The hooks that
- * make blocking calls wait are installed here, after the fork: no process of another mode has them. */
+/* Serving in a worker that runs many requests at once: events from the server, cancellation, and the end. The hooks for
+ * blocking calls are installed here, after the fork, so no process of another mode has them. */
 #include "async/core/serving.h"
 
 #include "shim.h"
@@ -29,7 +29,7 @@ static void (*original_interrupt)(zend_execute_data *execute_data);
 
 /* --- cancellation --- */
 
-/* Between two instructions of PHP code: the one place where an exception may be thrown from outside. */
+/* Called between two instructions of PHP code: the only point where an exception may be thrown from outside. */
 static void interrupt(zend_execute_data *execute_data) {
     if (original_interrupt != NULL) {
         original_interrupt(execute_data);
@@ -54,7 +54,7 @@ static bool finished(void) {
     return (stopping || async_draining()) && async_request_count() == 0;
 }
 
-/* Takes what the server sent: new requests, cancellations, the end. */
+/* Handles events from the server: new requests, cancellations, the end. */
 static void take_events(void) {
     for (;;) {
         const WireRequest *encoded = NULL;
@@ -68,8 +68,8 @@ static void take_events(void) {
             }
             break;
         case HOWDAH_EVENT_CANCEL:
-            /* A client that has gone is noticed as in every mode: when the script prints, see shim_sapi_write(). Work
-             * that has begun is not torn apart for it. */
+            /* A client's disconnect is noticed as in every mode: when the script prints, see shim_sapi_write(). Work
+             * that has begun is not interrupted for it. */
             if (reason == CANCEL_DEADLINE) {
                 async_request_cancel(number, "The request's deadline is over");
             }
@@ -83,7 +83,7 @@ static void take_events(void) {
     }
 }
 
-/* Coroutines that belong to no request end with the worker, and so does what they start in their last moments. */
+/* Ends coroutines that belong to no request, and those that they start in the meantime. */
 static void end_detached(void) {
     async_end();
     for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {

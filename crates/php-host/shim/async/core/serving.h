@@ -1,4 +1,4 @@
-/* Serving: what the server sends, cancellation, and how a worker that runs many requests at once ends. */
+/* Serving: events from the server, cancellation, and the end of a worker that runs many requests at once. */
 #ifndef HOWDAH_ASYNC_CORE_SERVING_H
 #define HOWDAH_ASYNC_CORE_SERVING_H
 

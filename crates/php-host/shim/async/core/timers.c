@@ -1,4 +1,4 @@
-/* Times of async mode: the clock, and when coroutines that wait want to be woken. */
+/* The clock of async mode, and the timers of waiting coroutines. */
 #include "async/core/timers.h"
 
 #include "shim.h"
@@ -6,9 +6,9 @@
 
 #include <time.h>
 
-/* For waits from here on, like those for a database, the cheaper clock will do; nanoseconds. */
+/* In nanoseconds. From this length on, as in waits for a database, the cheaper clock is precise enough. */
 #define LONG_WAIT UINT64_C(30000000000)
-/* That clock is late by a tick of the kernel at most. */
+/* That clock is late by at most one tick of the kernel. */
 #define CLOCK_TICK UINT64_C(10000000)
 
 /* The timers: a binary heap, the earliest first. */

@@ -4,7 +4,7 @@
 
 static bool draining;
 static bool ending;
-/* Memory of the process when it began to serve. */
+/* PHP's memory usage in bytes when the worker began to serve. */
 static size_t booted_memory;
 
 void async_drain(void) {
@@ -28,12 +28,12 @@ void async_memory_booted(void) {
     async_set_memory_limit();
 }
 
-/* Requests of one worker that may use all of memory_limit at the same time. With more of them in flight PHP's guard
- * against a script that runs away would come too late for the machine. */
+/* Number of requests of one worker that may use all of memory_limit at the same time. With more of them in flight,
+ * PHP's guard against runaway scripts would act too late for the machine. */
 #define FULL_SHARES 8
 
-/* PHP counts the memory of the process, not of a request: the limit is that of some requests together, on top of what
- * the application itself needs. The one that runs into it ends alone. */
+/* PHP counts the memory of the process, not of a request, so the limit is the sum for several requests, plus the
+ * application's own memory. Only the request that exceeds it ends. */
 void async_set_memory_limit(void) {
     if (PG(memory_limit) <= 0) {
         zend_set_memory_limit((size_t)Z_L(-1) >> 1);

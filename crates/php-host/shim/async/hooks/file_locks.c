@@ -1,6 +1,7 @@
-/* flock() for coroutines: session files, LOCK_EX of file_put_contents(). A lock of another request in the same process
- * would never be released if the process waited for it. The kernel does not report free locks, so a coroutine tries
- * again: at once when this process has let a lock or a descriptor go, after a growing pause for those of others. */
+/* flock() for coroutines: session files, LOCK_EX of file_put_contents(). A lock that another request in the same
+ * process holds would never be released if the process blocked. The kernel does not report released locks, so a
+ * coroutine tries again: at once when this process has released a lock or a descriptor, after a growing pause for locks
+ * of other processes. */
 #include "async/hooks/file_locks.h"
 
 #include "shim.h"
@@ -16,7 +17,7 @@
 #define FIRST_PAUSE UINT64_C(1000000)
 #define LONGEST_PAUSE UINT64_C(20000000)
 
-/* A coroutine that waits for a lock; lies on its stack. */
+/* A coroutine that waits for a lock; on that coroutine's stack. */
 typedef struct lock_wait {
     coroutine *owner;
     struct lock_wait *next;
@@ -25,7 +26,7 @@ typedef struct lock_wait {
 static lock_wait *first, **last = &first;
 
 void async_lock_released(void) {
-    /* In order of arrival; all, as the file is unknown. */
+    /* In order of arrival; all of them, because it is unknown which file was released. */
     for (lock_wait *wait = first; wait != NULL; wait = wait->next) {
         coroutine_wake(wait->owner, COROUTINE_WOKEN);
     }
@@ -42,7 +43,7 @@ static void leave(lock_wait *wait) {
     }
 }
 
-/* Which descriptors were locked by coroutines; one that was closed behind our back may be among them. */
+/* Bitmap of descriptors that coroutines have locked; it may include one that was closed without our knowledge. */
 static unsigned char *locked;
 static int locked_size;
 
@@ -77,8 +78,8 @@ static bool locked_here(int fd) {
     return false;
 }
 
-/* Where a coroutine may not wait, the process does; it would wait for ever for a lock that one of its coroutines holds.
- */
+/* Blocks the process where a coroutine may not wait. Fails if one of its own coroutines holds the lock, since that wait
+ * would never end. */
 static int lock_blocking(int fd, int operation) {
     if (coroutine_current == NULL) {
         return flock(fd, operation);

@@ -5,9 +5,9 @@
 #include "shim.h"
 
 int async_flock(int fd, int operation);
-/* This process has let go of a lock, perhaps. */
+/* Called when this process may have released a lock. */
 void async_lock_released(void);
-/* A descriptor is closed, and its lock with it. */
+/* Called when a descriptor is closed, and its lock with it. */
 void async_forget_lock(int fd);
 
 #endif

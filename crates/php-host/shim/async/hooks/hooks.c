@@ -1,5 +1,5 @@
-/* Which functions of libc async mode replaces in the libraries that PHP code waits in (process/import_hooks.c), so that
- * a wait lets other requests run. */
+/* The functions of libc that async mode replaces in the libraries where PHP code waits (process/import_hooks.c), so
+ * that a wait lets other requests run. */
 #include "async/hooks/hooks.h"
 
 #include "shim.h"

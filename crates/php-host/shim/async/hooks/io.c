@@ -1,8 +1,8 @@
-/* Waiting calls of libc on descriptors and clocks, for coroutines. The pattern: try without blocking; if that would
- * have blocked, and the descriptor is a blocking one, wait in the scheduler and try again. A descriptor that the caller
- * made non-blocking is the caller's own business.
+/* Blocking calls of libc on descriptors and clocks, for coroutines. The pattern: try without blocking; if that would
+ * have blocked and the descriptor is a blocking one, wait in the scheduler and try again. A descriptor that the caller
+ * made non-blocking gets no special treatment.
  *
- * When a wait is cancelled the call fails with ECANCELED, so that the library unwinds as from any other error. */
+ * When a wait is cancelled, the call fails with ECANCELED, so that the library unwinds as from any other error. */
 #include "async/hooks/io.h"
 
 #include "shim.h"
@@ -22,7 +22,7 @@
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
-/* Watches that lie on the stack. */
+/* Number of watches that fit on the stack. */
 #define FEW 16
 
 /* --- poll, select --- */
@@ -36,8 +36,8 @@ static int cancelled(void) {
     return -1;
 }
 
-/* The wait of almost all drivers: one descriptor, one direction. The kernel need not be asked first, it answers at the
- * next turn of the scheduler. */
+/* The usual wait of drivers: one descriptor, one direction. The kernel need not be asked first; it answers at the next
+ * turn of the scheduler. */
 static int poll_one(struct pollfd *fd, int timeout) {
     const coroutine *other = async_fd_taken(fd->fd, fd->events);
     if (other != NULL) {
@@ -167,7 +167,7 @@ static bool is_blocking(int fd) {
     return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 
-/* After a try that would have blocked: waits, with the socket's own timeout. False with errno set: give up. */
+/* Called after a try that would have blocked: waits, with the socket's own timeout. False with errno set: give up. */
 static bool wait_socket(int fd, short events, const char *what) {
     if (!is_blocking(fd)) {
         errno = EAGAIN;
@@ -193,7 +193,7 @@ static bool would_block(ssize_t result) {
     return result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-/* Evaluates `try` without blocking until it does not want to block. */
+/* Evaluates `attempt` without blocking until it would no longer block. */
 #define RETRY(fd, events, what, original, attempt)                                                                     \
     do {                                                                                                               \
         if ((flags & MSG_DONTWAIT) != 0 || !async_may_wait()) {                                                        \
@@ -214,7 +214,7 @@ static ssize_t receive(int fd, void *buffer, size_t size, int flags) {
     return result;
 }
 
-/* Drivers that have waited for an answer ask not to block. */
+/* Drivers that have already waited for an answer pass MSG_DONTWAIT. */
 ssize_t async_recv(int fd, void *buffer, size_t size, int flags) {
     if ((flags & MSG_DONTWAIT) != 0 && async_may_wait()) {
         return receive(fd, buffer, size, flags);
@@ -247,7 +247,7 @@ ssize_t async_sendmsg(int fd, const struct msghdr *message, int flags) {
     RETRY(fd, POLLOUT, "sendmsg", sendmsg(fd, message, flags), sendmsg(fd, message, flags | MSG_DONTWAIT));
 }
 
-/* Of a datagram socket not all events are one after another; a descriptor that is no socket has no type. */
+/* Events of a datagram socket do not come in sequence. A descriptor that is no socket has no type. */
 static bool is_stream(int fd) {
     int type = 0;
     socklen_t length = sizeof type;
@@ -268,7 +268,7 @@ int async_connect(int fd, const struct sockaddr *address, socklen_t length) {
     fcntl(fd, F_SETFL, flags);
     if (result == 0 || error != EINPROGRESS) {
         errno = error;
-        /* A local socket whose queue is full has no event for its end. */
+        /* A local socket with a full queue has no event for its end. */
         return result < 0 && error == EAGAIN ? connect(fd, address, length) : result;
     }
     if (!wait_socket(fd, POLLOUT, "connect")) {
@@ -299,7 +299,7 @@ int async_accept(int fd, struct sockaddr *address, socklen_t *length) {
     return accepted;
 }
 
-/* --- files, pipes and whatever else has a descriptor --- */
+/* --- files, pipes and other descriptors --- */
 
 ssize_t async_read(int fd, void *buffer, size_t size) {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -313,7 +313,7 @@ ssize_t async_read(int fd, void *buffer, size_t size) {
     return read(fd, buffer, size);
 }
 
-/* A pipe with some room still blocks a writer that brings more. */
+/* A pipe with some room still blocks a writer that writes more. */
 static ssize_t write_piece(int fd, const void *data, size_t size) {
     struct stat status;
     if (size <= PIPE_BUF || fstat(fd, &status) != 0) {
@@ -357,7 +357,7 @@ int async_close(int fd) {
 
 /* --- clocks --- */
 
-/* Nanoseconds that were left when the sleep was cancelled, else 0. */
+/* Returns the nanoseconds that were left when the sleep was cancelled, else 0. */
 static uint64_t sleep_for(uint64_t nanoseconds) {
     uint64_t until = async_after(nanoseconds);
     if (coroutine_wait(until, "sleep") != COROUTINE_CANCELLED) {

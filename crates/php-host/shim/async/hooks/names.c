@@ -1,9 +1,9 @@
-/* Name resolution for coroutines. The C library can only block, so it does it in a helper thread: one for each lookup
- * under way, four at most; further ones wait for a place. A thread owns everything it works on: the coroutine that
- * asked may have been cancelled meanwhile and its stack be gone. Numeric addresses are answered at once.
+/* Name resolution for coroutines. The C library's can only block, so it runs in a helper thread: one per lookup, four
+ * at most; further lookups are queued. A thread owns everything it works on: the coroutine that started it may have
+ * been cancelled in the meantime, and its stack be gone. Numeric addresses are answered at once.
  *
- * The threads exist in workers of this mode only, which are never forked from by the server or snapshotted. Signals go
- * to PHP's thread. */
+ * The threads exist in workers of this mode only; the server never forks from those and takes no snapshot of them.
+ * Signals go to PHP's thread. */
 #include "async/hooks/names.h"
 
 #include "shim.h"
@@ -28,7 +28,7 @@ typedef enum lookup_kind { LOOKUP_ADDRESSES, LOOKUP_NAME } lookup_kind;
 
 typedef struct lookup {
     lookup_kind kind;
-    /* The thread's reference and the coroutine's. */
+    /* One reference each of the thread and the coroutine. */
     atomic_int references;
     int done; /* eventfd */
     int result;
@@ -50,7 +50,7 @@ typedef struct lookup {
 static unsigned running;
 
 static void release(lookup *self) {
-    /* The last one must see what the other wrote. */
+    /* The last one must see the other's writes. */
     if (atomic_fetch_sub_explicit(&self->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
@@ -119,8 +119,8 @@ static lookup *make(lookup_kind kind) {
     return self;
 }
 
-/* Runs the lookup in a thread and waits. False: it could not be started, or the wait was cancelled; the coroutine's
- * reference is gone then. */
+/* Runs the lookup in a thread and waits. False: it could not be started, or the wait was cancelled; then the
+ * coroutine's reference has been released. */
 static bool run(lookup *self) {
     while (running >= MAX_THREADS) {
         if (coroutine_wait(async_after(UINT64_C(1000000)), "a free resolver") == COROUTINE_CANCELLED) {
@@ -208,8 +208,8 @@ int async_getnameinfo(const struct sockaddr *address, socklen_t length, char *ho
     return result;
 }
 
-/* PHP's gethostbyname() and gethostbynamel(): IPv4 addresses of a name. Built on the function above, in the caller's
- * buffer: the address list, then the addresses, then the name. */
+/* PHP's gethostbyname() and gethostbynamel(): IPv4 addresses of a name. Built on the function above. The caller's
+ * buffer gets the address list, then the addresses, then the name. */
 int async_gethostbyname_r(const char *name, struct hostent *entry, char *buffer, size_t size, struct hostent **found,
                           int *error) {
     if (is_numeric(name) || !async_may_wait()) {

@@ -1,6 +1,6 @@
-/* Waiting for processes that scripts start: proc_close(), exec(), shell_exec(), popen(), pcntl_waitpid(). A process can
- * be waited for like a descriptor (pidfd_open(2), Linux 5.3). libc's popen() keeps the process to itself, so it is done
- * here, with the same shell. */
+/* Waits for processes that scripts start: proc_close(), exec(), shell_exec(), popen(), pcntl_waitpid(). A pidfd allows
+ * waiting for a process as for a descriptor (pidfd_open(2), Linux 5.3). libc's popen() hides the process, so it is
+ * implemented here, with the same shell. */
 #include "async/hooks/process.h"
 
 #include "shim.h"
@@ -47,7 +47,7 @@ pid_t async_waitpid(pid_t pid, int *status, int options) {
 
 /* --- popen --- */
 
-/* The processes behind streams of async_popen(). */
+/* The processes of streams that async_popen() opened. */
 typedef struct pipe_process {
     struct pipe_process *next;
     FILE *stream;
@@ -64,7 +64,7 @@ static int spawn_shell(pid_t *pid, const char *command, int child_end, int child
     if (error != 0) {
         return error;
     }
-    /* dup2 onto itself keeps the descriptor open across exec, as POSIX asks of this function. */
+    /* dup2 onto itself keeps the descriptor open across exec, as POSIX requires of this function. */
     error = posix_spawn_file_actions_adddup2(&actions, child_end, child_fd);
     char *const arguments[] = {"sh", "-c", (char *)command, NULL};
     if (error == 0) {
@@ -86,7 +86,7 @@ FILE *async_popen(const char *command, const char *type) {
         return NULL;
     }
     int ours = ends[reads ? 0 : 1], theirs = ends[reads ? 1 : 0];
-    /* The stream first: without memory for one, an unread process would be left. */
+    /* The stream first: without memory for it, a process without a reader would be left. */
     process->stream = fdopen(ours, reads ? "r" : "w");
     int error = process->stream == NULL
                     ? errno

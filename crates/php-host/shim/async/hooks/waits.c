@@ -4,7 +4,7 @@
 #include "async/core/coroutine.h"
 #include "async/tools/audit.h"
 
-/* Set in the thread that runs PHP; libraries have other threads. */
+/* True in the thread that runs PHP; libraries have other threads. */
 static __thread bool php_thread;
 
 bool async_may_wait(void) {

@@ -1,10 +1,11 @@
 /* One connection cannot serve two coroutines at once: their bytes would mix, and each would read the other's answers.
- * The methods of PDO, mysqli, phpredis and the like are wrapped, so that a call on an object which another coroutine is
- * using throws Howdah\ConcurrentUseError before anything is sent; the connection stays usable for its user. A statement
- * counts as its connection.
+ * The methods of PDO, mysqli, phpredis and the like are wrapped, so that a call on an object that another coroutine is
+ * using throws Howdah\ConcurrentUseError before anything is sent. The connection stays usable for the other coroutine.
+ * A statement counts as its connection.
  *
- * The wrapper stands in the function's entry, as any extension may do, and finds the original in the entry's slot for
- * extensions. Installed before any script is compiled: classes that inherit copy the entries. */
+ * The wrapper replaces the handler in the function's entry, as any extension may do, and finds the original in the
+ * entry's slot for extensions. It is installed before any script is compiled, because inheriting classes copy the
+ * entries. */
 #include "async/isolation/exclusive_connections.h"
 
 #include "shim.h"
@@ -23,7 +24,7 @@
 static const char *const classes[] = {"pdo",           "pdostatement", "mysqli",       "mysqli_stmt",
                                       "mysqli_result", "redis",        "rediscluster", "sqlite3",
                                       "sqlite3stmt",   "memcached",    "soapclient"};
-/* Functions whose first argument is the connection, by the start of their names. */
+/* Functions whose first argument is the connection, by the prefix of their names. */
 static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_multi_exec", "curl_multi_select"};
 
 /* PDO::ATTR_PERSISTENT. */
@@ -35,7 +36,8 @@ static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_mult
 static int slot = -1;
 static zif_handler original_construct_pdo;
 static zend_class_entry *statement_class;
-/* By object handle: the coroutine that is inside one of its methods. Handles are small numbers, used again. */
+/* The coroutine that is inside one of an object's methods, by object handle. Handles are small numbers that are
+ * reused. */
 static coroutine **users;
 static uint32_t users_size;
 
@@ -111,7 +113,7 @@ static ZEND_NAMED_FUNCTION(call_alone) {
     }
     coroutine *user = users[handle];
     if (user == coroutine_current) {
-        /* A callback that the method calls. */
+        /* For a callback that the method calls. */
         original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
         return;
     }
@@ -162,7 +164,7 @@ static zend_function *function_named(const char *name) {
     return zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
 }
 
-/* Two functions of the same arguments: one does what the other does. */
+/* Replaces a function by another one with the same arguments. */
 static void instead_of(const char *name, const char *other) {
     zend_function *function = function_named(name);
     const zend_function *model = function_named(other);
@@ -172,7 +174,7 @@ static void instead_of(const char *name, const char *other) {
     }
 }
 
-/* A persistent stream to the same address is the same one for all. */
+/* All coroutines would share a persistent stream to the same address. */
 static ZEND_NAMED_FUNCTION(connect_stream) {
     zval *options =
         ZEND_CALL_NUM_ARGS(execute_data) > STREAM_OPTIONS ? ZEND_CALL_VAR_NUM(execute_data, STREAM_OPTIONS) : NULL;

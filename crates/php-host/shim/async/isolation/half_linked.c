@@ -1,9 +1,9 @@
-/* A class is linked when its declaration runs: it takes over its parent and its interfaces, and a fatal error says so
- * where it does not fit them. PHP then ends with the request. Here other requests run the same declaration, of an
- * anonymous class even the same entry in the table of classes, and PHP would take it for one that no coroutine has
- * begun to link: where the names of parent and interfaces are expected are the classes themselves by then (they share
- * their place, Zend/zend.h), and PHP would free these as strings. With their names back, each such request meets the
- * same error as the first one. See zend_do_link_class() in Zend/zend_inheritance.c. */
+/* A class is linked when its declaration runs: it inherits from its parent and its interfaces, and an incompatibility
+ * is a fatal error. PHP then ends with the request. Here, other requests run the same declaration (for an anonymous
+ * class even the same entry in the class table), and PHP would take it for a class whose linking has not begun. Where
+ * it expects the names of parent and interfaces, it would find the classes themselves (they share their storage,
+ * Zend/zend.h), and would free these as strings. With the names restored, each such request gets the same error as the
+ * first one. See zend_do_link_class() in Zend/zend_inheritance.c. */
 #include "async/isolation/half_linked.h"
 
 #include "shim.h"
@@ -13,7 +13,7 @@ static void mend_parent(zend_class_entry *class) {
     class->ce_flags &= ~ZEND_ACC_RESOLVED_PARENT;
 }
 
-/* The list of the classes is lost: it may be its own or its parent's, and the worker is replaced soon. */
+/* The list of the classes is leaked: it may be its own or its parent's, and the worker is replaced soon. */
 static void mend_interfaces(zend_class_entry *class) {
     zend_class_name *names = safe_emalloc(class->num_interfaces, sizeof *names, 0);
     for (uint32_t i = 0; i < class->num_interfaces; i++) {

@@ -1,9 +1,9 @@
-/* Settings that a request changes with ini_set() and the like hold for that request. PHP has one value for the process,
- * so the changes are taken back when another request runs and made again when this one goes on. A request that changes
- * nothing costs one comparison.
+/* Settings that a request changes with ini_set() and the like apply to that request. PHP has one value for the process,
+ * so the changes are reverted when another request runs and applied again when this one continues. A request without
+ * changes costs one comparison.
  *
- * Both ways use PHP's stage for the end of a request: settings of a session or of output would otherwise refuse to move
- * when headers are sent. An open session forbids the change of its settings in every stage, so it is hidden. */
+ * Both directions use PHP's stage for the end of a request: otherwise settings of a session or of output would refuse
+ * to change once headers are sent. An open session forbids changes of its settings in every stage, so it is hidden. */
 #include "async/isolation/ini.h"
 
 #include "shim.h"
@@ -14,10 +14,11 @@ struct async_ini_change {
     zend_string *value;
 };
 
-/* While no setting is changed; negative before anything is served. */
+/* Value while no setting is changed; negative before serving begins. */
 static int usual_error_reporting = -1;
 
-/* Settings that the script changed while it booted stay: without marks PHP takes them for the configured values. */
+/* Settings that the script changed while it booted stay: with the marks removed, PHP treats them as the configured
+ * values. */
 void async_ini_startup(void) {
     usual_error_reporting = EG(error_reporting);
     if (EG(modified_ini_directives) == NULL) {
@@ -47,7 +48,7 @@ int async_ini_error_reporting(void) {
     return value == NULL || *value == '\0' ? E_ALL : (int)zend_ini_long(ZEND_STRL("error_reporting"), 0);
 }
 
-/* Conditions of session settings before they change; its handlers may be those of the script. */
+/* Checks that session settings make before they change; session handlers may be the script's own. */
 typedef struct session_guards {
     php_session_status status;
     bool own_handler;

@@ -5,14 +5,15 @@
 #include "shim.h"
 
 typedef struct async_ini_change async_ini_change;
-/* Settings changed until now are the worker's own. */
+/* Makes all settings changed until now the worker's own. */
 void async_ini_startup(void);
-/* Takes the changes of the request in place back and notes them; makes noted changes again. */
+/* Reverts and returns the changes of the current request; applies returned changes again. */
 async_ini_change *async_ini_take(void);
 void async_ini_apply(async_ini_change *changes);
-/* Takes the changes back for good. */
+/* Reverts the changes for good. */
 void async_ini_forget(void);
-/* Error reporting of a new coroutine, by the settings in place: PHP's copy is its neighbor's then. */
+/* Returns error_reporting for a new coroutine from the current settings: PHP's own copy still belongs to another
+ * coroutine then. */
 int async_ini_error_reporting(void);
 
 #endif

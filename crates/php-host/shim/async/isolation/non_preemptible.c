@@ -1,5 +1,5 @@
-/* Parts of PHP that must not be left in the middle for another coroutine, and fatal errors, which must not reach the
- * requests of others. Each is a function pointer that PHP offers to extensions. */
+/* Parts of PHP that must not be interrupted by another coroutine, and fatal errors, which must not affect other
+ * requests. Each is a function pointer that PHP offers to extensions. */
 #include "async/isolation/non_preemptible.h"
 
 #include "shim.h"
@@ -16,7 +16,7 @@ static zend_class_entry *(*original_autoload)(zend_string *name, zend_string *lc
 static int (*original_collect)(void);
 static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
 
-/* The compiler and OPcache's lock are not made for a second user in the same process. */
+/* The compiler and OPcache's lock do not support a second user in the same process. */
 static zend_op_array *compile_pinned(zend_file_handle *file, int type) {
     coroutine_pinned++;
     zend_op_array *compiled = original_compile_file(file, type);
@@ -24,7 +24,7 @@ static zend_op_array *compile_pinned(zend_file_handle *file, int type) {
     return compiled;
 }
 
-/* Code of eval(): an error handler may be called in the middle of it. */
+/* Code of eval(): the compiler may call an error handler. */
 static zend_op_array *compile_string_pinned(zend_string *source, const char *filename, zend_compile_position position) {
     coroutine_pinned++;
     zend_op_array *compiled = original_compile_string(source, filename, position);
@@ -32,7 +32,7 @@ static zend_op_array *compile_string_pinned(zend_string *source, const char *fil
     return compiled;
 }
 
-/* A second coroutine that asks for a class while the first one's autoloader waits would get none. */
+/* A second coroutine that needs a class while the first one's autoloader waits would not find the class. */
 static zend_class_entry *autoload(zend_string *name, zend_string *lc_name) {
     coroutine_pinned++;
     zend_class_entry *found = original_autoload(name, lc_name);
@@ -40,7 +40,7 @@ static zend_class_entry *autoload(zend_string *name, zend_string *lc_name) {
     return found;
 }
 
-/* The collector's lists describe one moment. */
+/* The collector's lists must not change while it runs. */
 static int collect(void) {
     coroutine_pinned++;
     int collected = original_collect();
@@ -48,8 +48,8 @@ static int collect(void) {
     return collected;
 }
 
-/* PHP's end of a fatal error marks all objects of the process as destructed, those of other requests too. So PHP only
- * reports it, and the bailout, which ends this coroutine's code, is ours. */
+/* At a fatal error, PHP marks all objects of the process as destructed, including those of other requests. So PHP only
+ * reports the error here, and the bailout that ends this coroutine's code is ours. */
 static void report_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
     const int fatal = E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR | E_PARSE;
     if (coroutine_current == NULL || (type & fatal) == 0 || (type & E_DONT_BAIL) != 0) {
@@ -61,10 +61,10 @@ static void report_error(int type, zend_string *file, const uint32_t line, zend_
     zend_bailout();
 }
 
-/* Functions that keep what they are doing in variables of PHP's own, and call scripts meanwhile: a comparison, a
- * buffer's callback, an error handler. */
+/* Functions that keep their state in PHP's own variables while they call scripts: a comparison, a buffer's callback, an
+ * error handler. */
 static const char *const pinned_functions[] = {
-    "array_multisort",  /* how to compare */
+    "array_multisort",  /* comparison state */
     "highlight_string", /* the scanner of code */
     "highlight_file",   "show_source",      "php_strip_whitespace",
     "token_get_all",    "parse_ini_string", /* the scanner of settings */

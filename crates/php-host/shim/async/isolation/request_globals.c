@@ -1,9 +1,9 @@
-/* The globals of PHP that belong to a request: superglobals and the global scope, headers and status, error handlers,
- * shutdown functions, session, what filter_input() reads. While a request does not run, they lie in its image; they are
- * moved only when another request's coroutine runs, and moving is copying a list of places.
+/* PHP's globals that belong to a request: superglobals and the global scope, headers and status, error handlers,
+ * shutdown functions, session, the input of filter_input(). While a request does not run, they are in its image. They
+ * are moved only when another request's coroutine runs, and moving is copying a list of variables.
  *
- * Everything else of PHP is shared by the requests of a worker, by design: classes and their statics, functions,
- * constants, included files, connections, the autoloader. docs/guide/async.md has the list. */
+ * The requests of a worker share everything else in PHP, by design: classes and their statics, functions, constants,
+ * included files, connections, the autoloader. docs/guide/async.md has the list. */
 #include "async/isolation/request_globals.h"
 
 #include "shim.h"
@@ -23,9 +23,9 @@
 
 static swap_list all;
 
-/* The request whose globals are in place: NULL for the script's own between requests. */
+/* The request whose globals are installed: NULL for the script's own between requests. */
 static async_request *loaded;
-/* The request whose globals are in place has ended: nothing of them is to be kept. */
+/* True if the request whose globals are installed has ended: they need not be saved. */
 static bool worthless;
 static unsigned char *nobody;
 
@@ -65,7 +65,7 @@ static void add_session(void) {
     ADD(PS(session_vars));
 }
 
-/* ext/filter keeps its globals to itself, but its ini entry points at them. */
+/* ext/filter does not export its globals, but its ini entry points at them. */
 static void add_filter(void) {
     const zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("filter.default"));
     if (entry != NULL && entry->mh_arg2 != NULL) {
@@ -93,7 +93,7 @@ void async_image_startup(void) {
     ADD(PG(last_error_lineno));
     ADD(PG(in_user_include));
     ADD(PG(in_error_log));
-    /* The start of a request can wait, for the lock of a session. */
+    /* The start of a request can wait for a session's lock. */
     ADD(PG(during_request_startup));
     ADD(PG(modules_activated));
     ADD(SG(server_context));
@@ -121,13 +121,14 @@ void async_image_startup(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         own_superglobals[i] = zend_string_init_interned(names[i], strlen(names[i]), 1);
     }
-    /* The same for all, so not the first request's that names it. */
+    /* Shared by all requests, so it must not be created by the first request that uses it. */
     zend_is_auto_global_str(ZEND_STRL("_ENV"));
     made_late[0] = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_SERVER"));
     made_late[1] = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_REQUEST"));
 }
 
-/* Those that some code names, as bits. Such code is there for good, so later requests begin with them. */
+/* Returns, as bits, the superglobals that some code names. Such code stays compiled, so later requests begin with
+ * them. */
 static uint8_t named_superglobals(void) {
     uint8_t named = 0;
     for (int i = 0; i < 2; i++) {
@@ -136,7 +137,7 @@ static uint8_t named_superglobals(void) {
     return named;
 }
 
-/* Code of another request was the first to name one; the code of the request in place may call it. */
+/* Creates superglobals that code of another request was the first to name; the current request may call that code. */
 static void make_superglobals(async_request *request) {
     uint8_t named = named_superglobals();
     for (int i = 0; i < 2; i++) {
@@ -172,7 +173,7 @@ void async_request_load(async_request *request) {
     if (request == NULL) {
         swap_list_load(&all, nobody);
     } else if (request->encoded != NULL) {
-        /* It begins. */
+        /* The request begins. */
         swap_list_load(&all, nobody);
         inherit();
         shim_request_set(request->encoded);
@@ -212,8 +213,8 @@ static bool is_superglobal(const zend_string *name) {
     return false;
 }
 
-/* The global scope of a request: the script's variables as they are between requests, each request with its own
- * copies of scalars and arrays; objects are the same for all. */
+/* The global scope of a request: the script's variables as they are between requests. Each request has its own copies
+ * of scalars and arrays; objects are shared. */
 static void inherit_symbols(void) {
     /* The table is moved by value; the script's own stays in the base image. */
     HashTable boot_table = EG(symbol_table);
@@ -236,7 +237,7 @@ static void inherit_symbols(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-/* Copies the base state into the request: with the base globals in place, takes references and copies. */
+/* Copies the base state into the request: takes references and copies while the base globals are installed. */
 static void inherit(void) {
     inherit_symbols();
     Z_TRY_ADDREF(EG(user_error_handler));
@@ -286,7 +287,7 @@ static void destroy_session(void) {
     }
 }
 
-/* Taken out first: they may hold objects whose destructors fail, wait, or set handlers themselves. */
+/* Detached first: they may hold objects whose destructors throw, wait, or set handlers themselves. */
 static void destroy_handlers(void) {
     zval handlers[] = {EG(user_error_handler), EG(user_exception_handler)};
     zend_stack stacks[] = {EG(user_error_handlers), EG(user_exception_handlers)};
@@ -301,7 +302,7 @@ static void destroy_handlers(void) {
     zend_stack_destroy(&EG(user_error_handlers_error_reporting));
 }
 
-/* Destructors may still look globals up and make new ones. */
+/* Destructors may still look up globals and create new ones. */
 static void empty_symbols(void) {
     zend_hash_graceful_reverse_destroy(&EG(symbol_table));
     zend_hash_init(&EG(symbol_table), 0, NULL, ZVAL_PTR_DTOR, 0);
@@ -316,7 +317,7 @@ static void release(zend_string **string) {
 
 void async_image_destroy(void) {
     async_ini_forget();
-    /* First everything whose end may call into PHP: code that runs there finds all of this in order, if empty. */
+    /* First everything whose destruction may call into PHP: code that runs there finds valid, if empty, globals. */
     destroy_handlers();
     empty_symbols();
     for (int i = 0; i < TRACK_VARS_REQUEST; i++) {
@@ -326,7 +327,7 @@ void async_image_destroy(void) {
     destroy_session();
     globals_libraries_destroy();
     globals_extensions_request_destroy();
-    /* Then what such code may have left, too. */
+    /* Then everything that such code may have left, too. */
     empty_symbols();
     release(&PG(last_error_message));
     release(&PG(last_error_file));

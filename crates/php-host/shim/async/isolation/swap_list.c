@@ -1,4 +1,4 @@
-/* Copying scattered variables to an image and back. See swap_list.h. */
+/* Copies scattered variables to an image and back. See swap_list.h. */
 #include "async/isolation/swap_list.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ void swap_list_add(swap_list *list, void *at, size_t size) {
     char *next = at;
     if (list->n_words + size / 8 > SWAP_LIST_WORDS || list->n_halves == SWAP_LIST_PARTS ||
         list->n_bytes + size % 4 > SWAP_LIST_PARTS) {
-        abort(); /* caught by any test of the mode */
+        abort(); /* any test of the mode hits this */
     }
     for (; size >= 8; size -= 8, next += 8) {
         list->words[list->n_words++] = next;

@@ -1,6 +1,6 @@
-/* One connection of a pool, as two objects of PHP: PooledConnection is what the pool has of it; ConnectionState is what
- * the connection's own class must know as well: who may use it, and what has to be undone before somebody else does.
- * They are two because the connection holds its state, and must not hold itself. */
+/* One connection of a pool, as two PHP objects: PooledConnection is for the pool; ConnectionState is for the
+ * connection's own class and holds who may use it, and what has to be undone before its next use. They are separate
+ * because the connection holds its state, and must not hold itself. */
 #include "async/pools/connection.h"
 
 #include "shim.h"
@@ -93,7 +93,7 @@ PHP_METHOD(Howdah_Internal_ConnectionState, lend) {
     connection_state_lend(Z_OBJ_P(ZEND_THIS));
 }
 
-/* After a reset: there is nothing left to undo. */
+/* Called after a reset: there is nothing left to undo. */
 PHP_METHOD(Howdah_Internal_ConnectionState, takeBack) {
     ZEND_PARSE_PARAMETERS_NONE();
     zend_object *self = Z_OBJ_P(ZEND_THIS);
@@ -123,7 +123,8 @@ PHP_METHOD(Howdah_Internal_ConnectionState, check) {
     check(state_of(Z_OBJ_P(ZEND_THIS)));
 }
 
-/* True if a statement may change its session. Drivers are named as by PDO; for unknown ones nothing is assumed. */
+/* True if a statement may change its session. Driver names are PDO's; statements of unknown drivers are not read and
+ * count as changing nothing. */
 static bool may_change(const zend_string *driver, const zend_string *sql) {
     static const struct {
         const char *name;
@@ -137,7 +138,7 @@ static bool may_change(const zend_string *driver, const zend_string *sql) {
     return false;
 }
 
-/* The same before a statement, whose traces in the session are noted. */
+/* Makes the same check before a statement, and records if the statement may change the session. */
 PHP_METHOD(Howdah_Internal_ConnectionState, look) {
     zend_string *driver, *sql;
     ZEND_PARSE_PARAMETERS_START(2, 2)
@@ -150,7 +151,7 @@ PHP_METHOD(Howdah_Internal_ConnectionState, look) {
     }
 }
 
-/* True if a transaction is open on a mysqli connection, by the server's last response. NULL: unknown. */
+/* True if a transaction is open on a mysqli connection, according to the server's last response. NULL: unknown. */
 PHP_METHOD(Howdah_Internal_ConnectionState, mysqliInTransaction) {
     zend_object *object;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -212,11 +213,11 @@ void async_pool_connection_startup(void) {
     state_class = register_class(&entry, create_state, &state_handlers, XtOffsetOf(connection_state, std));
     /* Settings of the session may have changed, or there are temporary tables, locks, variables. */
     zend_declare_property_bool(state_class, ZEND_STRL("changed"), false, ZEND_ACC_PUBLIC);
-    /* Something has failed: look whether the connection is alive before it is used again. */
+    /* A call has failed: check that the connection is alive before it is used again. */
     zend_declare_property_bool(state_class, ZEND_STRL("doubtful"), false, ZEND_ACC_PUBLIC);
-    /* Where the open transaction was begun. */
+    /* Place in the code where the open transaction was begun. */
     zend_declare_property_null(state_class, ZEND_STRL("begun"), ZEND_ACC_PUBLIC);
-    /* The reset has ended a transaction that was open. */
+    /* The reset has rolled back an open transaction. */
     zend_declare_property_bool(state_class, ZEND_STRL("rolledBack"), false, ZEND_ACC_PUBLIC);
     /* Attributes that were changed, with their former values. */
     zval empty;
@@ -228,10 +229,10 @@ void async_pool_connection_startup(void) {
     zend_declare_property_null(pooled_class, ZEND_STRL("connection"), ZEND_ACC_PUBLIC);
     zend_declare_property_null(pooled_class, ZEND_STRL("state"), ZEND_ACC_PUBLIC);
     zend_declare_property_double(pooled_class, ZEND_STRL("born"), 0, ZEND_ACC_PUBLIC);
-    /* When it was last known to be alive. */
+    /* Time when it was last known to be alive. */
     zend_declare_property_double(pooled_class, ZEND_STRL("seen"), 0, ZEND_ACC_PUBLIC);
-    /* Where it was taken. */
+    /* Place in the code where it was taken. */
     zend_declare_property_string(pooled_class, ZEND_STRL("taken"), "", ZEND_ACC_PUBLIC);
-    /* It has come back with nothing to undo. */
+    /* It was returned with nothing to undo. */
     zend_declare_property_bool(pooled_class, ZEND_STRL("asNew"), false, ZEND_ACC_PUBLIC);
 }

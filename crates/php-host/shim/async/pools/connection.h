@@ -1,4 +1,4 @@
-/* One connection of a pool, as its pool and as its own class know it. */
+/* One connection of a pool, in the views of its pool and its own class. */
 #ifndef HOWDAH_ASYNC_POOLS_CONNECTION_H
 #define HOWDAH_ASYNC_POOLS_CONNECTION_H
 
@@ -7,7 +7,7 @@
 
 /* Properties of a PooledConnection, in the order in which they are declared. */
 enum { POOLED_CONNECTION, POOLED_STATE, POOLED_BORN, POOLED_SEEN, POOLED_TAKEN, POOLED_AS_NEW };
-/* Those of a ConnectionState: what the connection's own class notes about its use. */
+/* Properties of a ConnectionState: the notes of the connection's own class about its use. */
 enum { STATE_CHANGED, STATE_DOUBTFUL, STATE_BEGUN, STATE_ROLLED_BACK, STATE_ATTRIBUTES };
 
 void async_pool_connection_startup(void);

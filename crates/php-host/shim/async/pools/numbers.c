@@ -1,15 +1,15 @@
-/* Numbers of connection pools, for `howdah status` and the metrics. A number is a property of its pool's Connections
- * object. The scheduler adds up the pools of each name here before it sleeps, and writes the sums into the page of the
- * lane where the server finds them. The counts of a pool stay in its name's sums when it goes. */
+/* Statistics of connection pools, for `howdah status` and the metrics. Each is a property of its pool's Connections
+ * object. Before it sleeps, the scheduler sums up the pools of each name here and writes the sums into the page of the
+ * lane where the server finds them. When a pool is destroyed, its counters stay in the sums of its name. */
 #include "async/pools/numbers.h"
 
 #include "shim.h"
 #include "async/pools/pools.h"
 
-/* Numbers before this one are of now, the others only grow. */
+/* Numbers before this one are gauges, the others are counters. */
 #define FIRST_COUNTER POOL_ACQUIRED
 
-/* A name and what the pools that had it have counted. */
+/* A name and the sums of the counters of former pools with that name. */
 typedef struct name_slot {
     char name[POOL_NAME_LEN];
     size_t length;
@@ -91,7 +91,7 @@ void async_pool_numbers_add(connection_pool *self, const zend_string *name) {
     first_pool = self;
 }
 
-/* The pool is gone, and with it the connections that it had. */
+/* Called when the pool and its connections are gone. */
 void async_pool_numbers_remove(connection_pool *self) {
     if (self->slot < 0) {
         return;
@@ -118,7 +118,7 @@ zend_string *async_pool_free_name(zend_string *kind) {
         return zend_string_copy(kind);
     }
     for (unsigned i = 2;; i++) {
-        /* Cut so that the number is never cut off. */
+        /* Limits the kind, so that the number is never cut off. */
         zend_string *numbered = zend_strpprintf(0, "%.*s-%u", POOL_NAME_LEN - 11, ZSTR_VAL(kind), i);
         slot = find_slot(ZSTR_VAL(numbered), ZSTR_LEN(numbered));
         if (slot < 0 || slots[slot].pools == 0) {

@@ -1,6 +1,6 @@
-/* Howdah\Internal\Connections: which connections a pool has, which are unused and who has the others. What happens to
- * almost every query happens here and nowhere else: a connection is taken, and given back with nothing to undo.
- * Howdah\Pool does what may wait. */
+/* Howdah\Internal\Connections: the connections of a pool, which of them are idle, and which coroutines have the others.
+ * This file handles the path of almost every query: a connection is taken, and returned with nothing to undo.
+ * Howdah\Pool does everything that may wait. */
 #include "async/pools/pools.h"
 
 #include "shim.h"
@@ -51,7 +51,7 @@ static uint32_t idle_count(connection_pool *self) {
     return (uint32_t)Z_LVAL_P(pool_number_of(self, POOL_IDLE));
 }
 
-/* --- who has a connection --- */
+/* --- leases --- */
 
 static void link_to_holder(pooled *entry, coroutine *holder) {
     entry->holder = holder;
@@ -83,7 +83,7 @@ static pooled *in_use(connection_pool *self, const zend_object *connection) {
     return zend_hash_index_find_ptr(&self->in_use, connection->handle);
 }
 
-/* The connection has no holder any more; its reference is the caller's. */
+/* Removes the connection's holder; the caller gets the holder's reference. */
 static void end_lease(connection_pool *self, pooled *entry) {
     zend_hash_index_del(&self->in_use, Z_OBJ_HANDLE_P(pooled_property(entry, POOLED_CONNECTION)));
     unlink_from_holder(entry);
@@ -91,12 +91,12 @@ static void end_lease(connection_pool *self, pooled *entry) {
     count(self, POOL_IN_USE, -1);
 }
 
-/* The connection is the running coroutine's; takes over the caller's reference. */
+/* Leases the connection to the running coroutine; consumes the caller's reference. */
 static void lease(connection_pool *self, pooled *entry) {
     const zend_object *connection = Z_OBJ_P(pooled_property(entry, POOLED_CONNECTION));
     pooled *same = in_use(self, connection);
     if (same != NULL) {
-        /* The application has made a pool of one object. */
+        /* The application has created a pool that always returns the same object. */
         end_lease(self, same);
         OBJ_RELEASE(&same->std);
     }
@@ -110,7 +110,7 @@ static void lease(connection_pool *self, pooled *entry) {
     count(self, POOL_IN_USE, 1);
 }
 
-/* Takes over the caller's reference. */
+/* Consumes the caller's reference. */
 static void push_idle(connection_pool *self, pooled *entry) {
     uint32_t idle = idle_count(self);
     if (idle == self->idle_size) {
@@ -201,12 +201,12 @@ PHP_METHOD(Howdah_Internal_Connections, __construct) {
     async_pool_numbers_add(self, name);
 }
 
-/* True if a connection was seen alive a short time ago and need not be checked. */
+/* True if a connection was known to be alive a short time ago and need not be checked. */
 static bool is_fresh(const connection_pool *self, pooled *entry) {
     return self->check_after > 0 && seconds(entry, POOLED_SEEN) + self->check_after > about_now();
 }
 
-/* ?object take(): lends the connection that was used last. NULL: there is none, or it has to be looked at first. */
+/* ?object take(): lends the connection that was used last. NULL: there is none, or it has to be checked first. */
 PHP_METHOD(Howdah_Internal_Connections, take) {
     ZEND_PARSE_PARAMETERS_NONE();
     connection_pool *self = THIS();
@@ -238,7 +238,7 @@ PHP_METHOD(Howdah_Internal_Connections, lend) {
     RETURN_COPY(pooled_property(entry, POOLED_CONNECTION));
 }
 
-/* True if nothing is to be undone. A connection that fails, or is in use by another coroutine, is not as new. */
+/* True if nothing has to be undone. A connection that fails, or is in use by another coroutine, is not as new. */
 static bool is_as_new(zend_object *driver, zval *connection, zval *state) {
     static zend_class_entry *driver_class;
     static zend_function *function;
@@ -267,8 +267,8 @@ static bool is_idle(connection_pool *self, const zend_object *connection) {
     return false;
 }
 
-/* ?PooledConnection giveBack(object $connection, PoolDriver $driver): NULL: it is among the unused ones again. Else the
- * connection has no holder, and the caller decides: a reset unless it is as new, and its next holder. */
+/* ?PooledConnection giveBack(object $connection, PoolDriver $driver): NULL: it is idle again. Otherwise the connection
+ * has no holder, and the caller decides about a reset (unless it is as new) and its next holder. */
 PHP_METHOD(Howdah_Internal_Connections, giveBack) {
     zval *connection;
     zend_object *driver;
@@ -300,7 +300,7 @@ PHP_METHOD(Howdah_Internal_Connections, giveBack) {
     RETURN_OBJ(&entry->std);
 }
 
-/* void doubt(object $connection): something has failed, look at it when it comes back. */
+/* void doubt(object $connection): a call has failed; check the connection when it is returned. */
 PHP_METHOD(Howdah_Internal_Connections, doubt) {
     zend_object *connection;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -312,7 +312,7 @@ PHP_METHOD(Howdah_Internal_Connections, doubt) {
     }
 }
 
-/* ?object mine(): a connection that the running coroutine has of this pool. */
+/* ?object mine(): a connection of this pool that the running coroutine has. */
 PHP_METHOD(Howdah_Internal_Connections, mine) {
     ZEND_PARSE_PARAMETERS_NONE();
     const connection_pool *self = THIS();
@@ -325,7 +325,7 @@ PHP_METHOD(Howdah_Internal_Connections, mine) {
     RETURN_NULL();
 }
 
-/* ?PooledConnection takeIdle(): the unused one that was used last. */
+/* ?PooledConnection takeIdle(): the idle one that was used last. */
 PHP_METHOD(Howdah_Internal_Connections, takeIdle) {
     ZEND_PARSE_PARAMETERS_NONE();
     connection_pool *self = THIS();
@@ -335,8 +335,8 @@ PHP_METHOD(Howdah_Internal_Connections, takeIdle) {
     RETURN_OBJ(&pop_idle(self)->std);
 }
 
-/* ?PooledConnection takeExpired(float $seen, int $keep): the one unused for longest, if it was last seen before that
- * and more than so many are left. */
+/* ?PooledConnection takeExpired(float $seen, int $keep): the one idle for longest, if it was last seen before `$seen`
+ * and more than `$keep` are left. */
 PHP_METHOD(Howdah_Internal_Connections, takeExpired) {
     double seen;
     zend_long keep;
@@ -370,7 +370,7 @@ PHP_METHOD(Howdah_Internal_Connections, addIdle) {
     push_idle(THIS(), pooled_of(object));
 }
 
-/* void keep(bool $kept): whether a coroutine closes the unused ones in time. */
+/* void keep(bool $kept): records whether a coroutine closes expired idle connections. */
 PHP_METHOD(Howdah_Internal_Connections, keep) {
     bool kept;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -379,13 +379,15 @@ PHP_METHOD(Howdah_Internal_Connections, keep) {
     THIS()->kept = kept;
 }
 
-/* void close(): none is lent any more without a look at Pool::$closed, and none is as new when it comes back. */
+/* void close(): from now on, connections are lent only after a check of Pool::$closed, and none is as new when it is
+ * returned. */
 PHP_METHOD(Howdah_Internal_Connections, close) {
     ZEND_PARSE_PARAMETERS_NONE();
     THIS()->closed = true;
 }
 
-/* static void comeBack(Coroutine $holder): what a coroutine has not given back goes to its pools, without waiting. */
+/* static void comeBack(Coroutine $holder): returns everything that a coroutine still holds to its pools, without
+ * waiting. */
 PHP_METHOD(Howdah_Internal_Connections, comeBack) {
     zend_object *holder;
     ZEND_PARSE_PARAMETERS_START(1, 1)

@@ -1,32 +1,32 @@
-/* Connection pools of async mode, the part that is C: which connections there are, who has them, and what was counted.
- * Howdah\Pool (php/async) decides about everything that may wait: opening, checking, resetting, waiting in line. */
+/* Connection pools of async mode, the C part: the connections, their holders, and the statistics. Howdah\Pool
+ * (php/async) does everything that may wait: opening, checking, resetting, queueing. */
 #ifndef HOWDAH_ASYNC_POOLS_POOLS_H
 #define HOWDAH_ASYNC_POOLS_POOLS_H
 
 #include "shim.h"
 #include "async/core/coroutine.h"
 
-/* Howdah\Internal\Connections: the connections of one pool. Its properties are the numbers of wire.h, in their order.
- */
+/* Howdah\Internal\Connections: the connections of one pool. Its properties are the numbers of wire.h, in their
+ * order. */
 typedef struct connection_pool connection_pool;
-/* Howdah\Internal\PooledConnection: one connection as its pool sees it. */
+/* Howdah\Internal\PooledConnection: one connection, for its pool. */
 typedef struct pooled pooled;
 
 struct connection_pool {
     double check_after, lifetime;
-    /* Somebody has to look before a connection is taken: PHP keeps a minimum of them open. */
+    /* PHP code must check before a connection is taken: it keeps a minimum of them open. */
     bool look_first;
-    /* A coroutine of the pool closes expired unused connections. */
+    /* True if a coroutine of the pool closes expired idle connections. */
     bool kept;
     bool closed;
-    /* Unused ones, the one used last at the end. */
+    /* Idle connections, the one used last at the end. */
     pooled **idle;
     uint32_t idle_size;
-    /* By the handle of the connection's object. */
+    /* Leased connections, by the handle of the connection's object. */
     HashTable in_use;
-    /* Called with a connection that its coroutine has left behind. */
+    /* Called with a connection that its coroutine has not returned. */
     zval forget;
-    /* Position of its numbers (async/pools/numbers.c); -1: none. */
+    /* Slot of its statistics (async/pools/numbers.c); -1: none. */
     int slot;
     connection_pool *next, *previous;
     zend_object std;
@@ -34,16 +34,16 @@ struct connection_pool {
 
 struct pooled {
     connection_pool *pool;
-    /* The coroutine that has taken it, and the others which that one has. */
+    /* The coroutine that has taken it, and that coroutine's other connections. */
     coroutine *holder;
     pooled *next, *previous;
     zend_object std;
 };
 
 void async_pools_class_startup(void);
-/* The pools take back what the coroutine has of them, without waiting. */
+/* Returns the coroutine's connections to their pools, without waiting. */
 void async_pools_come_back(coroutine *holder);
-/* Releases one that a fatal error has ended: its pools are not notified. */
+/* Releases the connections of a coroutine that a fatal error has ended; their pools are not notified. */
 void async_pools_let_go(coroutine *holder);
 
 #endif

@@ -1,8 +1,8 @@
-/* For development: finds state that one request leaves for the next. With the ini setting howdah.audit=1 the static
+/* For development: finds state that one request leaves for the next. With the ini setting howdah.audit=1, the static
  * properties of all classes and the static variables of all functions and methods are fingerprinted before and after
- * each request that ran alone, and differences are logged by name. Slow; overlapping requests are not judged, because
- * the author of a change is unknown. Also logged: waiting calls that can only block, and places between which the
- * process stood still or computed for long. */
+ * each request that ran alone, and differences are logged by name. This is slow. Overlapping requests are not checked,
+ * because a change could come from any of them. It also logs waiting calls that can only block, and places between
+ * which the process stood still or computed for long. */
 #include "async/tools/audit.h"
 
 #include "shim.h"
@@ -17,23 +17,23 @@
 #include <syslog.h>
 #include <time.h>
 
-/* Deeper structures count by their identity. */
+/* Deeper structures are compared by identity. */
 #define DEPTH 4
 
-/* Nanoseconds for which a coroutine may hold the process unnoticed. */
+/* Nanoseconds that a coroutine may hold the process without being reported. */
 #define HELD UINT64_C(20000000)
 
 static bool enabled;
-/* Name of a static → fingerprint, as of the last request's end. */
+/* Name of a static → fingerprint at the end of the last request. */
 static HashTable seen;
 static bool has_seen;
-/* Places that were reported. */
+/* Places that were already reported. */
 static HashTable blocking;
 
-/* Processor time of the thread when the running coroutine began to run, and its place. */
+/* The thread's processor time when the running coroutine began to run, and that coroutine's position. */
 typedef struct usage {
     uint64_t clock, processor;
-    /* Times the thread gave the processor away to wait. */
+    /* Number of times that the thread gave up the processor to wait. */
     long waits;
 } usage;
 static usage turn;
@@ -88,7 +88,7 @@ static uint64_t fingerprint(const zval *value, int depth) {
     }
 }
 
-/* Notes a static; logs if it is not what it was. */
+/* Records a static; logs it if it has changed. */
 static void look(const char *scope, const char *separator, const char *name, const zval *value, bool report) {
     char text[256];
     int length = (snprintf)(text, sizeof text, "%s%s$%s", scope, separator, name);
@@ -214,14 +214,14 @@ void async_audit_end(void) {
     }
 }
 
-/* True if this was not reported for this place yet. */
+/* True if this has not been reported for this place yet. */
 static bool is_new(const char *what, const char *place) {
     char key[512];
     int length = (snprintf)(key, sizeof key, "%s %s", what, place);
     return length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL;
 }
 
-/* Once for each place: the first frame of PHP code there. */
+/* Reports each place once: the first frame of PHP code there. */
 void async_audit_blocked(void) {
     if (!enabled || coroutine_current == NULL) {
         return;
@@ -244,7 +244,8 @@ void async_audit_turn_begin(const coroutine *self) {
     }
 }
 
-/* Between two waits of a coroutine no other one runs. One that only waited for the processor is not to blame. */
+/* Between two waits of a coroutine, no other one runs. A coroutine that only waited for the processor is not
+ * reported. */
 void async_audit_turn_end(const coroutine *self) {
     if (!enabled || turn_began == NULL) {
         return;

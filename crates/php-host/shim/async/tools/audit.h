@@ -6,14 +6,14 @@
 #include "async/core/coroutine.h"
 
 void async_audit_startup(void);
-/* Around a request's handler, with its globals in place; another request has begun meanwhile. `alone`: none runs at its
- * beginning. */
+/* Called around a request's handler, with its globals installed, and when another request begins in the meantime.
+ * `alone`: no other request runs at its beginning. */
 void async_audit_begin(bool alone);
 void async_audit_overlap(void);
 void async_audit_end(void);
-/* A waiting call is about to be made where nothing may wait. */
+/* Called before a waiting call where nothing may wait. */
 void async_audit_blocked(void);
-/* Around what a coroutine does between two waits. */
+/* Called around the code that a coroutine runs between two waits. */
 void async_audit_turn_begin(const coroutine *self);
 void async_audit_turn_end(const coroutine *self);
 

@@ -1,6 +1,6 @@
-/* Where coroutines stand, as text: for the log of a deadlock, for errors that name two coroutines, and for pools, which
- * note where each connection was taken (Howdah\Internal\Stack). The notes are made all the time and read almost never,
- * so they are written without asking PHP for a backtrace. */
+/* Stacks of coroutines as text: for the log of a deadlock, for errors that name two coroutines, and for pools, which
+ * record where each connection was taken (Howdah\Internal\Stack). Pools record all the time and almost never read, so
+ * the text is written without asking PHP for a backtrace. */
 #include "async/tools/stacks.h"
 
 #include "shim.h"
@@ -15,13 +15,13 @@
 #include <zend_exceptions.h>
 #include <zend_smart_str.h>
 
-/* Frames of a noted stack, and its longest text. */
+/* Maximum number of frames of a recorded stack, and its longest text. */
 #define MAX_FRAMES 32
 #define MAX_TEXT 3072
-/* Of each of two stacks in a line of the log, which has room for 8 KB. */
+/* For each of two stacks in a log line, which has room for 8 KB. */
 #define MAX_LOGGED 3500
 
-/* Notes of pools have all frames, not only the first. */
+/* True if pools record all frames, not only the first. */
 static bool full_notes;
 
 void async_stacks_startup(void) {
@@ -34,7 +34,7 @@ static bool is_user_code(const zend_execute_data *frame) {
     return frame->func != NULL && ZEND_USER_CODE(frame->func->type);
 }
 
-/* The library's own frames are hidden. Its files have paths that no file has (php-host/src/library.rs). */
+/* The library's own frames are hidden. Its files have paths that no real file has (php-host/src/library.rs). */
 #define LIBRARY "/howdah:"
 
 static bool is_library(const zend_execute_data *frame) {
@@ -60,7 +60,7 @@ zend_string *async_place_of(const coroutine *self) {
     return self->frame != NULL ? place_of(self->frame) : ZSTR_INIT_LITERAL("the coroutine's start", 0);
 }
 
-/* In the form of Exception::getTraceAsString(), without arguments. */
+/* Formatted like Exception::getTraceAsString(), without arguments. */
 static zend_string *stack_of(const zend_execute_data *frame) {
     char buffer[MAX_TEXT];
     stack_text out = {buffer, sizeof buffer, sizeof buffer};

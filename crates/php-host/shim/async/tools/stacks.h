@@ -1,4 +1,4 @@
-/* Where coroutines stand, as text; errors that name two of them; deadlocks. */
+/* Stacks of coroutines as text; errors that name two of them; deadlocks. */
 #ifndef HOWDAH_ASYNC_TOOLS_STACKS_H
 #define HOWDAH_ASYNC_TOOLS_STACKS_H
 
@@ -7,19 +7,19 @@
 
 void async_stacks_class_startup(void);
 void async_stacks_startup(void);
-/* Where the running code of the application stands, as pools note it; a new string. */
+/* Returns the current position in the application's code, as pools record it; a new string. */
 zend_string *async_here(void);
-/* Where a coroutine stands, as Exception::getTraceAsString() has it; a new string. */
+/* Returns a coroutine's stack, formatted like Exception::getTraceAsString(); a new string. */
 zend_string *async_stack_of(const coroutine *self);
-/* File and line where a coroutine that does not run will go on; a new string. */
+/* Returns file and line where a waiting coroutine will continue; a new string. */
 zend_string *async_place_of(const coroutine *self);
-/* Logs and throws that the current coroutine wants a connection which another one has. */
+/* Logs and throws that the current coroutine tries to use a connection that another one is using. */
 void async_refuse_concurrent_use(const char *message, const coroutine *other);
-/* The current coroutine wants to wait for what another one waits for already: logged; thrown by the second function, as
- * nothing can be thrown from inside a hook. */
+/* The current coroutine tries to wait for a descriptor that another one already waits for: this is logged, and thrown
+ * by the second function, as nothing can be thrown from inside a hook. */
 void async_stream_taken(const coroutine *other);
 void async_throw_stream_taken(void);
-/* All coroutines wait for each other: logs their stacks and fails those that can be. */
+/* Called when all coroutines wait for each other: logs their stacks and fails those that can be failed. */
 void async_report_deadlock(void);
 
 #endif

@@ -1,9 +1,8 @@
-/* Handlers that compute for long keep the others waiting. With the ini setting howdah.time_slice (milliseconds, 0: off)
- * a coroutine that has run for longer gives way between two instructions of PHP, to come again when the others had
- * their turn. C code (a large sort, an encryption) is not interrupted.
+/* Handlers that compute for long delay the others. With the ini setting howdah.time_slice (milliseconds, 0: off), a
+ * coroutine that has run for longer yields between two instructions of PHP and continues after the others had their
+ * turn. C code (a large sort, an encryption) is not interrupted.
  *
- * A timer of the process sends a signal while coroutines run; its handler does nothing but ask PHP for its interrupt.
- */
+ * A timer of the process sends a signal while coroutines run; its handler only requests PHP's interrupt. */
 #include "async/tools/time_slice.h"
 
 #include "shim.h"
@@ -21,7 +20,7 @@
 
 static uint64_t slice;
 static uint64_t entered_at;
-/* A coroutine has computed for long: requests and descriptors are looked at before it goes on. */
+/* True if a coroutine has used its time slice: requests and descriptors are checked before any coroutine continues. */
 static bool turn_is_over;
 
 static void on_signal(int signal) {
@@ -37,7 +36,7 @@ void async_slice_startup(void) {
     slice = (uint64_t)milliseconds * UINT64_C(1000000);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    /* Processor time: a worker that waits gets no signals. */
+    /* Processor time: an idle worker gets no signals. */
     struct itimerval every = {.it_interval = {milliseconds / 1000, milliseconds % 1000 * 1000}};
     every.it_value = every.it_interval;
     if (sigaction(SLICE_SIGNAL, &action, NULL) != 0 || setitimer(ITIMER_VIRTUAL, &every, NULL) != 0) {

@@ -5,13 +5,13 @@
 #include "shim.h"
 
 void async_slice_startup(void);
-/* A coroutine begins or goes on. */
+/* Called when a coroutine begins or continues. */
 void async_slice_begin(void);
-/* Lets the others run if the current one has had its time. */
+/* Yields if the current coroutine has used its time slice. */
 void async_slice_check(void);
-/* A turn of the loop begins. */
+/* Called at the beginning of a turn of the loop. */
 void async_slice_begin_turn(void);
-/* True if a coroutine has computed for long in this turn: requests and descriptors are looked at before the next. */
+/* True if a coroutine has used its time slice in this turn: requests and descriptors are checked before the next. */
 bool async_slice_ends_turn(void);
 
 #endif
