@@ -1,5 +1,6 @@
-/* Putting written pages back: most of what a restore takes, as what is read lies outside of the near caches. Three
- * ways, the best that the processor has: lines.c; comparing and storing what differs; copying. */
+/* Copies written pages back: most of the cost of a restore, since the data it reads is not in the near caches. There
+ * are three methods, of which the best that the processor supports is used: lines.c; comparing and storing the
+ * differences; copying. */
 #include "snapshot/engine/internal.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ void snapshot_copy_back(snapshot_state *s) {
     if (s->lines != NULL && snapshot_lines_put_back(s)) {
         return;
     }
-    /* Nothing private may be used here: it changes under the hand. */
+    /* No private variable may be used in the loop: its page may be restored meanwhile. */
     bool differences = s->copies_differences;
     size_t bytes = 0;
     for (size_t i = 0; i < s->n_hot; i++) {

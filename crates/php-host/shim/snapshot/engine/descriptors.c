@@ -1,7 +1,7 @@
-/* Kernel state of the descriptors that the application has opened at boot, which no call puts back:
- * bytes that wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and
- * their like. A request that has changed one of these ends the worker. And the descriptors that are taken so that a
- * request's come after them. */
+/* Kernel state of the descriptors that the application opened at boot, where no system call can restore it: bytes that
+ * wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and the like. A
+ * request that has changed any of it ends the worker. This file also occupies free descriptor numbers, so that a
+ * request's descriptors come after the application's. */
 #include "snapshot/engine/internal.h"
 
 #include <dirent.h>
@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of /proc/self/fdinfo for descriptors that are neither files nor sockets; their position and flags are looked after
- * elsewhere, and the remaining time of an armed timer passes anyway. */
+/* True for lines of /proc/self/fdinfo that are state of a descriptor that is neither file nor socket. Position and
+ * flags are restored elsewhere, and the remaining time of an armed timer decreases anyway. */
 static bool is_state(const char *line) {
     static const char *const passing[] = {"pos:", "flags:", "it_value:", "mnt_id:"};
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
@@ -27,7 +27,7 @@ static bool is_state(const char *line) {
     return true;
 }
 
-/* A sum over what the kernel tells of such a descriptor, and whether anything waits on it. */
+/* Returns a checksum over the kernel's description of such a descriptor, and whether it is readable. */
 static uint64_t state_of(int fd) {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
@@ -60,8 +60,8 @@ static bool listens(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening;
 }
 
-/* Without a name, or with one that only mkstemp() makes, as tmpfile() of PHP does: no other process is meant to read
- * it. */
+/* A file without a name, or with one that only mkstemp() makes, as PHP's tmpfile() does: no other process is meant to
+ * read it. */
 static bool is_private(const snapshot_kept *kept, const struct stat *about) {
     char path[64], target[256];
     if (!S_ISREG(kept->type) || (kept->status_flags & O_ACCMODE) == O_RDONLY) {
@@ -81,7 +81,7 @@ bool snapshot_kept_store(snapshot_kept *kept) {
         return true;
     }
     if (is_private(kept, &about)) {
-        /* A write in the same tick of the clock would not show. */
+        /* Otherwise a write in the same tick of the clock would not be noticed. */
         const struct timespec past[2] = {{0, UTIME_OMIT}, {about.st_mtim.tv_sec - 1, about.st_mtim.tv_nsec}};
         kept->private = true;
         kept->size = about.st_size;
@@ -125,9 +125,9 @@ bool snapshot_kept_check(const snapshot_process *p) {
     return true;
 }
 
-/* The highest descriptor that is open, at least this one. In a sandbox /proc/self/fd cannot be listed: then each number
- * is asked about, up to the limit. To take too low a number would have the end of a request close what the boot has
- * opened. */
+/* Returns the highest open descriptor, but at least this one. In a sandbox /proc/self/fd cannot be listed: then each
+ * number up to the limit is checked. A result that is too low would make the end of a request close a descriptor of the
+ * boot. */
 static int highest_descriptor(int highest) {
     DIR *directory = opendir("/proc/self/fd");
     if (directory == NULL) {
@@ -156,7 +156,7 @@ bool snapshot_descriptors_fill(snapshot_process *p) {
         return false;
     }
     int highest = highest_descriptor(filler);
-    /* dup() takes the lowest that is free. */
+    /* dup() takes the lowest free number. */
     int fd;
     while ((fd = fcntl(filler, F_DUPFD_CLOEXEC, 0)) >= 0 && fd < highest) {
     }

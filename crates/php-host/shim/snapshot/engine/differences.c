@@ -1,5 +1,5 @@
-/* Putting one page back by comparing: only what differs is stored, so that lines that are as they were need not go back
- * to memory. */
+/* Restores one page by comparing: only differences are stored, so that unchanged lines need not be written back to
+ * memory. */
 #include "snapshot/engine/internal.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #endif
 
 #if defined(__x86_64__)
-/* Without a branch: a line that is as it was need not go back to memory. */
+/* Without a branch: an unchanged line need not be written back to memory. */
 __attribute__((target("avx512f"))) uint64_t snapshot_differences_copy(char *to, const char *from) {
     uint64_t lines = 0;
     for (size_t at = 0; at < SNAPSHOT_PAGE; at += SNAPSHOT_LINE) {

@@ -1,26 +1,26 @@
-/* Putting written pages back without reading the snapshot, on processors that multiply polynomials 64 bytes at a time.
+/* Restores written pages without reading the snapshot, on processors that multiply polynomials 64 bytes at a time.
  *
- * A request writes to many pages, but to few places in each: of 7500 cache lines in an application's written pages some
- * 300 differ from the snapshot in the end, and nearly always the same ones. To compare all of them with the snapshot
- * takes twice their size through the caches after each request, and pushes out what the next one needs. So for each
- * written page is kept
+ * A request writes to many pages, but to few places in each: of 7500 cache lines in an application's written pages,
+ * some 300 differ from the snapshot in the end, and nearly always the same ones. Comparing all of them with the
+ * snapshot moves twice their size through the caches after each request, and evicts what the next one needs. So this is
+ * kept for each written page:
  *
- *   lines      which of its lines ever differed
- *   content    what those lines hold in the snapshot; side by side for all pages
- *   sum        a checksum of the page as it is in the snapshot
+ *   lines      the lines that have ever differed
+ *   content    the content of those lines in the snapshot; contiguous for all pages
+ *   sum        a checksum of the page in the snapshot
  *
- * A restore stores the content without looking at what is there, then takes the page's checksum. If it is the
- * snapshot's, so is the page. If not, a line differs that never did: the page is compared after all, and the line is
- * one more to remember. A page with many such lines is always compared.
+ * A restore stores the content without reading the page, then takes the page's checksum. If it equals the snapshot's,
+ * so does the page. If not, a line differs that never did before: the page is compared after all, and that line is
+ * added. A page with many such lines is always compared.
  *
- * The checksum. The page is added to a key of its size (in GF(2), which is XOR), then in every 16 bytes the two halves
+ * The checksum: the page is added to a key of its size (in GF(2), which is XOR); then in every 16 bytes the two halves
  * are multiplied as polynomials, and the products in each quarter of the lines are added up: four sums of 128 bits.
- * Take two pages that differ in a word, and all of the key but the part that is added to that word's neighbour: at most
- * one value of this part makes the sums equal, since a product of polynomials is zero only if a factor is. So, whatever
- * the pages hold, they have the same sum for one in 2^64 keys at most. (It is the NH hash of UMAC, RFC 4418
+ * Take two pages that differ in a word, and all of the key except the part that is added to that word's neighbour: at
+ * most one value of this part makes the sums equal, since a product of polynomials is zero only if a factor is. So,
+ * whatever the pages contain, they have the same sum for at most one in 2^64 keys. (It is the NH hash of UMAC, RFC 4418
  * section 5.2, in another ring.) The key is random, made for each snapshot, and nothing that a request sees depends on
- * it: no content is likelier than another to go unseen, be it by accident or by design. One change in 2^64 that touches
- * a line for the first time would be overlooked; errors of the memory itself are likelier by far. */
+ * it: no content is likelier than another to be missed, neither by accident nor by design. One in 2^64 changes that
+ * touch a line for the first time would be missed; memory errors are far likelier. */
 #include "snapshot/engine/internal.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@
 #include <immintrin.h>
 
 #define LINE SNAPSHOT_LINE
-/* A page in which more lines have differed is compared. */
+/* A page with more differing lines is always compared. */
 #define MAX_LINES 16
 #define ALL_LINES UINT64_MAX
 
@@ -45,12 +45,12 @@ typedef struct written_page {
 
 struct snapshot_lines {
     unsigned char key[SNAPSHOT_PAGE] __attribute__((aligned(LINE)));
-    uint64_t *known; /* `lines` of each page of the copy, also of pages that are not written at the moment */
+    uint64_t *known; /* `lines` of each page of the copy, including pages that are not written at the moment */
     size_t n_pages;
-    written_page *pages; /* in the order of addresses */
+    written_page *pages; /* sorted by address */
     char *content;       /* MAX_LINES lines for each of `pages` */
-    uint64_t seen;       /* the engine's last search at the last restore */
-    uint64_t listed;     /* the search that `pages` are from; 0: they are to be made anew */
+    uint64_t seen;       /* the engine's search count at the last restore */
+    uint64_t listed;     /* the search count that `pages` are from; 0: they must be listed again */
 };
 
 void snapshot_lines_prepare(snapshot_state *s) {
@@ -70,8 +70,8 @@ void snapshot_lines_prepare(snapshot_state *s) {
     }
 }
 
-/* Four chains that do not depend on each other, as a product takes longer than the processor needs to begin the next.
- * Meanwhile the page that comes after this one is fetched: the processor's own prefetching ends with the page. */
+/* Uses four independent chains, as a product takes longer than the processor needs to start the next one. Meanwhile the
+ * next page is prefetched: the processor's own prefetching ends with the page. */
 PROCESSOR static __m512i checksum(const char *page, const unsigned char *key, const char *next) {
     __m512i sums[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
     for (size_t at = 0; at < SNAPSHOT_PAGE;) {
@@ -120,7 +120,7 @@ PROCESSOR static void list_pages(snapshot_state *s) {
     l->listed = l->seen;
 }
 
-/* Copies what differs, and remembers where that was. */
+/* Copies the differences, and records their lines. */
 static void compare(const snapshot_state *s, written_page *page) {
     uint64_t differed = snapshot_differences_copy(page->to, page->from);
     if ((differed & ~page->lines) != 0) {
@@ -149,7 +149,7 @@ PROCESSOR static void put_back(const snapshot_state *s, written_page *page, cons
 bool snapshot_lines_put_back(snapshot_state *s) {
     snapshot_lines *l = s->lines;
     if (l->seen != s->searches) {
-        /* Where each request makes the engine search, sums would gain nothing. */
+        /* If each request makes the engine search, checksums gain nothing. */
         l->seen = s->searches;
         return false;
     }

@@ -1,10 +1,10 @@
-/* Locks that the process holds on files which the application has opened at boot.
+/* Locks that the process holds on files that the application opened at boot.
  *
- * Locks of fcntl(), as SQLite takes them, belong to the process: closing any descriptor of a file gives all of them up,
- * also those of another descriptor. SQLite therefore keeps descriptors open that it would else close; but what it keeps
- * is in memory, and a restore forgets it. So descriptors of requests are left open if they are of a file that was
- * locked at the snapshot. A lock that is gone all the same (the script itself has opened and closed the file) cannot be
- * brought back: another process may have taken it meanwhile. The worker ends then. */
+ * Locks of fcntl(), as SQLite takes them, belong to the process: closing any descriptor of a file releases all of them,
+ * including those taken through another descriptor. SQLite therefore keeps descriptors open that it would otherwise
+ * close; but its list of them is in memory, and a restore resets it. So a request's descriptors are left open if their
+ * file was locked at the snapshot. If a lock is lost nevertheless (the script itself has opened and closed the file),
+ * it cannot be restored: another process may have taken it in the meantime. The worker ends then. */
 #include "snapshot/engine/internal.h"
 
 #include <dirent.h>
@@ -36,7 +36,7 @@ bool snapshot_lock_was_lost(void) {
     return snapshot_state_ != NULL && snapshot_state_->process.lock_lost;
 }
 
-/* Lines such as "lock:  1: POSIX  ADVISORY  READ  4711 00:01:1029 1 1", from the kind of the lock on. */
+/* Parses lines such as "lock:  1: POSIX  ADVISORY  READ  4711 00:01:1029 1 1", from the kind of the lock on. */
 static size_t list_locks(int fd, int owner, snapshot_file_lock *locks, size_t n, size_t most) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
@@ -79,7 +79,7 @@ static bool counts(const snapshot_state *s, const snapshot_file_lock *lock) {
     return s->numbers.way != SNAPSHOT_WAY_FORK || strncmp(lock->text, " POSIX", 6) != 0;
 }
 
-/* Gives up a lock that the request has left: "POSIX  ADVISORY  WRITE 4711 00:01:1029 120 120". */
+/* Releases a lock that the request has left: "POSIX  ADVISORY  WRITE 4711 00:01:1029 120 120". */
 static bool unlock(const snapshot_file_lock *lock) {
     char kind[16] = "", first[24] = "", last[24] = "";
     if (sscanf(lock->text, "%15s %*s %*s %*s %*s %23s %23s", kind, first, last) != 3) {
@@ -120,7 +120,7 @@ static bool is_locked_file(const snapshot_process *p, int fd) {
     return false;
 }
 
-/* Finds the request's descriptors that must stay open, and the locks they have. */
+/* Finds the request's descriptors that must stay open, and their locks. */
 static bool find_parked(snapshot_process *p, snapshot_file_lock *now, size_t *n) {
     p->n_parking = 0;
     if (p->n_file_locks == 0) {

@@ -1,8 +1,8 @@
-/* The process's mappings: which are private and writable, their copy in a memfd, the mapping of that copy over the
- * originals, and putting the layout back when a request has changed it.
+/* The process's mappings: finds those that are private and writable, copies them into a memfd, maps that copy over the
+ * originals, and restores the layout when a request has changed it.
  *
- * A restored range is a private mapping of the memfd: what a request writes becomes an anonymous page, which is how
- * pages.c tells written pages from others. */
+ * A restored range is a private mapping of the memfd: a page that a request writes becomes anonymous, which is how
+ * pages.c distinguishes written pages. */
 #include "snapshot/engine/internal.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ ssize_t snapshot_maps_read(snapshot_state *s, const char *path) {
     return (ssize_t)length;
 }
 
-/* Skips a word and the blanks behind it. */
+/* Skips a word and the blanks after it. */
 static const char *next_word(const char *at) {
     while (*at != ' ' && *at != '\n' && *at != '\0') {
         at++;
@@ -95,7 +95,7 @@ static bool add_range(snapshot_state *s, char *start, char *end, int protection)
     return true;
 }
 
-/* Adds a mapping without its spared parts: the kernel makes one mapping of neighbours that are alike. */
+/* Adds a mapping without its spared parts: the kernel merges similar neighbours into one mapping. */
 static bool add_unspared(snapshot_state *s, char *start, char *end, int protection) {
     while (start < end) {
         const snapshot_area *first = NULL;
@@ -114,8 +114,8 @@ static bool add_unspared(snapshot_state *s, char *start, char *end, int protecti
     return true;
 }
 
-/* Mappings that their owner wants to be fresh in a child (MADV_WIPEONFORK) or that the kernel may drop hold random
- * state: the C library's and cryptographic libraries'. Going back in them would repeat random numbers. */
+/* Mappings that must be empty in a child (MADV_WIPEONFORK) or that the kernel may drop hold random state of the C
+ * library and cryptographic libraries. Restoring them would repeat random numbers. */
 static bool spare_random_state(snapshot_state *s) {
     if (snapshot_maps_read(s, "/proc/self/smaps") < 0) {
         return false;
@@ -230,7 +230,7 @@ static void populate(const snapshot_state *s, const snapshot_range *range) {
 #endif
 }
 
-/* The memfd is not written to any more: what one process changed would change in all that share it. */
+/* The memfd is not written to any more: a change by one process would appear in all that share it. */
 static bool map_own_copy(snapshot_state *s) {
     void *copy = mmap(s->copy, s->copy_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, s->memfd, 0);
     if (copy == MAP_FAILED) {
@@ -240,7 +240,7 @@ static bool map_own_copy(snapshot_state *s) {
     return true;
 }
 
-/* Layout changes of the engine itself end here: what a request finds mapped is what it may leave mapped. */
+/* Records the layout after the engine's own changes: a request may leave exactly these mappings. */
 static bool remember_layout(snapshot_state *s) {
     if (snapshot_maps_read(s, "/proc/self/maps") < 0) {
         return false;
@@ -294,7 +294,8 @@ long snapshot_maps_size(const snapshot_state *s) {
     return pages;
 }
 
-/* Unmaps what of [start, end) was not mapped at the snapshot. `layout` is the first area that may matter. */
+/* Unmaps the parts of [start, end) that were not mapped at the snapshot. `layout` is the first area that may
+ * overlap. */
 static void unmap_new(const snapshot_state *s, char *start, char *end, size_t *layout) {
     while (*layout < s->n_layout && s->layout[*layout].end <= start) {
         (*layout)++;
@@ -313,7 +314,7 @@ static void unmap_new(const snapshot_state *s, char *start, char *end, size_t *l
     }
 }
 
-/* Makes sure that a range is mapped whole, with its rights; `text` is at the first mapping that may matter. */
+/* Ensures that a range is mapped completely, with its rights; `text` is at the first mapping that may overlap. */
 static bool mend_range(const snapshot_state *s, const snapshot_range *range, const char **text) {
     char *at = range->start;
     snapshot_mapping mapping;
@@ -333,7 +334,7 @@ static bool mend_range(const snapshot_state *s, const snapshot_range *range, con
         }
         char *from = mapping.start > at ? mapping.start : at;
         char *to = mapping.end < range->end ? mapping.end : range->end;
-        /* Unmaps what a request has mapped instead of the snapshot's memory. */
+        /* Replaces a mapping that a request has put over the snapshot's memory. */
         if ((mapping.shared || mapping.inode != s->memfd_inode) && !map_range(s, range, from, to)) {
             return false;
         }

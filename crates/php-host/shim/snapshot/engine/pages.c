@@ -1,8 +1,8 @@
-/* Which pages were written since the snapshot.
+/* Finds the pages that were written since the snapshot.
  *
- * A written page is an anonymous one: it has left the memfd. It stays that way when its content is copied back, so the
- * set of such pages only grows, and it can grow only by a page fault. As long as the process's fault counter stands
- * still the known set is the whole set. */
+ * A written page is an anonymous one: it no longer maps the memfd. It stays anonymous when its content is copied back,
+ * so the set of such pages only grows, and only by page faults. As long as the process's fault counter is unchanged,
+ * the known set is complete. */
 #include "snapshot/engine/internal.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ typedef struct scan_order {
 #define ENTRY_SWAPPED (1ull << 62)
 #define ENTRY_PRESENT (1ull << 63)
 
-/* One search covers neighbouring ranges up to this distance: walking a small gap costs less than another call. */
+/* Maximum gap in bytes between ranges that are searched together: walking a small gap costs less than another call. */
 #define GAP (64 * 1024)
 #define REGIONS 16384
 
@@ -64,9 +64,9 @@ static int scan(const snapshot_state *s, char *start, char *end, uint64_t *walk_
     return n;
 }
 
-/* The page map belongs to root while the process is not dumpable, and is then closed to its own user. For the moment of
- * opening it the process is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md).
- */
+/* The page map belongs to root while the process is not dumpable, so its own user cannot open it. The process is
+ * dumpable only while it is opened; other processes of the same user could attach to it in that moment
+ * (SECURITY.md). */
 static int open_pagemap(void) {
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (fd >= 0 || errno != EACCES || prctl(PR_GET_DUMPABLE) == 1) {
@@ -89,7 +89,7 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     }
     s->pagemap = open_pagemap();
     s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    /* Never a program: a sandbox refuses memory that could be one. Before Linux 6.3 there is no such mark. */
+    /* Not executable: a sandbox refuses memory that could become a program. Before Linux 6.3 there is no such flag. */
     s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING | MEMORY_IS_NO_PROGRAM);
     if (s->memfd < 0 && errno == EINVAL) {
         s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -99,7 +99,7 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     if (s->pagemap < 0 || s->statm < 0 || s->memfd < 0 || s->scan_buffer == NULL) {
         return SNAPSHOT_WAY_FORK;
     }
-    /* Pages of the stack are anonymous: one that is missing was never written. */
+    /* Pages of the stack are anonymous: a missing one was never written. */
     volatile char probe = 1;
     char *page = (char *)((uintptr_t)&probe & ~(SNAPSHOT_PAGE - 1));
     uint64_t walk_end;
@@ -133,7 +133,7 @@ bool snapshot_pages_reopen(snapshot_state *s) {
 }
 
 bool snapshot_pages_prepare(snapshot_state *s) {
-    /* At worst every second page is written. */
+    /* In the worst case, every second page is written. */
     s->max_hot = s->copy_length / SNAPSHOT_PAGE / 2 + s->n_ranges + 1;
     s->hot = snapshot_engine_memory(s->max_hot * sizeof *s->hot);
     if (s->hot == NULL) {
@@ -154,7 +154,7 @@ const snapshot_area *snapshot_pages_loose(const snapshot_state *s, const char *s
     return first;
 }
 
-/* Adds written pages [start, end), which lie in ranges from *range on. */
+/* Adds written pages [start, end); the first range that may contain them is *range. */
 static bool add_pages(snapshot_state *s, char *start, char *end, size_t *range) {
     while (start < end) {
         while (*range < s->n_ranges && s->ranges[*range].end <= start) {

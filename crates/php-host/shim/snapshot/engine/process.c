@@ -1,9 +1,9 @@
-/* Kernel state of a process other than its memory: descriptors, current directory, umask, timers, signals,
- * children, threads.
+/* Kernel state of a process other than its memory: descriptors, current directory, umask, timers, signals, children,
+ * threads.
  *
- * All descriptors below a mark are taken at the snapshot (holes are filled), so that whatever a request opens lies
- * above it and goes with one system call. Of those the application opened at boot a duplicate is kept: when a request
- * has closed or replaced one it comes back. */
+ * At the snapshot, all descriptors below a mark are occupied (holes are filled), so a request's own descriptors are
+ * above it and can be closed with one system call. For each descriptor that the application opened at boot, a duplicate
+ * is kept: if a request has closed or replaced it, it is restored. */
 #include "snapshot/engine/internal.h"
 
 #include <dirent.h>
@@ -92,7 +92,7 @@ static void keep(snapshot_process *p, int fd) {
     p->unfit = p->unfit || !snapshot_kept_store(kept);
 }
 
-/* Threads do not survive: their stacks and registers are not in the snapshot. */
+/* Threads do not survive a restore: their stacks and registers are not in the snapshot. */
 static bool one_thread(void) {
     DIR *directory = opendir("/proc/self/task");
     if (directory == NULL) {
@@ -164,7 +164,7 @@ bool snapshot_process_store(snapshot_state *s) {
     return snapshot_locks_store(p) && snapshot_descriptors_fill(p);
 }
 
-/* Bytes that wait on an idle connection belong to a request that is over; its protocol has lost its place. */
+/* Unread bytes on an idle connection belong to a request that has ended; the protocol is out of sync. */
 int snapshot_restless_socket(void) {
     const snapshot_process *p = &snapshot_state_->process;
     struct pollfd polled[SNAPSHOT_MAX_KEPT];
@@ -182,7 +182,7 @@ int snapshot_restless_socket(void) {
             continue;
         }
         for (size_t k = 0; k < p->n_kept; k++) {
-            /* A socket that listens is meant to have something. */
+            /* A listening socket may have pending connections. */
             int listening = 0;
             socklen_t size = sizeof listening;
             getsockopt(polled[i].fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size);
@@ -197,7 +197,7 @@ int snapshot_restless_socket(void) {
 static bool restore_kept(const snapshot_kept *kept) {
     struct stat about;
     int flags = fcntl(kept->fd, F_GETFL);
-    /* Another one with the same file may be open for something else. */
+    /* A different descriptor with the same file may have been opened for another purpose. */
     bool other = flags < 0 || ((flags ^ kept->status_flags) & O_ACCMODE) != 0 || fstat(kept->fd, &about) != 0 ||
                  about.st_ino != kept->inode || about.st_dev != kept->device;
     if (other) {
@@ -214,7 +214,7 @@ static bool restore_kept(const snapshot_kept *kept) {
     return true;
 }
 
-/* A thread that still runs would be torn apart. Threads come with a stack, so a process of unchanged size has none. */
+/* A running thread would be corrupted. Threads come with a stack, so a process of unchanged size has none. */
 static bool one_thread_left(const snapshot_state *s) {
     struct stat about;
     return s->size_now == s->size_pages || stat("/proc/self/task", &about) != 0 || about.st_nlink <= 3;
@@ -281,19 +281,19 @@ static void restore_signals(const snapshot_process *p) {
             sigaction(number, &p->actions[number], NULL);
         }
     }
-    /* Signals for the handlers of the finished request are not for the next one. */
+    /* Pending signals for the handlers of the finished request must not reach the next one. */
     sigset_t pending;
     static const struct timespec now = {0, 0};
     while (sigpending(&pending) == 0) {
         sigdelset(&pending, SIGTERM);
-        sigdelset(&pending, SIGSTKFLT); /* the server asks what PHP is doing, see stack_signal.rs */
+        sigdelset(&pending, SIGSTKFLT); /* the server requests PHP's stack, see stack_signal.rs */
         if (sigtimedwait(&pending, NULL, &now) <= 0) {
             break;
         }
     }
 }
 
-/* Reaps children that have ended; true if others still run. */
+/* Reaps children that have ended; true if others are still running. */
 static bool reap_children(void) {
     pid_t child;
     while ((child = waitpid(-1, NULL, WNOHANG)) > 0) {

@@ -1,9 +1,10 @@
-/* Forks of a process that has taken its snapshot, which continue as separate workers without booting: whether the
- * process can be forked at all, what a fork must renew, and what of its memory is its own.
+/* Forks of a process that has taken its snapshot; they continue as separate workers without booting. This file checks
+ * whether the process can be forked at all, renews what a fork must not share, and finds the memory in which a fork
+ * differs.
  *
- * All of them map the same memfd. A fork has pages that differ from it: those that say which process it is (the C
- * library's thread number, the lane, descriptors). When it becomes a worker such pages are copied into its own view of
- * the memfd, so that a restore brings back what the worker was when it began, and everything else stays shared. */
+ * All of them map the same memfd. A fork has pages that differ from it, because they identify the process (the C
+ * library's thread number, the lane, descriptors). When it becomes a worker, such pages are copied into its own view of
+ * the memfd, so that a restore brings back the worker's own state, and everything else stays shared. */
 #include "snapshot/engine/internal.h"
 
 #include <errno.h>
@@ -17,9 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of the C library's free reserve this much is looked at again in a fork, see keep_heap_loose(). */
+/* Bytes of the C library's free reserve that are checked again in a fork, see keep_heap_loose(). */
 #define PROBE (1536 * 1024)
-/* Bytes of the C library's notes at either end of a free block. */
+/* Bytes of the C library's metadata at either end of a free block. */
 #define HEAP_NOTES 128
 
 void snapshot_share_begin(snapshot_state *s) {
@@ -44,7 +45,7 @@ static bool within(const snapshot_area *areas, size_t n, const snapshot_mapping 
     return false;
 }
 
-/* Memory that forks would share although each worker should have its own, or that they would not get. */
+/* Checks for memory that forks would share although each worker should have its own, or that they would not inherit. */
 static bool memory_can_be_forked(snapshot_state *s) {
     if (snapshot_maps_read(s, "/proc/self/smaps") < 0) {
         return false;
@@ -63,7 +64,7 @@ static bool memory_can_be_forked(snapshot_state *s) {
         }
         const char *end = strchrnul(flags, '\n');
         bool left_out = memmem(flags, (size_t)(end - flags), " dc", 3) != NULL;
-        /* The lane, which was there before, is left out on purpose. */
+        /* The lane, which was mapped before, is left out on purpose. */
         bool lane = mapping.shared && within(s->shared_before, s->n_shared_before, &mapping);
         if (left_out && !lane && !mapping.special) {
             snapshot_set_reason("memory is mapped that a forked process does not get");
@@ -73,7 +74,8 @@ static bool memory_can_be_forked(snapshot_state *s) {
     return true;
 }
 
-/* A lock of /proc/self/fdinfo: "lock:  1: POSIX  ADVISORY  READ  4711 00:01:1029 1 1". False: it cannot be shared. */
+/* Parses a lock of /proc/self/fdinfo: "lock:  1: POSIX  ADVISORY  READ  4711 00:01:1029 1 1". False: it cannot be
+ * shared. */
 static bool note_lock(snapshot_state *s, int fd, const char *line) {
     char kind[16] = "", access[16] = "", first[24] = "", last[24] = "";
     if (sscanf(line, "lock: %*s %15s %*s %15s %*s %*s %23s %23s", kind, access, first, last) != 4 ||
@@ -103,7 +105,7 @@ static bool note_locks(snapshot_state *s, int fd) {
     return shareable;
 }
 
-/* OPcache holds a lock that says "this process uses the shared memory"; locks do not pass to a forked process. */
+/* OPcache holds a lock that means "this process uses the shared memory"; locks are not inherited by a fork. */
 static bool locks_can_be_taken(snapshot_state *s) {
     s->n_locks = 0;
     for (int fd = 0; fd < s->process.first_free; fd++) {
@@ -114,7 +116,7 @@ static bool locks_can_be_taken(snapshot_state *s) {
     return true;
 }
 
-/* Opens the file behind a descriptor once more, with a separate position, and puts it in the descriptor's place. */
+/* Opens a descriptor's file again, with a separate position, and replaces the descriptor. */
 static bool reopen_file(const snapshot_kept *kept) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", kept->fd);
@@ -142,8 +144,8 @@ static bool is_locked(const snapshot_state *s, int fd) {
     return false;
 }
 
-/* Files that several processes can share without a difference: devices such as /dev/null, and files that are only added
- * to. A file that is read is opened once more, unless a lock would be lost by that. */
+/* Several processes can share devices such as /dev/null, and files that are only appended to. A file that is read is
+ * opened again, unless that would lose a lock. */
 static bool descriptor_can_be_forked(const snapshot_state *s, const snapshot_kept *kept) {
     bool appends =
         S_ISREG(kept->type) && (kept->status_flags & O_ACCMODE) == O_WRONLY && (kept->status_flags & O_APPEND) != 0;
@@ -169,7 +171,7 @@ const char *snapshot_unshareable(void) {
     if (s->process.had_children) {
         return "a process was started at boot and still runs";
     }
-    /* Opening a file again gives its locks up, also those of another descriptor: they are looked at first. */
+    /* Opening a file again releases its locks, including those of another descriptor: they are checked first. */
     if (!locks_can_be_taken(s)) {
         return s->reason;
     }
@@ -200,9 +202,9 @@ bool snapshot_forked(void) {
     return true;
 }
 
-/* The C library's free reserve is neither stored nor put back, as it is never read. In this process a part of it is in
- * use: for the lane, and for notes that the C library makes in free blocks. What is one free block now stays left out.
- */
+/* The C library's free reserve is neither stored nor restored, as it is never read. In this process, a part of it is in
+ * use: for the lane, and for the C library's metadata in free blocks. Only what is one free block now stays left
+ * out. */
 static void keep_heap_loose(snapshot_state *s) {
     if (s->heap_loose >= s->n_loose) {
         return;
@@ -220,7 +222,7 @@ static void keep_heap_loose(snapshot_state *s) {
     }
 }
 
-/* Written pages that differ from the memfd's go into this process's view of it. */
+/* Copies written pages that differ from the memfd into this process's view of it. */
 static bool keep_own_pages(snapshot_state *s) {
     s->n_own = 0;
     for (size_t i = 0; i < s->n_hot; i++) {
@@ -241,7 +243,7 @@ static bool keep_own_pages(snapshot_state *s) {
     return true;
 }
 
-/* On the engine's stack. Returns to snapshot_take(). */
+/* Runs on the engine's stack. Returns from snapshot_take(). */
 static void adopt(void) {
     snapshot_state *s = snapshot_state_;
     if ((void *)syscall(SYS_brk, 0) != s->program_break) {
@@ -253,7 +255,8 @@ static void adopt(void) {
         snapshot_die(s);
     }
 #ifdef MADV_POPULATE_WRITE
-    /* The pages that requests write to are known: without this each is a fault in the first request. */
+    /* Makes the pages that requests usually write to anonymous; otherwise each would be a fault in the first
+     * request. */
     for (size_t i = 0; i < s->n_hot; i++) {
         madvise(s->hot[i].to, s->hot[i].length, MADV_POPULATE_WRITE);
     }

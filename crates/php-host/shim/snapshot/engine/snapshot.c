@@ -1,5 +1,5 @@
-/* Taking the snapshot and going back to it: the order of the steps. Both happen on a stack of the engine's own with all
- * signals blocked, so that no page of the snapshot changes meanwhile.
+/* Takes the snapshot and restores it: the order of the steps. Both happen on the engine's own stack with all signals
+ * blocked, so that no page of the snapshot changes meanwhile.
  *
  * Where written pages cannot be found (no /proc/self/pagemap, as in some containers), snapshot_take() forks instead:
  * each request runs in a child that ends where it would have been restored. */
@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #define ENGINE_STACK (256 * 1024)
-/* Reserve of the C library's heap at the snapshot, so that requests need not extend it. */
+/* Free bytes of the C library's heap at the snapshot, so that requests need not extend it. */
 #define HEAP_RESERVE (2 * 1024 * 1024)
-/* Bytes of the C library's notes at either end of a free block. */
+/* Bytes of the C library's metadata at either end of a free block. */
 #define HEAP_NOTES 128
 /* Exit status with which a child asks the worker to end. */
 #define CHILD_STOP 75
@@ -37,7 +37,7 @@
 /* The red zone below the stack pointer, x86-64 ABI. */
 #define RED_ZONE 128
 
-/* In memory of the snapshot: restored with everything else, so it is set for good before the snapshot. */
+/* In memory of the snapshot: it is restored with everything else, so it is set permanently before the snapshot. */
 static bool in_child;
 
 const snapshot_numbers *snapshot_stats(void) {
@@ -83,7 +83,7 @@ bool snapshot_prepare(void) {
         snapshot_set_reason("no memory for the snapshot engine");
         return false;
     }
-    /* The C library's heap stays one piece that only grows: no block of it is a mapping that free() gives back. */
+    /* Keeps the C library's heap in one piece that only grows: no block is a separate mapping that free() unmaps. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, HEAP_RESERVE);
@@ -110,7 +110,7 @@ bool snapshot_covers(const void *address) {
     return low < s->n_ranges && s->ranges[low].start <= (const char *)address;
 }
 
-/* A copy of the stack from the frame of snapshot_take() up. */
+/* Copies the stack from the frame of snapshot_take() up. */
 static bool store_stack(snapshot_state *s) {
     s->stack_start = STACK_POINTER(&s->context) - RED_ZONE;
     if (s->stack_end == NULL || s->stack_start >= s->stack_end || s->stack_end - s->stack_start > 64 * 1024 * 1024) {
@@ -127,7 +127,7 @@ static bool store_stack(snapshot_state *s) {
     return true;
 }
 
-/* On the engine's stack. Returns to snapshot_take(). */
+/* Runs on the engine's stack. Returns from snapshot_take(). */
 static void take(void) {
     snapshot_state *s = snapshot_state_;
     s->program_break = (void *)syscall(SYS_brk, 0);
@@ -135,27 +135,27 @@ static void take(void) {
                   snapshot_trim_prepare(s) && store_stack(s));
     if (!s->failed) {
         snapshot_copy_prepare(s);
-        /* From here on a failure leaves the process in pieces. */
+        /* From here on, a failure leaves memory inconsistent. */
         if (!snapshot_maps_replace(s)) {
             snapshot_die(s);
         }
         s->taken = true;
         s->size_pages = snapshot_maps_size(s);
-        s->faults = -1; /* the first restore looks for itself */
+        s->faults = -1; /* makes the first restore search */
     }
     setcontext(&s->context);
     _exit(EXIT_FAILURE);
 }
 
-/* On the engine's stack. Returns to snapshot_take(). */
+/* Runs on the engine's stack. Returns from snapshot_take(). */
 static void restore(void) {
     snapshot_state *s = snapshot_state_;
     uint64_t began = nanoseconds();
     if (!snapshot_process_restore(s)) {
         snapshot_die(s);
     }
-    /* Without a fault no new page was written. Without one the layout may still have changed, but then its size has:
-     * a mapping that takes the place of another faults when it is used. */
+    /* Without a fault, no new page was written. The layout may still have changed, but then the size has, too: a
+     * mapping that replaces another one faults when it is used. */
     bool resized = s->size_now != s->size_pages;
     if (resized || sbrk(0) != s->program_break) {
         syscall(SYS_brk, s->program_break);
@@ -191,7 +191,8 @@ static void restore(void) {
     _exit(EXIT_FAILURE);
 }
 
-/* One child per request. Returns in children only; this process ends with the first that does not succeed. */
+/* Runs one child per request. Returns in children only; this process exits after the first child that does not
+ * succeed. */
 static void run_children(snapshot_state *s, void (*forking)(void)) {
     for (;;) {
         forking();
@@ -215,7 +216,7 @@ static void run_children(snapshot_state *s, void (*forking)(void)) {
         snapshot_process_rewind(&s->process);
         s->numbers.restores++;
         if (WIFSIGNALED(status)) {
-            /* The server shall see the same end. */
+            /* The server must see the same signal. */
             signal(WTERMSIG(status), SIG_DFL);
             raise(WTERMSIG(status));
             _exit(EXIT_FAILURE);
@@ -231,7 +232,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void (*forking)(v
     if (s == NULL) {
         return SNAPSHOT_FAILED;
     }
-    /* Grows the heap once; what is freed here stays the heap's own, and free memory has no content but at its ends. */
+    /* Extends the heap once. The freed block stays in the heap, and free memory has content only at its ends. */
     void *reserve = malloc(HEAP_RESERVE);
     uintptr_t at = (uintptr_t)reserve;
     free(reserve);
@@ -250,7 +251,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void (*forking)(v
     getcontext(&s->engine);
     sigfillset(&s->engine.uc_sigmask);
     getcontext(&s->context);
-    /* Reached three times: to take, after that, and after each restore. */
+    /* Reached three times: before taking the snapshot, after that, and after each restore. */
     if (s->failed) {
         return SNAPSHOT_FAILED;
     }

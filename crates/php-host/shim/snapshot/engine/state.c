@@ -1,5 +1,5 @@
-/* The engine's state, which all its files share: where it lies, the memory that is left out of the snapshot with it,
- * why the last step failed, and the stack on which memory is changed. */
+/* The engine's state, which all its files share: its memory, other memory that is left out of the snapshot, the reason
+ * of a failed step, and the stack on which memory is changed. */
 #include "snapshot/engine/internal.h"
 
 #include <stdarg.h>
@@ -74,7 +74,7 @@ void *snapshot_lasting_memory(size_t size) {
     return memory;
 }
 
-/* Goes to the engine's stack. It is used from its top each time: no caller returns to it. */
+/* Switches to the engine's stack. It is used from its top each time: no caller returns to it. */
 void snapshot_on_engine_stack(void (*step)(void)) {
     snapshot_state *s = snapshot_state_;
     s->engine.uc_stack.ss_sp = s->engine_stack;
@@ -85,7 +85,7 @@ void snapshot_on_engine_stack(void (*step)(void)) {
     _exit(EXIT_FAILURE);
 }
 
-/* Memory is neither as it was nor as it shall be. The server replaces the process. */
+/* Memory is neither in the old nor in the new state. The server replaces the process. */
 void snapshot_die(const snapshot_state *s) {
     static const char prefix[] = "howdah-php: snapshot: ";
     (void)!write(STDERR_FILENO, prefix, sizeof prefix - 1);

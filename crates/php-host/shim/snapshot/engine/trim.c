@@ -1,24 +1,24 @@
-/* Giving pages back that need no restoring. The set of written pages only grows: what one rare request has written
+/* Drops pages that need no restoring. The set of written pages only grows: a page that one rare request has written
  * would be copied back after every later one. So from time to time the engine watches for some restores which of these
- * pages differ from the snapshot at all. Those that never did are dropped: the kernel then shows the snapshot's own
- * page again, and the next write to it is a fault, which puts it back into the set.
+ * pages differ from the snapshot at all. Those that never did are dropped: the kernel then maps the snapshot's own page
+ * again, and the next write to it is a fault, which puts it back into the set.
  *
- * A page that is written by each request but ends with what it had looks the same. It comes back at once; after a few
- * times it is left alone. */
+ * A page that each request writes, but leaves with its original content, looks the same. It returns to the set at once;
+ * after a few times it is no longer dropped. */
 #include "snapshot/engine/internal.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-/* The first watch begins at this restore, each later one at eight times as many, up to a limit. */
+/* The first watch begins at this restore, each later one at eight times the number, up to a limit. */
 #define FIRST_WATCH 64
 #define LONGEST_PAUSE 32768
-/* Restores that a watch lasts. */
+/* Duration of a watch in restores. */
 #define WATCH 64
-/* So often a page is dropped. */
+/* Maximum number of times that a page is dropped. */
 #define MAX_DROPS 3
 
-/* In a page's mark, with the number of times it was dropped. */
+/* Flag in a page's mark; the other bits count how often it was dropped. */
 #define DIFFERED 0x80
 
 bool snapshot_trim_prepare(snapshot_state *s) {
@@ -50,7 +50,7 @@ void snapshot_trim_watch(snapshot_state *s) {
     }
 }
 
-/* Drops the pages of a run that did not differ, and begins anew for all of them. */
+/* Drops the pages of a run that did not differ, and resets the flag of all of them. */
 static size_t drop(const snapshot_state *s, const snapshot_run *run) {
     size_t dropped = 0;
     for (size_t at = 0; at < run->length; at += SNAPSHOT_PAGE) {
@@ -63,7 +63,7 @@ static size_t drop(const snapshot_state *s, const snapshot_run *run) {
         ++*mark;
         dropped++;
 #ifdef MADV_POPULATE_READ
-        /* So that only writing to it will be a fault. */
+        /* Maps the page again, so that only writing to it will be a fault. */
         madvise(run->to + at, SNAPSHOT_PAGE, MADV_POPULATE_READ);
 #endif
     }

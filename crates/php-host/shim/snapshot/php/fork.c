@@ -1,5 +1,5 @@
-/* Forks that snapshot mode makes: children that go on as this worker, and workers forked from one that has booted the
- * application. */
+/* Forks that snapshot mode makes: children that continue as this worker, and workers forked from one that has booted
+ * the application. */
 #include "shim.h"
 #include "process/fork.h"
 #include "snapshot/engine/snapshot.h"
@@ -17,8 +17,8 @@ pid_t snapshot_fork(void) {
     return shim_fork_with_lane();
 }
 
-/* Where the C library keeps this thread's number, which it compares with the owner of a lock. NULL where it does not
- * say so to the kernel. */
+/* Returns the address of this thread's number in the C library, which compares it with the owner of a lock. NULL if the
+ * library has not registered it with the kernel. */
 static pid_t *thread_number(void) {
     pid_t *number = NULL;
     if (prctl(PR_GET_TID_ADDRESS, &number) != 0 || number == NULL || *number != gettid()) {
@@ -37,7 +37,7 @@ static pid_t clone_sibling(pid_t *number) {
 }
 
 /* fork(), but the new process is a child of this one's parent: the zygote, which reaps all workers. The C library has
- * no function for that, so what its fork() does in a child with one thread is done here. Handlers that libraries have
+ * no function for that, so this one does what its fork() does in a child with one thread. Handlers that libraries have
  * registered with pthread_atfork() do not run. */
 SHIM_EXPORT int howdah_c_fork_sibling(void) {
     pid_t *number = thread_number();

@@ -1,7 +1,7 @@
-/* A heap for Zend's memory manager whose chunks survive restores. Chunks that the application has when the snapshot is
- * taken are part of it. Chunks that a request adds come from a reserve that is in no snapshot: the heap forgets them
- * with the restore, and the next request gets the same memory again, with no system call and no page fault. The header
- * of a fresh chunk must be zero: PHP fills it in in parts only. The rest of its old content does not matter. */
+/* A heap for Zend's memory manager whose chunks survive restores. The application's chunks at the snapshot are part of
+ * it. Chunks that a request adds come from a reserve that is in no snapshot: a restore makes the heap forget them, and
+ * the next request gets the same memory again, without a system call or a page fault. The header of a fresh chunk must
+ * be zero, because PHP fills only parts of it. The rest of its old content does not matter. */
 #include "snapshot/php/heap.h"
 
 #include "shim.h"
@@ -13,14 +13,14 @@
 
 #define CHUNK (2ul * 1024 * 1024) /* ZEND_MM_CHUNK_SIZE, private to zend_alloc.c */
 #define BLOCK 4096ul              /* ZEND_MM_PAGE_SIZE; the first block of a chunk is sizeof(zend_mm_chunk) */
-#define RESERVE_CHUNKS 24         /* more is mapped for the request and unmapped after it */
+#define RESERVE_CHUNKS 24         /* if it is used up, memory is mapped for the request and unmapped after it */
 
 static zend_mm_heap *heap;
 static char *reserve;
-static uint32_t reserve_used; /* a bit for each chunk; back to its old value with every restore */
-static bool reserve_open;     /* since the snapshot */
+static uint32_t reserve_used; /* a bit for each chunk; every restore resets it */
+static bool reserve_open;     /* true since the snapshot */
 
-/* The chunk that was mapped last, NULL when it has gone again. Watched while the application's heap is filled up. */
+/* The chunk that was mapped last, NULL when it was unmapped. Watched while the application's heap is filled up. */
 static const char *newest;
 static void *volatile kept_for_good;
 
@@ -42,7 +42,7 @@ static size_t index_of(const void *address) {
     return (size_t)((const char *)address - reserve) / CHUNK;
 }
 
-/* Memory aligned as Zend wants it. */
+/* Maps memory aligned as Zend requires. */
 static void *map_aligned(size_t size, size_t alignment) {
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
@@ -92,7 +92,7 @@ static void chunk_free(zend_mm_storage *storage, void *chunk, size_t size) {
         }
         munmap(chunk, size);
     }
-    /* Else the next restore wants it. */
+    /* Otherwise the chunk is part of the snapshot, and the next restore needs it. */
 }
 
 static bool chunk_truncate(zend_mm_storage *storage, void *chunk, size_t old_size, size_t new_size) {
@@ -123,7 +123,7 @@ static bool chunk_extend(zend_mm_storage *storage, void *chunk, size_t old_size,
 static const zend_mm_handlers handlers = {chunk_alloc, chunk_free, chunk_truncate, chunk_extend};
 
 void shim_snapshot_heap_install(void) {
-    /* USE_ZEND_ALLOC=0 has PHP use malloc(). */
+    /* With USE_ZEND_ALLOC=0, PHP uses malloc(). */
     if (!is_zend_mm()) {
         return;
     }
@@ -133,7 +133,7 @@ void shim_snapshot_heap_install(void) {
     }
     heap = zend_mm_startup_ex(&handlers, NULL, 0);
     if (heap != NULL) {
-        /* PHP's startup has left this one block in the old heap for the first request to free. */
+        /* PHP's startup has left this one block in the old heap, for the first request to free. */
         virtual_cwd_deactivate();
         zend_mm_set_heap(heap);
         virtual_cwd_activate();
@@ -141,10 +141,10 @@ void shim_snapshot_heap_install(void) {
     }
 }
 
-/* The garbage collector notes down in a buffer, and in the object itself, each object of which a reference was given
- * up: once, until it has looked at them. An application's services are among those in every request, so on a snapshot
- * with an empty buffer each request would write to all of them again. Hence those that were noted during the warm-up
- * are noted again after the collection. */
+/* The garbage collector records each object that has lost a reference, in a buffer and in the object itself, once until
+ * it has checked it. An application's services are among these objects in every request, so on a snapshot with an empty
+ * buffer each request would write to all of them again. Hence those that were recorded during the warm-up are recorded
+ * again after the collection. */
 void shim_snapshot_heap_collect(void) {
     const zend_objects_store *store = &EG(objects_store);
     const uint32_t top = store->top;
@@ -155,7 +155,7 @@ void shim_snapshot_heap_collect(void) {
     }
     gc_collect_cycles();
     for (uint32_t i = 1; i < top; i++) {
-        /* Garbage has gone, and its place may have another object. */
+        /* Garbage is gone, and its slot may hold another object. */
         if (noted[i] != NULL && store->object_buckets[i] == noted[i] && GC_INFO(noted[i]) == 0) {
             gc_possible_root((zend_refcounted *)noted[i]);
         }
@@ -167,7 +167,7 @@ static bool in_newest(const void *address) {
     return newest != NULL && (const char *)address >= newest && (const char *)address < newest + CHUNK;
 }
 
-/* Allocates until the block comes from a chunk that was mapped for it: nothing of that size is left elsewhere. */
+/* Allocates until the block comes from a chunk that was mapped for it: no other chunk has a free block of that size. */
 static void *exhaust(size_t size) {
     void *block;
     while (!in_newest(block = emalloc(size))) {
@@ -176,11 +176,12 @@ static void *exhaust(size_t size) {
     return block;
 }
 
-/* Takes everything that is free in the application's chunks, for good. What requests allocate lies in the reserve then,
- * which needs no restoring, and not between the application's own data, where it would have to be put back page by
- * page. What was free is cleared, so that it takes no room in the snapshot. */
+/* Allocates everything that is free in the application's chunks, permanently. Requests then allocate from the reserve,
+ * which needs no restoring, and not between the application's own data, which would have to be restored page by page.
+ * The free memory is cleared, so that it takes no room in the snapshot. */
 static void fill_up(void) {
-    /* Without 8: Zend's count of a run's free slots ends below the 512 of that size, so it never gives one back. */
+    /* Without 8: Zend's counter of a run's free slots is too small for the 512 of that size, so it never returns
+     * one. */
     static const size_t sizes[] = {BLOCK, 16,  24,  32,  40,  48,  56,  64,  80,   96,   112,  128,  160,  192,  224,
                                    256,   320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072};
     enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -195,7 +196,8 @@ static void fill_up(void) {
     }
     zend_mm_gc(heap);
     if (newest != NULL) {
-        /* Zend has not given the chunk back but put it by. The compiler may not drop an allocation that is kept. */
+        /* Zend has cached the chunk instead of returning it. Storing the pointer keeps the compiler from dropping the
+         * allocation. */
         kept_for_good = emalloc(CHUNK - BLOCK);
     }
 }
@@ -205,11 +207,11 @@ void shim_snapshot_heap_spare(void) {
         return;
     }
     size_t limit = (size_t)PG(memory_limit);
-    /* No limit is the largest number. */
+    /* "No limit" is the largest number, so the sum may overflow. */
     zend_set_memory_limit(limit + 4 * CHUNK > limit ? limit + 4 * CHUNK : limit);
     fill_up();
     zend_set_memory_limit((size_t)PG(memory_limit));
     reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
-    /* Above its top PHP's stack is not read again. */
+    /* PHP's stack above its top is not read again. */
     snapshot_loose(EG(vm_stack_top), (char *)EG(vm_stack_end) - (char *)EG(vm_stack_top));
 }

@@ -1,10 +1,10 @@
-/* Random generators of GnuTLS (libldap, libcurl), libgcrypt (libssh2, libxslt) and NSS, which the boot may have used.
- * Their state is in memory and goes back with it, so each request begins with fresh randomness in it, by functions of
- * their own. A library that a request loads is not there for the next one. Generators that were not used yet take
- * their seed from the kernel when they are used first, and cost nothing here.
+/* Random generators of GnuTLS (libldap, libcurl), libgcrypt (libssh2, libxslt) and NSS, which the boot may have used. A
+ * restore resets their state in memory, so each request begins by adding fresh randomness with their own functions. A
+ * library that one request loads is not loaded in the next one. Generators that have not been used yet take their seed
+ * from the kernel at their first use, and cost nothing here.
  *
- * gcry_create_nonce() has a state that no function reaches. It takes a new one when it is in another process than last
- * time, which libgcrypt learns from getpid(): so that answers it with another number after each restore. */
+ * gcry_create_nonce() has a state that no function reaches. It makes a new one when it finds itself in another process,
+ * which libgcrypt learns from getpid(): so its getpid() returns a different number after each restore. */
 #include "snapshot/php/other_random.h"
 
 #include "process/import_hooks.h"
@@ -16,22 +16,22 @@
 #include <unistd.h>
 
 #define FRESH_BYTES 32
-/* NSS gives single bytes out of a block of 32 before it looks at what was added. */
+/* NSS returns single bytes from a block of 32 before it uses added randomness. */
 #define NSS_BLOCK 64
 
-/* Of the headers of libgcrypt and NSS, which are not needed otherwise. */
+/* From the headers of libgcrypt and NSS, which are not needed otherwise. */
 #define GCRYCTL_ANY_INITIALIZATION_P 40
 #define GCRYPT_BEST_QUALITY 100
 
-/* Takes a seed from the kernel at once; nothing where this thread has drawn no number yet. */
+/* Takes a seed from the kernel at once; does nothing if this thread has not drawn a number yet. */
 static void (*refresh_gnutls)(void);
 static unsigned (*add_to_gcrypt)(const void *, size_t, int);
-/* Difference between libgcrypt's process ids and the kernel's, which have up to 22 bits. */
+/* Offset of libgcrypt's process ids from the kernel's, which have up to 22 bits. */
 #define NO_PROCESS 0x40000000u
 static unsigned of_this_restore;
 static int (*add_to_nss)(const void *, size_t), (*draw_from_nss)(unsigned char *, int);
 
-/* Children of a request have another one, too. */
+/* Children of a request get a different one, too. */
 static pid_t process_of_gcrypt(void) {
     return (pid_t)((unsigned)getpid() ^ of_this_restore);
 }
@@ -71,7 +71,7 @@ void shim_snapshot_other_random_renew(void) {
     }
     unsigned char fresh[FRESH_BYTES];
     if (getrandom(fresh, sizeof fresh, 0) != (ssize_t)sizeof fresh) {
-        return; /* signals do not interrupt so few bytes */
+        return; /* signals do not interrupt such small reads */
     }
     if (add_to_gcrypt != NULL) {
         add_to_gcrypt(fresh, sizeof fresh, GCRYPT_BEST_QUALITY);

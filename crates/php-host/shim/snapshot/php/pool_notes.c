@@ -1,4 +1,4 @@
-/* Messages that a pool logs once and not for each worker: advice about an application that makes them do work. */
+/* Messages that a pool logs once and not for each worker: advice about an application that causes extra work. */
 #include "snapshot/php/pool_notes.h"
 
 #include "shim.h"
@@ -9,15 +9,15 @@
 #include <sys/mman.h>
 #include <syslog.h>
 
-/* Shared by the zygote and all that come of it. A worker that writes nonsense here makes the pool silent, or its
- * warm-up short; nothing else depends on it, so no order is needed between the two. */
+/* Shared by the zygote and all its descendants. A worker that writes garbage here silences the pool's messages or
+ * shortens its warm-up; nothing else depends on it, so the two need no memory ordering. */
 typedef struct notes {
-    atomic_uint said; /* by number of tap_advice */
+    atomic_uint said; /* bits by tap_advice */
     atomic_bool warmup_refused;
 } notes;
 
 static notes *shared;
-/* Sessions that this request's end has reset. In memory of the snapshot, so each request begins with none. */
+/* Number of sessions that this request's end has reset. In memory of the snapshot, so each request begins with 0. */
 static unsigned resets;
 
 void shim_snapshot_notes_startup(void) {

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Remedies for the log: each is logged once in a pool. */
+/* Advice for the log: each line is logged once in a pool. */
 typedef enum tap_advice {
     TAP_ADVICE_TRANSACTION,
     TAP_ADVICE_SESSION,
@@ -14,16 +14,16 @@ typedef enum tap_advice {
     TAP_ADVICE_WARMUP,
 } tap_advice;
 
-/* Writes the line into the log unless a worker of the pool has; `what` says what has happened. */
+/* Logs the line unless a worker of the pool has done so; `what` describes the event. */
 void shim_snapshot_advise(tap_advice advice, const char *what);
-/* A session was made what it was at boot. */
+/* Counts a session that was reset to its state at boot. */
 void shim_snapshot_count_reset(void);
 
-/* Before the zygote forks: memory that all workers of the pool share. */
+/* Called before the zygote forks: allocates memory that all workers of the pool share. */
 void shim_snapshot_notes_startup(void);
-/* Sessions that were reset after this request. */
+/* Returns the number of sessions that were reset after this request. */
 unsigned shim_snapshot_resets(void);
-/* Warm-up requests on the finished snapshot are left out from now on, in this pool. */
+/* Disables warm-up requests on the finished snapshot from now on, in this pool. */
 void shim_snapshot_refuse_warmup(const char *why);
 bool shim_snapshot_warmup_refused(void);
 

@@ -1,12 +1,11 @@
-/* Random numbers after a restore. A generator whose state is in memory goes back to that state, so two requests would
- * draw the same numbers: session ids, tokens, keys. Nothing of the kind may happen.
+/* Random numbers after a restore. A restore resets a generator whose state is in memory, so two requests would draw the
+ * same numbers: session ids, tokens, keys. That must never happen.
  *
- * lcg_value() is seeded in each request. Other generators take a seed from the kernel when they are used first, so they
- * are left "not used yet" in the snapshot and cost nothing in a request that draws no numbers: PHP's own, and
- * OpenSSL's, whose generators are brought to the point where the next output needs a reseeding. Engine objects of
- * ext/random that the application has made without a seed are seeded again at the start of each request.
- * random_bytes() and random_int() use the kernel's generator, whose state in this process (process/random_source.c) no
- * restore touches. */
+ * lcg_value() is seeded in each request. Other generators take a seed from the kernel at their first use, so they are
+ * left "not used yet" in the snapshot and cost nothing in a request that draws no numbers: PHP's own, and OpenSSL's,
+ * whose generators are advanced until the next output needs a reseeding. Engine objects of ext/random that the
+ * application has created without a seed are seeded again at the start of each request. random_bytes() and random_int()
+ * use the kernel's generator, whose state in this process (process/random_source.c) no restore touches. */
 #include "snapshot/php/random.h"
 
 #include "shim.h"
@@ -18,7 +17,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Outputs between two reseedings of OpenSSL's generators, after the first. */
+/* Number of outputs between two reseedings of OpenSSL's generators, after the first. */
 #define OPENSSL_OUTPUTS 32
 #define OPENSSL_UNSIGNED 2 /* OSSL_PARAM_UNSIGNED_INTEGER */
 
@@ -41,14 +40,14 @@ static const char *const engine_classes[ENGINE_CLASSES] = {
 };
 static zend_class_entry *engines[ENGINE_CLASSES];
 static zif_handler constructors[ENGINE_CLASSES], unserializers[ENGINE_CLASSES];
-/* Objects whose state the application has chosen. */
+/* Objects whose seed the application has chosen. */
 static HashTable chosen;
 static bool watching;
 
 static zend_object *unseeded[MAX_ENGINES];
 static size_t n_unseeded;
 
-/* Seeds for lcg_value(), used up one after the other. In the engine's memory, so that none is used twice. */
+/* Seeds for lcg_value(), consumed in order. In the engine's memory, so that none is used twice. */
 #define LCG_SEEDS 512
 typedef struct lcg_seeds {
     size_t left;
@@ -56,7 +55,7 @@ typedef struct lcg_seeds {
 } lcg_seeds;
 static lcg_seeds *seeds;
 
-/* OpenSSL older than 3, or a library with its interface: seeded at each request. */
+/* For OpenSSL older than 3, or a library with its interface: seeds at each request. */
 static int (*reseed_eagerly)(void);
 
 static size_t class_index(const zend_object *object) {
@@ -139,13 +138,13 @@ static bool set_outputs(evp_rand_ctx *generator, set_params *set, unsigned outpu
     return set(generator, params) == 1;
 }
 
-/* Brings one generator of OpenSSL to the end of its outputs: what comes next needs fresh randomness from its parent,
+/* Advances one generator of OpenSSL to the end of its outputs: the next output needs fresh randomness from its parent,
  * and at the end of that chain from the kernel. */
 static bool exhaust(evp_rand_ctx *generator, set_params *set, generate_bytes *generate) {
     if (generator == NULL || !set_outputs(generator, set, 1u << 20)) {
         return false;
     }
-    /* Its age may have the first of these reseed it, which starts the count anew. */
+    /* Its age may make the first of these reseed it, which restarts the count. */
     for (unsigned i = 0; i < OPENSSL_OUTPUTS + 2; i++) {
         unsigned char byte;
         if (generate(generator, &byte, 1, 0, 0, NULL, 0) != 1) {
@@ -183,7 +182,7 @@ static void forget_openssl(void) {
 static void seed_combined_lcg(void) {
     if (seeds->left == 0) {
         if (getrandom(seeds->seeds, sizeof seeds->seeds, 0) != (ssize_t)sizeof seeds->seeds) {
-            return; /* PHP's own seed it is, then */
+            return; /* falls back to PHP's own seed */
         }
         seeds->left = LCG_SEEDS;
     }
@@ -191,10 +190,10 @@ static void seed_combined_lcg(void) {
     shim_compat_seed_combined_lcg(seed[0], seed[1]);
 }
 
-/* Resets a library's state of this thread to that of its loading. libuuid keeps the clock
- * and the sequence number of its last time-based UUID there, and a supply of UUIDs that uuidd has reserved for it: from
- * the same state all workers would go on with the same ones. "Not used yet" makes it draw a sequence number anew, or
- * read what the system's file says. */
+/* Resets a library's state in this thread to its initial state. libuuid keeps the clock and the sequence number of its
+ * last time-based UUID there, and a supply of UUIDs that uuidd has reserved for it: from the same state, all workers
+ * would continue with the same ones. In the state "not used yet" it draws a new sequence number, or reads the one in
+ * the system's file. */
 static int forget_uuids(struct dl_phdr_info *library, size_t size, void *unused) {
     (void)size;
     (void)unused;
@@ -213,7 +212,7 @@ static int forget_uuids(struct dl_phdr_info *library, size_t size, void *unused)
     return 0;
 }
 
-/* gmp_random_bits() and its like: the extension lets its generator go at the end of each request. */
+/* gmp_random_bits() and similar functions: the extension frees its generator at the end of each request. */
 static void forget_gmp(void) {
     zend_module_entry *gmp = shim_extension("gmp");
     if (gmp != NULL && gmp->request_shutdown_func != NULL) {

@@ -1,9 +1,10 @@
-/* The end of a request in snapshot mode: everything that the end of a classic request does and others can see, in PHP's
- * order: shutdown functions, destructors, output, the modules' own ends (sessions are written), closing of what the
- * request opened. Memory is not freed: the restore takes it.
+/* The end of a request in snapshot mode: does everything with a visible effect that the end of a classic request does,
+ * in PHP's order: shutdown functions, destructors, output, the modules' own ends (sessions are written), closing of
+ * what the request opened. Memory is not freed: the restore discards it.
  *
  * The application's own objects and connections, made at boot, stay open. Their destructors run, as they would at the
- * end of a classic request; destroying them would close connections that the next request finds open in its memory. */
+ * end of a classic request; destroying the objects would close connections that the next request finds open in its
+ * memory. */
 #include "snapshot/php/request_end.h"
 
 #include "shim.h"
@@ -19,10 +20,10 @@
 #include <zend_generators.h>
 #include <zend_observer.h>
 
-/* Objects are compared in blocks of this many: most blocks are as they were. */
+/* Objects are compared in blocks of this many: most blocks are unchanged. */
 #define BLOCK 64
 
-/* Requests with more objects than this have the table of objects grow. */
+/* Number of free slots; requests with more objects make the table of objects grow. */
 #define SPARE_OBJECTS 2048
 
 /* The application's objects at the snapshot. In the engine's memory, as is the list of those with destructors. */
@@ -38,7 +39,7 @@ typedef struct module_end {
 static module_end module_ends[64];
 static size_t n_module_ends;
 
-/* Modules whose end of a request others can see, in PHP's order. */
+/* Modules whose end of a request has a visible effect, in PHP's order. */
 #define MAX_ENDING 256
 static const zend_module_entry *ending[MAX_ENDING];
 static size_t n_ending;
@@ -47,13 +48,13 @@ static bool has_destructor(const zend_object *object) {
     return object->handlers->dtor_obj != zend_objects_destroy_object || object->ce->destructor != NULL;
 }
 
-/* At the end of a request these only free memory: SPL its autoloaders, closures with all they hold. The restore brings
- * that back anyway, and freeing it would write to pages that are else only read. */
+/* True for modules that only free memory at the end of a request: SPL its autoloaders, closures with all they hold. The
+ * restore does that anyway, and freeing would write to pages that are otherwise only read. */
 static bool only_frees_memory(const zend_module_entry *module) {
     return strcmp(module->name, "SPL") == 0 || strcmp(module->name, "mbstring") == 0;
 }
 
-/* The last module that has started ends first. */
+/* The last module that was started ends first. */
 static void list_ending_modules(void) {
     const zend_module_entry *module;
     ZEND_HASH_MAP_REVERSE_FOREACH_PTR(&module_registry, module) {
@@ -84,7 +85,7 @@ static void end_modules(void) {
     }
 }
 
-/* post_deactivate of OPcache lets its lock on the shared memory go, which this process uses as long as it lives. */
+/* OPcache's post_deactivate releases its lock on the shared memory, which this process uses as long as it lives. */
 static void list_module_ends(void) {
     zend_module_entry *module;
     ZEND_HASH_MAP_FOREACH_PTR(&module_registry, module) {
@@ -98,7 +99,7 @@ static void list_module_ends(void) {
 
 void shim_snapshot_end_remember(void) {
     zend_objects_store *store = &EG(objects_store);
-    /* Free places stay free: objects of requests come behind the application's, where they are found at once. */
+    /* Free slots stay free: objects of requests come after the application's, where they are found at once. */
     store->free_list_head = -1;
     if (store->size - store->top < SPARE_OBJECTS) {
         store->size += SPARE_OBJECTS;
@@ -142,7 +143,7 @@ static void run_destructor(zend_object *object) {
     }
 }
 
-/* As zend_call_destructors(): global variables that hold the last reference go first, from the last to the first. */
+/* As in zend_call_destructors(): global variables that hold the last reference go first, from the last to the first. */
 static int destroy_symbol(zval *symbol) {
     if (Z_TYPE_P(symbol) == IS_INDIRECT) {
         symbol = Z_INDIRECT_P(symbol);
@@ -160,7 +161,7 @@ static int destroy_symbol(zval *symbol) {
     return ZEND_HASH_APPLY_KEEP;
 }
 
-/* Calls `each` for those of the request's objects that have taken the place of an object of the application. */
+/* Calls `each` for those of the request's objects that have replaced an object of the application in its slot. */
 static void each_object_in_boot_places(void (*each)(zend_object *object)) {
     for (uint32_t block = 0; block < boot_top; block += BLOCK) {
         const uint32_t end = block + BLOCK < boot_top ? block + BLOCK : boot_top;
@@ -213,7 +214,7 @@ static void call_destructors(void) {
     zend_fiber_switch_unblock();
 }
 
-/* Objects of these hold memory and other objects, nothing outside of the process. */
+/* True for classes whose objects hold only memory and other objects, nothing outside of the process. */
 static bool holds_only_memory(const zend_object *object) {
     if (object->handlers->free_obj == zend_object_std_dtor || object->ce == zend_ce_closure ||
         object->ce == zend_ce_generator) {
@@ -280,7 +281,7 @@ void shim_snapshot_end_request(bool after_bailout) {
     EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
     shim_compat_forget_exhausted_memory();
     EG(current_execute_data) = NULL;
-    /* exit() in a worker script's handler is on its way out as an exception: nothing of PHP could be called with it. */
+    /* exit() in a worker script's handler is still pending as an exception: no PHP code could be called with it. */
     zend_clear_exception();
     if (after_bailout && ZEND_OBSERVER_ENABLED) {
         zend_observer_fcall_end_all();
@@ -317,7 +318,7 @@ void shim_snapshot_end_request(bool after_bailout) {
     shim_snapshot_end_outside();
 }
 
-/* Encrypted streams carry state in memory that both ends count on: going back in it breaks the connection. */
+/* Encrypted streams have state in memory that both ends rely on: restoring it breaks the connection. */
 const char *shim_snapshot_refused_stream(void) {
     static char text[300];
     zend_resource *resource;

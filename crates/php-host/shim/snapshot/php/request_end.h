@@ -4,14 +4,14 @@
 
 #include "shim.h"
 
-/* At the snapshot: what exists now is the application's. */
+/* Called at the snapshot: everything that exists now belongs to the application. */
 void shim_snapshot_end_remember(void);
-/* Everything that PHP does at the end of a request before memory goes. */
+/* Does everything that PHP does at the end of a request before it frees memory. */
 void shim_snapshot_end_request(bool after_bailout);
-/* The last part of that: lets go of what the request holds outside of its memory. */
+/* The last part of that: releases everything that the request holds outside of its memory. */
 void shim_snapshot_end_outside(void);
 bool shim_snapshot_is_boot_object(const zend_object *object);
-/* A stream that cannot be restored, as text, or NULL. */
+/* Returns the description of a stream that cannot be restored, or NULL. */
 const char *shim_snapshot_refused_stream(void);
 
 #endif

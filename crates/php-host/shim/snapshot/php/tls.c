@@ -1,9 +1,10 @@
-/* Encrypted connections of extensions: which there are when the snapshot is taken. Both ends of one count what was
- * sent, so going back in memory breaks it; and the keys of a counter must not be used twice. PHP's own streams say what
- * they are (request_end.c); libpq, libcurl and others do not report them. But nearly all of them use OpenSSL, which
- * lets a program attach data to each of its connections, and calls it when one is made and when one is freed. Debian's
- * libldap uses GnuTLS: a library that imports its functions for that calls those below. Connections of other libraries
- * are seen by what no tap has read along (snapshot/sessions/tap.c). */
+/* Finds extensions' encrypted connections that exist when the snapshot is taken. Both ends of such a connection count
+ * what was sent, so restoring one end's memory breaks it; and a counter's keys must not be used twice. PHP's own
+ * streams can be identified (request_end.c); libpq, libcurl and others do not report theirs. But nearly all of them use
+ * OpenSSL, which lets a program attach data to each of its connections, and calls the program when one is created and
+ * when one is freed. Debian's libldap uses GnuTLS: a library that imports GnuTLS's functions for that calls those below
+ * instead. Connections of other libraries are detected by received data that no tap has seen
+ * (snapshot/sessions/tap.c). */
 #include "snapshot/php/tls.h"
 
 #include "process/import_hooks.h"
@@ -34,7 +35,8 @@ typedef struct connection {
 
 static connection connections[MAX_CONNECTIONS];
 static size_t n_connections;
-/* Extensions may have threads before the snapshot is asked for; it is refused then, but they must not corrupt this. */
+/* Extensions may have threads before the snapshot is requested. It is refused then, but they must not corrupt this
+ * list. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *find(const char *const libraries[2], const char *name) {
@@ -50,7 +52,7 @@ static void *find(const char *const libraries[2], const char *name) {
 static void remember(const void *made, bool by_openssl) {
     pthread_mutex_lock(&lock);
     if (snapshot_taken()) {
-        /* A request's own. */
+        /* It belongs to a request. */
     } else if (n_connections < MAX_CONNECTIONS) {
         connections[n_connections++] = (connection){made, by_openssl};
     } else {
@@ -146,7 +148,7 @@ bool shim_snapshot_name_peer(int fd, char *text, size_t size) {
     }
 }
 
-/* libcurl reads from its sockets itself, OpenSSL does not know them. */
+/* libcurl reads from its sockets itself, so OpenSSL does not know them. */
 static void name_all_peers(char *text, size_t size) {
     size_t length = (size_t)(snprintf)(text, size, "one of");
     for (int fd = 3; fd < 1024 && length < size; fd++) {
@@ -166,7 +168,7 @@ const char *shim_snapshot_refused_connection(void) {
         int fd = descriptor != NULL && connections[i].by_openssl ? descriptor(connections[i].made) : -1;
         if (!shim_snapshot_name_peer(fd, peer, sizeof peer)) {
             if (fd >= 0) {
-                continue; /* not connected, or no more */
+                continue; /* not connected, or no longer */
             }
             name_all_peers(peer, sizeof peer);
         }

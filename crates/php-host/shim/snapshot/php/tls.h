@@ -4,12 +4,12 @@
 
 #include "shim.h"
 
-/* From now on encrypted connections are known. */
+/* Tracks encrypted connections from now on. */
 void shim_snapshot_tls_watch(void);
-/* An extension's encrypted connection that cannot be restored, as text, or NULL. */
+/* Returns the description of an extension's encrypted connection that cannot be restored, or NULL. */
 const char *shim_snapshot_refused_connection(void);
 
-/* The peer of a socket. False if it is not connected. */
+/* Writes the address of a socket's peer. False if it is not connected. */
 bool shim_snapshot_name_peer(int fd, char *text, size_t size);
 
 #endif

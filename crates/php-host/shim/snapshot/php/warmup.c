@@ -1,12 +1,13 @@
-/* Warm-up of snapshot mode: requests that run before the snapshot, so that what they load and build is in it, and once
- * more on the finished snapshot; and the record of their responses from which warmup_check.rs tells whether a request
- * left something that is now in the answers to all visitors.
+/* Warm-up of snapshot mode: requests that run before the snapshot, so that everything they load and build is in it, and
+ * once more on the finished snapshot. The recorded responses show warmup_check.rs whether a request has left something
+ * that would now be in the responses to all visitors.
  *
- * With a worker script they are turns of its loop like any other, body included. So a turn begins in one call of
- * frankenphp_handle_request() and ends in the next one, and the snapshot is taken in the call after the last.
+ * With a worker script, these requests are turns of its loop like any other, including the loop's body. So a turn
+ * begins in one call of frankenphp_handle_request() and ends in the next one, and the snapshot is taken in the call
+ * after the last.
  *
- * Only the worker that boots for others keeps a record: each path is asked four times by a visitor without cookies,
- * twice in forks of the booted application that no warm-up request has run in, twice on the snapshot. */
+ * Only the worker that boots for others keeps a record: each path is requested four times by a visitor without cookies,
+ * twice in forks of the booted application in which no warm-up request has run, twice on the snapshot. */
 #include "snapshot/php/warmup.h"
 
 #include "shim.h"
@@ -39,36 +40,36 @@
 #include <unistd.h>
 
 /* Rounds of warm-up requests before the snapshot: the first request builds the application's services, a second one
- * takes the ways of code that comes to an application that has run before, and what the third does is what others will
- * do. */
+ * takes the code paths of an application that has run before, and a third one does what all later ones will do. */
 #define HANDLER_ROUNDS 3
-/* The same with PHP's JIT, which compiles what was called some hundred times: after a restore it counts from the
- * snapshot on again, so what is not compiled by then never will be. No further round begins after this many seconds.
- * These rounds are the handler's alone: loops that count their requests end after some hundred. */
+/* Maximum number of rounds with PHP's JIT, which compiles functions called some hundred times. After a restore it
+ * counts from the snapshot on again, so whatever is not compiled by then never will be. No further round begins after
+ * the number of seconds below. These rounds call only the handler: loops that count their requests end after some
+ * hundred. */
 #define JIT_ROUNDS 1000
 #define JIT_SECONDS 3
-/* All requests in forks together may take so long; the check does without those that are missing then. */
+/* Time limit for all requests in forks together; the check ignores those that are missing then. */
 #define ALONE_SECONDS 10
 /* Maximum depth of the search for strings in a session. */
 #define SESSION_DEPTH 8
 
-/* A request of this file runs: its output is not read. */
+/* True while a request of this file runs: its output is not read. */
 static bool running;
-/* Turns of the loop that have begun. */
+/* Number of turns of the loop that have begun. */
 static size_t turns;
-/* This is a fork in which no warm-up request has run. */
+/* True in a fork in which no warm-up request has run. */
 static bool alone;
-/* All turns have run before the snapshot. */
+/* True if all turns have run before the snapshot. */
 static bool in_snapshot;
-/* Set in the zygote: this application's warm-up requests leave something, and run only where they are undone. */
+/* Set in the zygote: this application's warm-up requests leave something, so they run only where it is undone. */
 static bool refused;
 
-/* One for each path, in memory that forks share; NULL where nothing is recorded. */
+/* One entry per path, in memory that forks share; NULL if nothing is recorded. */
 static howdah_warmup_path *paths;
-/* Where the output of the running request goes, or NULL. */
+/* Record for the output of the running request, or NULL. */
 static howdah_warmup_response *recording;
 static size_t current_path;
-/* Connections that were open before the boot. */
+/* Number of connections that were open before the boot. */
 static size_t connections_before;
 
 static zval after_callbacks; /* an array, or undefined */
@@ -79,7 +80,7 @@ SHIM_EXPORT void howdah_c_refuse_warmup(void) {
 
 /* --- recording ---------------------------------------------------------------------------------------------------- */
 
-/* Sockets with somebody at their other end. */
+/* Returns the number of sockets that have a peer. */
 static size_t connections(void) {
     struct sockaddr_storage peer;
     size_t n = 0;
@@ -94,7 +95,7 @@ void shim_warmup_prepare(void) {
     if (shim.boot->n_warmup == 0 || !howdah_rs_boots_for_others()) {
         return;
     }
-    /* Before the engine looks at what is mapped: it is not the application's. */
+    /* Before the engine lists the mappings: this memory does not belong to the application. */
     void *memory =
         mmap(NULL, shim.boot->n_warmup * sizeof *paths, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     paths = memory == MAP_FAILED ? NULL : memory;
@@ -147,7 +148,7 @@ static void record_table(HashTable *table, int depth) {
     GC_TRY_UNPROTECT_RECURSION(table);
 }
 
-/* Runs no code of the application: objects that make up their properties are left out. */
+/* Runs no code of the application, so it skips objects that compute their properties. */
 static void record_strings(const char *name, size_t name_len, const zval *value, int depth) {
     ZVAL_DEREF(value);
     if (Z_TYPE_P(value) == IS_ARRAY) {
@@ -237,7 +238,7 @@ static bool jit_is_on(void) {
     return setting != NULL;
 }
 
-/* A request's handler, with the response's end. False when the script is on its way out. */
+/* Runs a request's handler and ends the response. False when the script is exiting. */
 static bool handle(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     shim_request_start();
     shim_loop_limit_time();
@@ -252,14 +253,15 @@ static bool handle(zend_fcall_info *function, zend_fcall_info_cache *cache) {
 
 /* --- shutdown functions ----------------------------------------------------------------------------------------------
  *
- * Those that a request registers are the request's: they run at its end. Those that code registers once, because it
- * boots when the first request needs it, have to run at the end of each later request. Both happen in warm-up requests,
- * and what several of them have registered is the request's. */
+ * A function that a request registers belongs to it and runs at its end. A function that code registers once, because
+ * it boots when the first request needs it, has to run at the end of each later request. Both happen in warm-up
+ * requests; a function that several of them have registered belongs to the request. */
 
 #define MAX_REPEATED 64
 static const void *repeated[MAX_REPEATED];
 static size_t n_repeated;
-/* The first index of a function that warm-up requests have registered, and that of the running one. */
+/* The first index of functions that warm-up requests have registered, and of those that the running one has
+ * registered. */
 static zend_ulong first_of_warmup, first_of_turn;
 
 static const void *code_of(const php_shutdown_function_entry *entry) {
@@ -302,7 +304,8 @@ static bool was_registered_before(const void *code) {
     return false;
 }
 
-/* Runs what the request has registered, and drops what one before it had registered as well. */
+/* Runs the functions that the request has registered, and drops those that an earlier request had registered as
+ * well. */
 static void end_shutdown_functions(void) {
     for (zend_ulong i = first_of_turn; i < next_shutdown_function(); i++) {
         php_shutdown_function_entry *entry = zend_hash_index_find_ptr(BG(user_shutdown_function_names), i);
@@ -315,7 +318,7 @@ static void end_shutdown_functions(void) {
         SHIM_CALL_SHUTDOWN_FUNCTION(entry, &result);
         zval_ptr_dtor(&result);
         shim_loop_report_exception();
-        /* exit() there ends only the function. */
+        /* exit() in a shutdown function ends only that function. */
         zend_clear_exception();
         bool again = is_repeated(code);
         if (!again && n_repeated < MAX_REPEATED && was_registered_before(code)) {
@@ -383,7 +386,7 @@ static bool call_after_callbacks(void) {
     return done;
 }
 
-/* The server replaces this worker by one that does without. Returns where that cannot be asked for. */
+/* Asks the server to replace this worker with one that boots without warm-up. Returns where that is impossible. */
 static void refuse(const char *why) {
     if (!howdah_rs_boots_for_others()) {
         shim_log(LOG_CRIT, "snapshot: warm-up: %s", why);
@@ -434,8 +437,8 @@ void shim_warmup_script_ended(void) {
     refuse(why);
 }
 
-/* For boot files: whole classic requests before the boot. What a process of PHP keeps from one request to the next,
- * above all its compiled regular expressions, is in the snapshot then. */
+/* For boot files: runs whole classic requests before the boot. Everything that a PHP process keeps from one request to
+ * the next, above all its compiled regular expressions, is in the snapshot then. */
 void shim_warmup_process(void) {
     volatile size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;
     for (volatile size_t i = 0; i < rounds * shim.boot->n_warmup; i++) {
@@ -456,13 +459,14 @@ void shim_warmup_process(void) {
     }
 }
 
-/* --- the same without warm-up ------------------------------------------------------------------------------------- */
+/* --- responses without warm-up
+ * ----------------------------------------------------------------------------------------- */
 
-/* In a fork of the process; does not return. */
+/* Runs in a fork of the process; does not return. */
 static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
     __attribute__((noreturn));
 static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    /* An error here happens in the worker too, which reports it. */
+    /* If this fails, it fails in the worker too, which reports it. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDERR_FILENO);
     shim_snapshot_random_apart();
@@ -502,7 +506,7 @@ static void wait_for(pid_t child, time_t until) {
 }
 
 void shim_warmup_ask_alone(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    /* A connection would be used by two processes. */
+    /* Two processes would use the same connection. */
     if (refused || paths == NULL || !shim.worker->warmup_check || connections() > connections_before) {
         return;
     }
@@ -529,7 +533,7 @@ void shim_warmup_judge(void) {
     if (paths == NULL || !howdah_rs_boots_for_others()) {
         return;
     }
-    /* In a separate process: this one stays as it was at the snapshot. It tells the zygote itself. */
+    /* In a separate process: this one keeps its state of the snapshot. The child reports to the zygote itself. */
     pid_t child = snapshot_fork();
     if (child == 0) {
         bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.worker->warmup_check, in_snapshot);
@@ -546,7 +550,7 @@ void shim_warmup_judge(void) {
     }
 }
 
-/* Where no warm-up request runs before a snapshot the function is not called. */
+/* Where no warm-up request runs before a snapshot, the function is not called. */
 PHP_FUNCTION(Howdah_after_warmup) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;

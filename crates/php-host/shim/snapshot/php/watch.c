@@ -1,6 +1,6 @@
-/* Calls with which a script changes something that no restore brings back, except those about the process itself
- * (process/changes.c). They are rare, so they are watched where they are made and cost other requests nothing; the
- * worker is replaced after such a request. */
+/* Watches calls with which a script changes state that no restore resets, except those on the process itself
+ * (process/changes.c). They are rare, so they are intercepted and cost other requests nothing; the worker is replaced
+ * after such a request. */
 #include "snapshot/php/watch.h"
 
 #include "shim.h"
@@ -24,17 +24,17 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Of semaphores that nothing but the script releases: how often they were acquired more than released. */
+/* For semaphores that only the script releases: number of acquisitions minus number of releases. */
 static int acquired;
-/* The script has asked that its semaphores stay acquired. */
+/* True if the script has requested that its semaphores stay acquired. */
 static bool stays_acquired;
 
-/* The request's response is complete, its script goes on. The restore makes it false. */
+/* True if the request's response is complete and its script continues. The restore makes it false. */
 static bool responded;
 
 /* --- libc's functions --- */
 
-/* Files below /proc are about processes: their names, their limits, how they are killed. */
+/* Files below /proc control processes: their names, their limits, their priority for the out-of-memory killer. */
 static int looked_at(int fd, int flags) {
     struct statfs about;
     int error = errno;
@@ -81,7 +81,7 @@ static int watched_flock(int fd, int operation) {
     return flock(fd, operation);
 }
 
-/* The third argument is a number or a pointer; either passes as a pointer. */
+/* The third argument is a number or a pointer; either can be passed as a pointer. */
 static int watched_fcntl(int fd, int command, ...) {
     va_list arguments;
     va_start(arguments, command);
@@ -98,7 +98,7 @@ static unsigned watched_alarm(unsigned seconds) {
     return alarm(seconds);
 }
 
-/* PHP's own timer, of processor time, is PHP's to stop. */
+/* PHP stops its own timer, of processor time. */
 static int watched_setitimer(__itimer_which_t which, const struct itimerval *new, struct itimerval *old) {
     if (which == ITIMER_REAL) {
         snapshot_touched(SNAPSHOT_ALARM);
@@ -170,7 +170,7 @@ static watched functions[];
 
 static zif_handler original_of(const zend_execute_data *execute_data);
 
-/* The child has the connections too, and uses or closes them when it likes. */
+/* The child inherits the connections, and may use or close them at any time. */
 static ZEND_NAMED_FUNCTION(forks) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
     if (snapshot_taken() && Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0 &&
@@ -186,7 +186,7 @@ static ZEND_NAMED_FUNCTION(gets_semaphore) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* PHP releases a request's own semaphores with their objects, those of the boot it would with the process. */
+/* PHP releases a request's own semaphores with their objects, but those of the boot only with the process. */
 static bool is_kept_semaphore(const zend_execute_data *execute_data) {
     const zval *argument = ZEND_NUM_ARGS() >= 1 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
     return snapshot_taken() && argument != NULL && Z_TYPE_P(argument) == IS_OBJECT &&
@@ -211,8 +211,8 @@ static ZEND_NAMED_FUNCTION(touches_signals) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-/* Worker scripts call it between two requests. Here the restore takes all that a request has made; what is garbage has
- * its destructors called at the request's end, as everything has. */
+/* Worker scripts call it between two requests. Here the restore discards everything that a request has allocated;
+ * destructors of garbage run at the request's end, as all others. */
 static ZEND_NAMED_FUNCTION(collects) {
     if (!responded) {
         original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);

@@ -1,4 +1,4 @@
-/* Calls with which a script changes its process in ways that no restore brings back. */
+/* Calls with which a script changes its process in ways that no restore resets. */
 #ifndef HOWDAH_SNAPSHOT_PHP_WATCH_H
 #define HOWDAH_SNAPSHOT_PHP_WATCH_H
 
@@ -6,7 +6,7 @@
 
 void shim_snapshot_watch(void);
 void shim_snapshot_watch_boot(void);
-/* The handler has run: what is left of the request is the body of the script's loop. */
+/* Called when the handler has run: only the body of the script's loop remains of the request. */
 void shim_snapshot_watch_responded(void);
 const char *shim_snapshot_watch_settle(void);
 

@@ -1,8 +1,8 @@
-/* Conversations with MySQL and MariaDB, read along: the commands, where each answer ends, and the flags that come with
- * it. Source: the protocol as MariaDB's documentation describes it ("Client/Server Protocol", mariadb.com/kb).
+/* Follows conversations with MySQL and MariaDB: the commands, the end of each answer, and its flags. Source: the
+ * protocol as MariaDB's documentation describes it ("Client/Server Protocol", mariadb.com/kb).
  *
- * Changes of a request are undone with COM_RESET_CONNECTION; then the statements with which the boot set up the
- * session are run again. All of its settings are compared with those at the snapshot after a worker's first reset,
+ * Changes of a request are undone with COM_RESET_CONNECTION; then the statements with which the boot set up the session
+ * are run again. All of the session's settings are compared with those at the snapshot after a worker's first reset,
  * database and user after each. */
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/pool_notes.h"
@@ -67,7 +67,7 @@ static uint32_t number(const unsigned char *bytes, int length) {
     return value;
 }
 
-/* Behind a number of variable length. */
+/* Returns the position after a number of variable length. */
 static const unsigned char *behind_number(const unsigned char *at) {
     return at + (*at < 0xfb ? 1 : *at == 0xfc ? 3 : *at == 0xfd ? 4 : 9);
 }
@@ -79,7 +79,7 @@ static void take_status(tap *t, unsigned status) {
     }
 }
 
-/* --- what the server says --- */
+/* --- from the server --- */
 
 static void end_result(tap *t) {
     t->mysql.expects = (t->mysql.status & MORE_RESULTS) != 0 ? FIRST_PACKET : NO_ANSWER;
@@ -135,7 +135,7 @@ static void take_prepared(tap *t, const packet_stream *in) {
     m->expects = number(in->start + 7, 2) > 0 ? PARAMETER_PACKETS : m->columns > 0 ? ROW_PACKETS : NO_ANSWER;
 }
 
-/* The name of the database, with which the row of an own question begins. */
+/* Keeps the name of the database, which begins the row of our own query. */
 static void keep_database(tap *t, const packet_stream *in) {
     tap_mysql *m = &t->mysql;
     size_t length = in->start[0];
@@ -210,7 +210,7 @@ static void take_packet(tap *t, const packet_stream *in) {
     }
 }
 
-/* --- what the client says --- */
+/* --- from the client --- */
 
 static void close_prepared(tap *t, uint32_t number) {
     tap_mysql *m = &t->mysql;
@@ -265,7 +265,7 @@ static void begin_command(tap *t, unsigned char command) {
     }
 }
 
-/* A command with all that belongs to it has been sent. */
+/* A command has been sent completely. */
 static void end_command(tap *t, const packet_stream *out) {
     tap_mysql *m = &t->mysql;
     switch (m->command) {
@@ -286,16 +286,16 @@ static void end_command(tap *t, const packet_stream *out) {
         m->multi = number(out->start + 1, 2) == 0;
         break;
     case COM_INIT_DB:
-        /* At boot the database is asked for at the snapshot. */
+        /* At boot, the database is queried at the snapshot. */
         if (snapshot_taken()) {
             tap_session_changed(t, SESSION_SETTING);
         }
         break;
     case COM_CHANGE_USER:
-        /* A login like the first one; mysqli does it with persistent connections. */
+        /* A login like the first one; mysqli does this with persistent connections. */
         m->phase = WELCOME;
         tap_session_changed(t, SESSION_UNKNOWN);
-        /* From now on a reset gives the character set of this login. */
+        /* From now on, a reset restores the character set of this login. */
         tap_session_doubt(t);
         break;
     case COM_RESET_CONNECTION:
@@ -315,7 +315,7 @@ static void take_login(tap *t, const packet_stream *out) {
     t->mysql.phase = WELCOME;
 }
 
-/* A part of a packet's content; `out->taken` bytes came before. */
+/* Handles a part of a packet's content; `out->taken` bytes came before. */
 static void take_content(tap *t, packet_stream *out, const char *data, size_t length) {
     tap_mysql *m = &t->mysql;
     if (m->phase != COMMANDS || m->expects == FILE_ASKED) {
@@ -388,7 +388,7 @@ bool mysql_idle(const tap *t) {
            !m->in.goes_on && !m->out.goes_on;
 }
 
-/* --- making good --- */
+/* --- resetting --- */
 
 static bool command(tap *t, unsigned char command, const void *data, size_t length) {
     unsigned char packet[TAP_TEXT + 256];
@@ -413,7 +413,7 @@ static bool identify(tap *t) {
     return query(t, "SELECT DATABASE(), CURRENT_USER(), CURRENT_ROLE()");
 }
 
-/* All settings of the session. Counters of the server are left out. */
+/* Queries all settings of the session. Counters of the server are left out. */
 static bool sum_settings(tap *t) {
     return query(t, "SHOW SESSION VARIABLES WHERE Variable_name NOT IN ('timestamp','rand_seed1','rand_seed2',"
                     "'last_insert_id','identity','insert_id','error_count','warning_count','pseudo_thread_id',"
@@ -468,7 +468,7 @@ const char *mysql_boot(tap *t) {
     return NULL;
 }
 
-/* A session like a new one, set up as the boot has. */
+/* Makes the session like a new one, and sets it up as the boot did. */
 static bool reset(tap *t) {
     tap_mysql *m = &t->mysql;
     if (t->session.settings == 0 || !command(t, COM_RESET_CONNECTION, "", 0)) {

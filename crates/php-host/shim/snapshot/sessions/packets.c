@@ -1,4 +1,4 @@
-/* Putting packets together, see packets.h. */
+/* Assembles packets, see packets.h. */
 #include "snapshot/sessions/packets.h"
 
 #include "snapshot/sessions/tap.h"

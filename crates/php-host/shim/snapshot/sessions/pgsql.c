@@ -1,9 +1,9 @@
-/* Conversations with PostgreSQL, read along: statements, the state of the transaction that each "ready" tells, settings
+/* Follows conversations with PostgreSQL: statements, the state of the transaction in each "ready" message, settings
  * that the server reports, and names of prepared statements. Source: PostgreSQL's documentation, "Frontend/Backend
  * Protocol", version 3.
  *
- * Changes of a request are undone with DISCARD ALL; then the statements with which the boot set up the session
- * are run again. All of its settings are compared with those at the snapshot after a worker's first reset. */
+ * Changes of a request are undone with DISCARD ALL; then the statements with which the boot set up the session are run
+ * again. All of the session's settings are compared with those at the snapshot after a worker's first reset. */
 #include "snapshot/php/pool_notes.h"
 #include "snapshot/sessions/packets.h"
 #include "snapshot/sessions/tap.h"
@@ -39,7 +39,7 @@ static void prepare(tap *t, const char *name) {
     }
 }
 
-/* When both sums are 0 again, all that was prepared is closed, and nothing of the boot's is. */
+/* When both are 0 again, every prepared statement of a request is closed, and none of the boot's is. */
 static void forget_prepared(tap *t, const char *name) {
     tap_pgsql *p = &t->pgsql;
     if (*name != '\0') {
@@ -48,7 +48,7 @@ static void forget_prepared(tap *t, const char *name) {
     }
 }
 
-/* DEALLOCATE name, as PDO and ext/pgsql say it. In a transaction that has failed the server refuses it. */
+/* DEALLOCATE name, as PDO and ext/pgsql send it. In a failed transaction the server refuses it. */
 static bool deallocates(tap *t) {
     static const char word[] = "DEALLOCATE ";
     const tap_session *session = &t->session;
@@ -78,7 +78,7 @@ static bool deallocates(tap *t) {
     return true;
 }
 
-/* --- what the server says --- */
+/* --- from the server --- */
 
 static void take_setting(tap *t, const packet_stream *in) {
     tap_pgsql *p = &t->pgsql;
@@ -127,9 +127,9 @@ static void take_message(tap *t, const packet_stream *in) {
     }
 }
 
-/* --- what the client says --- */
+/* --- from the client --- */
 
-/* The texts of Parse: a name, and the statement. */
+/* Handles the texts of Parse: a name, and the statement. */
 static void take_parse(tap *t, packet_stream *out, const char *data, size_t length) {
     while (length > 0 && out->part < 2) {
         const char *end = memchr(data, '\0', length);
@@ -160,7 +160,7 @@ static void begin_message(tap *t, const packet_stream *out) {
         p->waiting++;
         p->unsynced = false;
         break;
-    case 'F': /* what libpq does with large objects */
+    case 'F': /* libpq uses it for large objects */
     case 'S':
         p->waiting++;
         p->unsynced = false;
@@ -185,7 +185,7 @@ static void take_content(tap *t, packet_stream *out, const char *data, size_t le
     if (out->head[0] == 'P') {
         take_parse(t, out, data, length);
     } else if (out->head[0] == 'Q' && length > 0) {
-        /* All but the zero at its end. */
+        /* Everything except the zero at its end. */
         tap_session_feed(t, data, length == out->left ? length - 1 : length);
     }
 }
@@ -252,7 +252,7 @@ static void end_packet(tap *t, packet_stream *stream, bool sent) {
 static const packet_protocol protocol = {
     .head_size = 5, .begin = begin_packet, .content = take_part, .end = end_packet};
 
-/* The first message has no letter: its length, and the version or a request for encryption. Drivers send it in one
+/* The first message has no type byte: its length, then the version or a request for encryption. Drivers send it in one
  * piece. */
 static void take_startup(tap *t, const char *data, size_t length) {
     tap_pgsql *p = &t->pgsql;
@@ -282,7 +282,7 @@ void pgsql_sent(tap *t, const char *data, size_t length) {
 void pgsql_received(tap *t, const char *data, size_t length) {
     tap_pgsql *p = &t->pgsql;
     if (p->asks_encryption && length > 0 && !t->opaque) {
-        /* One byte: no, or an encrypted connection begins. */
+        /* The answer is one byte: no, or an encrypted connection begins. */
         p->asks_encryption = false;
         t->opaque = *data++ != 'N';
         length--;
@@ -295,7 +295,7 @@ bool pgsql_idle(const tap *t) {
     return p->greeted && p->waiting == 0 && !p->unsynced && p->in.n_head == 0 && p->out.n_head == 0;
 }
 
-/* --- making good --- */
+/* --- resetting --- */
 
 static bool query(tap *t, const char *sql) {
     char message[TAP_TEXT + 256];
@@ -312,7 +312,7 @@ static bool query(tap *t, const char *sql) {
 }
 
 static bool sum_settings(tap *t) {
-    /* Not those of extensions, which appear as they are loaded. */
+    /* Without those of extensions, which appear as extensions are loaded. */
     return query(t, "SELECT name, setting FROM pg_settings WHERE category <> 'Customized Options' ORDER BY name") &&
            t->session.sum != 0;
 }
@@ -353,7 +353,7 @@ const char *pgsql_settle(tap *t) {
     if (open && !roll_back(t)) {
         return "a transaction that cannot be rolled back";
     }
-    /* Settings go back with their transaction, and the server says so. */
+    /* The end of the transaction resets settings, and the server reports that. */
     if (!is_as_at_boot(p)) {
         tap_session_changed(t, SESSION_SETTING);
     }

@@ -1,4 +1,4 @@
-/* Conversations with Redis, read along: names of commands, and where answers end. Source: Redis's documentation of its
+/* Follows conversations with Redis: names of commands, and ends of answers. Source: Redis's documentation of its
  * protocol (RESP2 and RESP3) and of its commands: those that change the connection are few, and all others pass. */
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/pool_notes.h"
@@ -11,7 +11,7 @@
 enum state { BEGIN, COUNT, LENGTH_SIGN, LENGTH, TEXT, LINE_END };
 enum answer_state { KIND, ANSWER_NUMBER, ANSWER_LINE, ANSWER_TEXT };
 
-/* --- what the client says --- */
+/* --- from the client --- */
 
 static bool is_in(const char *word, const char *const list[]) {
     for (; *list != NULL; list++) {
@@ -80,13 +80,13 @@ static void end_argument(tap *t) {
 static void take_text(tap_redis *r, const char *data, size_t length) {
     char *text = r->argument == 0 ? r->name : r->detail;
     for (size_t i = 0; i < length && r->argument < 2; i++) {
-        /* One that is too long is none that matters. */
+        /* A longer name cannot be one of the commands that matter. */
         text[r->length] = r->length < sizeof r->name - 1 ? data[i] : text[r->length];
         r->length += r->length < sizeof r->name - 1;
     }
 }
 
-/* A digit or the end of a line. True at the end. */
+/* Handles a digit or the end of a line. True at the end. */
 static bool take_digit(tap *t, uint64_t *number, char c) {
     if (c >= '0' && c <= '9' && *number < UINT32_MAX) {
         *number = *number * 10 + (uint64_t)(c - '0');
@@ -100,7 +100,7 @@ static void take_sent(tap *t, char c) {
     tap_redis *r = &t->redis;
     switch (r->state) {
     case BEGIN:
-        /* A line without signs is a command as well, which no client sends. */
+        /* An inline command, without a type character, is also valid, but no client sends one. */
         t->opaque = c != '*';
         r->state = COUNT;
         r->number = 0;
@@ -150,7 +150,7 @@ void redis_sent(tap *t, const char *data, size_t length) {
     }
 }
 
-/* --- what the server says --- */
+/* --- from the server --- */
 
 static void end_element(tap *t) {
     tap_redis *r = &t->redis;
@@ -198,7 +198,7 @@ static void end_number(tap *t) {
         end_element(t);
         break;
     case '|':
-        /* Attributes come before what they are about. */
+        /* Attributes precede the value that they describe. */
         r->elements += 2 * r->answer_number;
         r->answer_state = KIND;
         break;
@@ -223,7 +223,7 @@ static void take_received(tap *t, char c) {
         if (c == '-') {
             r->negative = true;
         } else if (c == '?') {
-            t->opaque = true; /* of a length that shows at its end; no server does that */
+            t->opaque = true; /* of unknown length, with an end marker; no server sends that */
         } else if (take_digit(t, &r->answer_number, c)) {
             end_number(t);
         }
@@ -259,7 +259,7 @@ bool redis_idle(const tap *t) {
     return r->waiting == 0 && r->state == BEGIN && r->answer_state == KIND && r->elements == 0;
 }
 
-/* --- making good --- */
+/* --- resetting --- */
 
 static bool say(tap *t, const char *command) {
     return tap_exchange(t, command, strlen(command), redis_idle);

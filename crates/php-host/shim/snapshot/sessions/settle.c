@@ -1,6 +1,6 @@
-/* Resources of the boot that other processes know of: whether a snapshot can be taken with it, and bringing it back
- * after each request to what it was at the snapshot. Done before the server hears that the request is over: a worker
- * that cannot take another one says so with that. */
+/* Resources of the boot that other processes can see: checks whether a snapshot can be taken with them, and restores
+ * them after each request to their state at the snapshot. This happens before the server learns that the request is
+ * over: a worker that cannot take another request reports that at the same time. */
 #include "snapshot/sessions/settle.h"
 
 #include "shim.h"

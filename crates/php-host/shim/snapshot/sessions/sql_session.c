@@ -1,5 +1,5 @@
-/* Changes by SQL of the session of a connection of the boot. Statements of the boot that set something are kept, so
- * that a session can be reset and given its settings again. */
+/* Changes by SQL of the session of a boot-time connection. Statements of the boot that set something are kept, so that
+ * a session can be reset and given its settings again. */
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/sessions/tap.h"
 #include "sql/session_sql.h"
@@ -22,8 +22,8 @@ void tap_session_feed(tap *t, const char *text, size_t length) {
     session_sql_feed(&session->reader, text, length);
 }
 
-/* A single statement that sets something. Settings are compared when all of them have run again; variables are not, so
- * those must be set to what the text says. */
+/* True for a single statement that sets something. Settings are compared when all statements have run again; variables
+ * are not, so their values must be constants in the text. */
 static bool is_repeatable(const tap_session *session) {
     const unsigned all = session->reader.changes, variable = 1u << SESSION_VARIABLE;
     const unsigned known = 1u << SESSION_SAME | 1u << SESSION_SETTING | variable;

@@ -1,10 +1,9 @@
-/* Databases of SQLite that the application has opened at boot. What a request did to such a connection is in memory and
- * goes with the restore; what SQLite has told the kernel is not: locks, and a journal that a transaction has begun. So
- * after a request each connection is brought to rest by SQLite itself, and locks are compared
- * (snapshot/engine/locks.c).
+/* SQLite databases that the application opened at boot. A request's changes of such a connection are in memory and
+ * disappear with the restore, but SQLite's state in the kernel does not: locks, and the journal of a begun transaction.
+ * So after a request SQLite itself brings each connection to rest, and locks are compared (snapshot/engine/locks.c).
  *
- * A snapshot of a connection in a transaction, or of one that never lets its locks go, would bring back pages of a
- * database that has changed since: it is refused. */
+ * A snapshot is refused for a connection in a transaction, or one that never releases its locks: it would restore pages
+ * of a database that has changed in the meantime. */
 #include "snapshot/sessions/sqlite.h"
 
 #include "shim.h"
@@ -43,9 +42,9 @@ static struct {
 
 static sqlite3 *databases[MAX_DATABASES];
 static size_t n_databases;
-/* The request has used one: all of them share what SQLite keeps of a file. */
+/* True if the request has used a connection: all connections share SQLite's data about a file. */
 static bool used;
-/* Depth of calls into SQLite: not 0 after a request that was cut off there. */
+/* Depth of calls into SQLite: not 0 after a request that was interrupted inside one. */
 static int inside;
 
 static void forget(const sqlite3 *db) {
@@ -214,7 +213,7 @@ const char *shim_snapshot_sqlite_settle(void) {
         if (api.get_autocommit(databases[i])) {
             continue;
         }
-        /* It may be a function of PHP's, and PHP's request is over. */
+        /* The authorizer may be a PHP function, and PHP's request is over. */
         api.set_authorizer(databases[i], NULL, NULL);
         if (api.exec(databases[i], "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK) {
             return "a transaction on a database of SQLite cannot be rolled back";

@@ -1,4 +1,4 @@
-/* Databases of SQLite that the application has opened at boot. The functions return NULL, or what stands in the way. */
+/* SQLite databases that the application opened at boot. The functions return NULL, or the obstacle. */
 #ifndef HOWDAH_SNAPSHOT_SESSIONS_SQLITE_H
 #define HOWDAH_SNAPSHOT_SESSIONS_SQLITE_H
 

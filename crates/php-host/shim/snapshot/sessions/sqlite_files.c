@@ -1,14 +1,15 @@
-/* Checks that the files of databases that the boot has opened are still those databases.
+/* Checks that the files of databases that the boot opened are still the same databases.
  *
- * A connection of the snapshot knows its file by a descriptor, and what it has read of it by two counters in the file's
- * header: one of the transactions, one of the changes of the schema. Both go on by one each, which is enough for
- * processes that open a file and close it. A snapshot lasts: meanwhile somebody may remove the file and make another
- * one, copy a backup over it, or empty it and build it anew. The descriptor then leads to a file that is gone, or the
- * counters come to where they were, and requests would work with pages and a schema of another database.
+ * A connection of the snapshot knows its file by a descriptor, and the version of the content it has read by two
+ * counters in the file's header: one of the transactions, one of the schema changes. Both grow by one each, which is
+ * enough for processes that open a file and close it. A snapshot lives longer: in the meantime somebody may remove the
+ * file and create another one, copy a backup over it, or empty it and rebuild it. Then the descriptor refers to a
+ * removed file, or the counters reach their old values again, and requests would work with pages and a schema of
+ * another database.
  *
- * So each request asks what file the path leads to, and, if it was written to, whether a counter went back or stands
- * still. That costs a system call or two. What it cannot see: a file that was built anew in place with more
- * transactions than the boot had seen. (Layout of the header: https://www.sqlite.org/fileformat2.html, 1.3.) */
+ * So each request checks which file the path leads to, and, if it was written to, whether a counter went back or stands
+ * still. That costs a system call or two. It cannot detect a file that was rebuilt in place with more transactions than
+ * the boot had seen. (Layout of the header: https://www.sqlite.org/fileformat2.html, 1.3.) */
 #include "snapshot/sessions/sqlite_files.h"
 
 #include <dirent.h>
@@ -27,7 +28,7 @@ enum { ROLLBACK_JOURNAL = 1 };
 typedef struct {
     char *path;
     struct stat about;
-    /* SQLite's own: closing another one would give up its locks. */
+    /* SQLite's own descriptor: closing another one would release SQLite's locks. */
     int fd;
     uint8_t header[HEADER];
 } watched_file;
@@ -74,7 +75,7 @@ bool shim_sqlite_files_note(const char *path) {
     }
     struct stat about;
     if (stat(path, &about) != 0) {
-        /* A process that removes an open file wants it for itself. */
+        /* A process that removes an open file wants to keep it to itself. */
         return true;
     }
     watched_file *file = &files[n_files];
@@ -84,14 +85,14 @@ bool shim_sqlite_files_note(const char *path) {
     n_files++;
     file->fd = descriptor_of(&about);
     if (file->fd < 0) {
-        /* It was replaced while the application booted: no file is the one that `about`, all zero, tells of. */
+        /* It was replaced while the application booted: `about` stays all zero, which matches no file. */
         return true;
     }
     if (pread(file->fd, file->header, HEADER, 0) != HEADER) {
         /* Empty as yet: all counters are 0. */
         memset(file->header, 0, HEADER);
     }
-    /* After the header: if somebody writes between the two, the counter has gone on. */
+    /* After the header: if somebody writes between the two, the counter has grown. */
     if (fstat(file->fd, &file->about) != 0) {
         memset(&file->about, 0, sizeof file->about);
     }
@@ -113,7 +114,7 @@ const char *shim_sqlite_files_changed(void) {
         if (!written_since(&file->about, &now) || pread(file->fd, header, HEADER, 0) < 0) {
             continue;
         }
-        /* With a journal each transaction counts; in WAL mode one that is copied into the file need not. */
+        /* With a journal, each transaction counts; in WAL mode, one that is copied into the file may not. */
         const bool stands = header[WRITE_VERSION] == ROLLBACK_JOURNAL &&
                             counter(header, TRANSACTIONS) == counter(file->header, TRANSACTIONS);
         if (stands || went_back(file, header, TRANSACTIONS) || went_back(file, header, SCHEMA_CHANGES)) {

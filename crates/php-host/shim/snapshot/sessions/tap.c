@@ -1,6 +1,6 @@
-/* Reads along what passes on the connections that the application has opened at boot. Drivers talk to their servers
- * through a few functions of libc, which are replaced in their import tables (process/import_hooks.c): so it does not
- * matter which extension or which PHP code speaks a protocol, and nothing is sent or asked for that.
+/* Follows the traffic on the connections that the application opened at boot. Drivers talk to their servers through a
+ * few functions of libc, which are replaced in their import tables (process/import_hooks.c). So it does not matter
+ * which extension or PHP code implements a protocol, and nothing extra is sent for that.
  *
  * A request that ends while an answer is outstanding, or that has changed a session in a way that cannot be undone,
  * costs the worker: the next request must not get that connection. */
@@ -29,15 +29,15 @@
 
 #define MAX_FD 1024
 
-/* Time limit of a server for one exchange of ours, before the worker is replaced instead. */
+/* Time limit in milliseconds for a server to answer one of our own exchanges; the worker is replaced after it. */
 #define PATIENCE_MS 2000
 
 static tap *taps[MAX_FD];
-/* Those of the snapshot. */
+/* The taps of the snapshot. */
 static tap *kept[SNAPSHOT_MAX_KEPT];
 static size_t n_kept;
 static bool *proven;
-/* Counts what passes, to know which came last. */
+/* Counts transfers, to order them. */
 static uint64_t passes;
 
 static tap *tap_of(int fd) {
@@ -62,7 +62,7 @@ static uint32_t word(const char *data) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* MySQL's server speaks first; clients of the others do. */
+/* MySQL's server speaks first; in the other protocols the client does. */
 static tap_protocol protocol_of(bool sent, const char *data, size_t length) {
     if (sent && length >= 4 && data[0] == '*' && data[1] >= '1' && data[1] <= '9') {
         return TAP_REDIS;
@@ -121,7 +121,7 @@ static ssize_t noted_parts(int fd, bool sent, const struct iovec *parts, size_t 
     return result;
 }
 
-/* --- instead of libc's --- */
+/* --- replacements of libc's functions --- */
 
 static ssize_t tap_recv(int fd, void *buffer, size_t size, int flags) {
     ssize_t n = recv(fd, buffer, size, flags);
@@ -183,7 +183,8 @@ static void mark(int fd, const char *what) {
     }
 }
 
-/* A new conversation begins, at boot. In a request a descriptor of the boot may be closed, and its number another's. */
+/* A new conversation begins, at boot. In a request, a descriptor of the boot may have been closed and its number
+ * reused. */
 static int tap_connect(int fd, const struct sockaddr *address, socklen_t length) {
     tap *t = tap_of(fd);
     if (!shim.script_child && fd >= 0 && fd < MAX_FD) {
@@ -252,7 +253,7 @@ void shim_snapshot_tap_install(void) {
     import_hooks_install(hooks, sizeof hooks / sizeof *hooks);
 }
 
-/* --- exchanges of our own --- */
+/* --- our own exchanges --- */
 
 static int64_t milliseconds(void) {
     struct timespec now;
@@ -354,7 +355,7 @@ static bool is_pipe(int fd) {
     return fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
 }
 
-/* The tap of a descriptor that the boot leaves open, if anything can pass on it. */
+/* Returns the tap of a descriptor that the boot leaves open, if data can be transferred on it. */
 static tap *tap_kept(int fd) {
     const int type = socket_type(fd);
     const bool pipe = type < 0 && is_pipe(fd);
@@ -375,9 +376,9 @@ static tap *tap_kept(int fd) {
     return t;
 }
 
-/* The kernel has received more on this connection than was read along: another library talks on it, with its own TLS
- * (mbedTLS, NSS) or a protocol whose session a request would leave to the next. The end that a peer has sent counts as
- * a byte. */
+/* True if the kernel has received more on this connection than the tap has seen: another library uses it, with its own
+ * TLS (mbedTLS, NSS) or a protocol whose session a request would leave to the next. A peer's end of the stream counts
+ * as a byte. */
 static bool talks_unseen(const tap *t) {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
@@ -386,7 +387,7 @@ static bool talks_unseen(const tap *t) {
            info.tcpi_bytes_received > t->received + 1;
 }
 
-/* NULL, or why the snapshot cannot be taken with this connection. */
+/* Returns the reason why the snapshot cannot be taken with this connection, or NULL. */
 static const char *boot_trouble(tap *t) {
     if (talks_unseen(t)) {
         return "a library talks on it that is not read along, encrypted or in its own protocol; open it in each "
@@ -404,7 +405,7 @@ static const char *boot_trouble(tap *t) {
 
 const char *shim_snapshot_tap_boot(void) {
     static char why[320];
-    /* Libraries that were loaded at boot. */
+    /* Reaches libraries that were loaded at boot. */
     shim_snapshot_tap_install();
     for (int fd = 0; fd < MAX_FD && n_kept < SNAPSHOT_MAX_KEPT; fd++) {
         tap *t = tap_kept(fd);
@@ -431,7 +432,7 @@ const char *shim_snapshot_tap_boot(void) {
     return NULL;
 }
 
-/* A pipe has one direction: what was written to one may be answered on another. */
+/* A pipe has one direction: data written to one may be answered on another. */
 static bool pipes_await_answer(void) {
     uint64_t written = 0, read = 0;
     bool answers = false;
@@ -446,8 +447,8 @@ static bool pipes_await_answer(void) {
     return answers && written > read;
 }
 
-/* Of a protocol that is not known: what was asked last must have been answered. One that never answers is only written
- * to, if it keeps its messages apart; of others nothing is known. */
+/* For an unknown protocol: the last request must have been answered. A socket that keeps message boundaries and never
+ * answers is write-only; for others nothing is known. */
 static bool awaits_answer(const tap *t) {
     return t->pipe ? pipes_await_answer() : t->asked_last && !(t->datagrams && !t->answers);
 }

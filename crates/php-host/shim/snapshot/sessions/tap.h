@@ -1,15 +1,15 @@
-/* Connections that the application has opened at boot: what passes on them is read along, so that the next request gets
- * the session that the boot left.
+/* Connections that the application opened at boot: their traffic is followed, so that the next request gets the session
+ * as the boot left it.
  *
- * tap.c           the functions of libc through which drivers talk; which protocol it is; when a request is over
- * sql_session.c   what SQL did to a session, at boot and in a request
- * packets.c       putting packets of MySQL and PostgreSQL together
+ * tap.c           the functions of libc through which drivers talk; detecting the protocol; the end of a request
+ * sql_session.c   changes of a session by SQL, at boot and in a request
+ * packets.c       assembling packets of MySQL and PostgreSQL
  * mysql.c         MySQL and MariaDB
  * pgsql.c         PostgreSQL
  * redis.c         Redis
  *
- * All of a tap lies in memory of the snapshot. So after a restore it says again what it said at the snapshot, which is
- * true because a request that changed more than that has either been made good for or has ended the worker. */
+ * A tap is entirely in memory of the snapshot. So a restore resets it to its state at the snapshot, which is correct
+ * because a request that changed more than that has either been undone or has ended the worker. */
 #ifndef HOWDAH_SNAPSHOT_SESSIONS_TAP_H
 #define HOWDAH_SNAPSHOT_SESSIONS_TAP_H
 
@@ -21,14 +21,14 @@
 #include <stdint.h>
 
 typedef enum tap_protocol {
-    TAP_UNSEEN, /* nothing has been said yet */
+    TAP_UNSEEN, /* no data has been transferred yet */
     TAP_MYSQL,
     TAP_PGSQL,
     TAP_REDIS,
     TAP_OTHER,
 } tap_protocol;
 
-/* Statements of the boot that changed the session, one behind the other, each with a zero. */
+/* Statements of the boot that changed the session, each one followed by a zero byte. */
 #define TAP_BOOT_TEXT 2048
 /* The beginning of a statement. */
 #define TAP_TEXT 512
@@ -39,16 +39,16 @@ typedef enum tap_protocol {
 typedef struct tap_session {
     session_sql reader;
     char text[TAP_TEXT];
-    size_t length; /* of the whole statement */
+    size_t length; /* length of the whole statement */
 
     char boot[TAP_BOOT_TEXT];
     size_t boot_length;
-    session_change unrepeatable; /* the boot left this, which cannot be done again */
-    bool holds_data;             /* what lies in temporary tables of the boot is part of the session */
-    session_change change;       /* a request's */
-    uint64_t settings;           /* a sum over all settings at the snapshot; 0: not known */
+    session_change unrepeatable; /* a change by the boot that cannot be repeated */
+    bool holds_data;             /* rows in temporary tables of the boot are part of the session */
+    session_change change;       /* by a request */
+    uint64_t settings;           /* a checksum over all settings at the snapshot; 0: not known */
     uint64_t sum;
-    bool *proven; /* outside of the snapshot: a reset has brought back these settings */
+    bool *proven; /* outside of the snapshot: a reset has restored these settings */
 } tap_session;
 
 typedef struct tap_mysql {
@@ -56,29 +56,30 @@ typedef struct tap_mysql {
     uint8_t phase, expects, command;
     uint16_t status, boot_status;
     uint16_t columns;
-    uint8_t multi, boot_multi; /* whether several statements in one text are allowed */
+    uint8_t multi, boot_multi; /* several statements in one text are allowed */
     bool long_data;
     uint32_t last_prepared, boot_prepared; /* the highest number */
-    uint32_t n_prepared;                   /* not closed yet, of the boot or of a request */
-    uint64_t identity;                     /* a sum over database and user of the boot */
-    uint32_t first_row;                    /* of an own query */
+    uint32_t n_prepared;                   /* number of those not closed yet, of the boot and of the request */
+    uint64_t identity;                     /* a checksum over database and user of the boot */
+    uint32_t first_row;                    /* of our own query */
     char database[TAP_NAME * 4 + 4];
 } tap_mysql;
 
 typedef struct pgsql_setting {
-    uint32_t name, value; /* sums */
+    uint32_t name, value; /* checksums */
 } pgsql_setting;
 
 typedef struct tap_pgsql {
     packet_stream in, out;
     bool greeted, asks_encryption;
     uint8_t status;
-    unsigned waiting; /* for this many times "ready" */
-    bool unsynced;    /* something was sent that only a Sync ends */
+    unsigned waiting; /* number of outstanding "ready" messages */
+    bool unsynced;    /* something was sent that only a Sync completes */
     unsigned n_settings;
-    pgsql_setting settings[32], boot_settings[32]; /* that the server tells of by itself */
+    pgsql_setting settings[32], boot_settings[32]; /* settings that the server reports unasked */
     unsigned n_boot_settings;
-    uint32_t n_prepared, prepared; /* not closed yet, of the boot or of a request; a sum over their names */
+    uint32_t n_prepared, prepared; /* those not closed yet, of the boot and of the request: their number, and a checksum
+                                      over their names */
 } tap_pgsql;
 
 typedef struct tap_redis {
@@ -92,7 +93,7 @@ typedef struct tap_redis {
     uint8_t answer_state, answer_kind;
     bool negative, pushed;
     uint64_t answer_number, answer_left;
-    uint64_t elements; /* still to come */
+    uint64_t elements; /* number of elements still to come */
     unsigned waiting;
 
     bool selected, watching, collecting;
@@ -102,17 +103,17 @@ typedef struct tap_redis {
 typedef struct tap {
     int fd;
     uint8_t protocol;
-    bool used;       /* in this request */
+    bool used;       /* by this request */
     bool gone;       /* the script has closed it */
-    bool asked_last; /* what passed last went out; of protocols that are not known */
-    bool answers;    /* something has come in, ever */
+    bool asked_last; /* the last transfer was a send; for unknown protocols */
+    bool answers;    /* data has been received at some time */
     bool datagrams, pipe;
-    bool opaque;         /* cannot be read along: compressed, encrypted, or said what is not known */
+    bool opaque;         /* cannot be followed: compressed, encrypted, or with unknown content */
     bool failed;         /* the last answer was an error */
-    bool own;            /* what passes now is ours */
-    uint64_t received;   /* bytes that this tap has seen come in */
-    uint64_t at;         /* when something passed last */
-    const char *spoiled; /* what cannot be made good for, a literal; of a request */
+    bool own;            /* the current traffic is our own */
+    uint64_t received;   /* bytes received that this tap has seen */
+    uint64_t at;         /* order of the last transfer */
+    const char *spoiled; /* a change by a request that cannot be undone, as a literal */
     tap_session session;
     union {
         tap_mysql mysql;
@@ -121,38 +122,38 @@ typedef struct tap {
     };
 } tap;
 
-/* --- tap.c; those for settle.c return NULL, or what stands in the way --- */
+/* --- tap.c; those for settle.c return NULL, or the obstacle --- */
 
 void shim_snapshot_tap_install(void);
 const char *shim_snapshot_tap_boot(void);
 const char *shim_snapshot_tap_settle(bool cut_off);
 bool shim_snapshot_has_connections(void);
 
-/* Sends something of our own on a boot-time connection and reads along until it is answered. False when that failed,
- * took too long, or the answer is an error. */
+/* Sends data of our own on a boot-time connection and follows it until it is answered. False if that failed, took too
+ * long, or the answer is an error. */
 bool tap_exchange(tap *t, const void *data, size_t length, bool (*answered)(const tap *t));
 
 /* --- sql_session.c --- */
 void tap_session_begin(tap *t, session_dialect dialect, bool backslashes);
 void tap_session_feed(tap *t, const char *text, size_t length);
-/* The statement is complete. */
+/* Called when the statement is complete. */
 void tap_session_end(tap *t);
-/* A change that no text made. */
+/* Records a change that was not made by SQL. */
 void tap_session_changed(tap *t, session_change change);
 /* Calls `say` with each statement of the boot again. False as soon as one fails. */
 bool tap_session_repeat(tap *t, bool (*say)(tap *t, const char *sql));
-/* Adds to the sum over all settings, which `ask` has the server tell. */
+/* Adds to the checksum over all settings, which `ask` queries from the server. */
 void tap_session_sum(tap *t, const void *data, size_t length);
-/* At the snapshot: keeps the sum, if the session can be set up again at all. */
+/* Called at the snapshot: keeps the checksum, if the session can be set up again at all. */
 void tap_session_keep(tap *t, bool (*ask)(tap *t));
-/* After a reset: true if the settings are those of the snapshot. They are compared after the worker's first reset; what
- * one reset brings back, all do. */
+/* Called after a reset: true if the settings are those of the snapshot. They are compared only after the worker's first
+ * reset, because all resets have the same effect. */
 bool tap_session_is_back(tap *t, bool (*ask)(tap *t));
-/* That one did no longer proves it for the next. */
+/* Called when an earlier reset no longer proves that the next one works. */
 void tap_session_doubt(tap *t);
 
-/* --- one for each protocol: what was sent and received, whether all is answered, what the snapshot finds (NULL, or
- * why it cannot be taken), and making good for a request (NULL, or why that is impossible) --- */
+/* --- one set per protocol: received and sent data, whether everything is answered, the check at the snapshot (NULL, or
+ * why it cannot be taken), and undoing a request's changes (NULL, or why that is impossible) --- */
 void mysql_sent(tap *t, const char *data, size_t length);
 void mysql_received(tap *t, const char *data, size_t length);
 bool mysql_idle(const tap *t);
