@@ -1,6 +1,6 @@
-/* Changes of scripts to their process that PHP does not undo: user, groups, session, limits, priority, namespaces,
- * signals. A process that was changed so serves no other request. The calls are rare and watched where they are made,
- * so a request without them costs nothing. Changes of the application before its first request stay. */
+/* Changes that scripts make to their process and that PHP does not undo: user, groups, session, limits, priority,
+ * namespaces, signals. A process that was changed in this way serves no other request. The calls are rare and are
+ * intercepted, so a request without them costs nothing. Changes by the application before its first request stay. */
 #include "process/changes.h"
 
 #include "shim.h"
@@ -38,8 +38,8 @@ static watched functions[] = {
 
 static const char *changed;
 
-/* The signal mask before the request's first call of pcntl_sigprocmask(), which scripts also use to read the mask and
- * to block signals for a moment: only a mask that stays is a change. */
+/* The signal mask before the request's first call of pcntl_sigprocmask(). Scripts also use that to read the mask and to
+ * block signals temporarily, so only a mask that stays counts as a change. */
 static sigset_t mask_before;
 static bool mask_known;
 

@@ -1,9 +1,9 @@
-/* Forks of a process with PHP in it. A worker forked from the zygote renews what must not be the parent's: random
- * state, and the signal handler that PHP installed while it preloaded scripts. A process that a script forks
- * (pcntl_fork) is no worker: it has no lane, which belongs to its parent, and ends with its script, or with its parent.
+/* Forks of a process that runs PHP. A worker forked from the zygote renews what it must not share with its parent:
+ * random state, and the signal handler that PHP installed while it preloaded scripts. A process that a script forks
+ * (pcntl_fork) is no worker: the lane belongs to its parent, and the process ends with its script, or with its parent.
  *
- * Nothing is needed for these: OPcache and APCu are made for forks; OpenSSL reseeds itself in a child; PHP reads random
- * bytes from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */
+ * Nothing else needs renewal: OPcache and APCu support forks; OpenSSL reseeds itself in a child; PHP reads random bytes
+ * from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */
 #include "process/fork.h"
 
 #include "shim.h"
@@ -14,9 +14,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Preloading ran a PHP request in the parent, and with it PHP's handler for the end of max_execution_time. The other
- * signals that PHP handles are taken over at a worker's first request, with the handlers they have then (modes/run.c).
- */
+/* Preloading ran a PHP request in the parent, and with it installed PHP's handler for the end of max_execution_time.
+ * PHP takes over the other signals at a worker's first request, with the handlers they have then (modes/run.c). */
 static void release_timeout_signal(void) {
     struct sigaction plain = {0};
     plain.sa_handler = SIG_DFL;
@@ -24,8 +23,8 @@ static void release_timeout_signal(void) {
     sigaction(SIGPROF, &plain, NULL);
 }
 
-/* Rust's runtime handles these two to report stack overflows, and its handler lets the first one pass without effect:
- * it expects the same instruction to fault again. A worker that gets one from another process must die of it. */
+/* Rust's runtime handles these two to report stack overflows, and its handler ignores the first one: it expects the
+ * same instruction to fault again. A worker that gets one from another process must die of it. */
 static void release_fault_signals(void) {
     signal(SIGSEGV, SIG_DFL);
     signal(SIGBUS, SIG_DFL);
@@ -38,7 +37,7 @@ SHIM_EXPORT void howdah_c_after_fork(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* The fork under way goes on as this worker. */
+/* True while a fork is under way whose child continues as this worker. */
 static bool with_lane;
 static pid_t parent;
 
@@ -51,8 +50,8 @@ static void fork_ends(void) {
     howdah_rs_fork_ends(with_lane);
 }
 
-/* Runs in every child, also in one that calls exec() next, as proc_open() does: the signal at the parent's end stays
- * with the program then. What such a program starts on its own is not meant by that. */
+/* Runs in every child, including one that calls exec() next, as proc_open() does: such a program keeps the signal at
+ * its parent's end. Processes that the program starts do not get it. */
 static void become_child(void) {
     if (with_lane) {
         fork_ends();

@@ -1,8 +1,8 @@
-/* Puts our functions into the import tables of the libraries that PHP code talks to the world through: libphp itself,
- * PHP's extensions, and the client libraries these use. A library calls libc through a slot of its global offset table
- * (ELF relocations of the kinds JUMP_SLOT and GLOB_DAT); the slot is what is changed, so other libraries, this program
- * and other threads are not affected, and stock drivers need no change. Source of the layout: the ELF specification,
- * elf(5), and dl_iterate_phdr(3).
+/* Installs the shim's functions in the import tables of the libraries through which PHP code performs I/O: libphp
+ * itself, PHP's extensions, and the client libraries these use. A library calls libc through a slot of its global
+ * offset table (ELF relocations of the kinds JUMP_SLOT and GLOB_DAT). Only that slot is changed, so other libraries,
+ * this program and other threads are not affected, and stock drivers need no change. Source of the layout: the ELF
+ * specification, elf(5), and dl_iterate_phdr(3).
  *
  * A library that is loaded later (dlopen in a request) keeps libc's functions. */
 #include "process/import_hooks.h"
@@ -25,7 +25,7 @@
 #error "import_hooks.c knows the relocations of x86-64 and aarch64"
 #endif
 
-/* Client libraries by the start of their file's name. Not libldap: it holds a lock while it waits. */
+/* Client libraries, by the prefix of their file name. Without libldap, which holds a lock while it waits. */
 static const char *const client_libraries[] = {"libphp",       "libpq.so",    "libcurl",    "libsqlite3", "libssh2",
                                                "libmemcached", "librabbitmq", "libmariadb", "libhiredis"};
 
@@ -45,7 +45,7 @@ static bool is_hooked_library(const char *path) {
             return true;
         }
     }
-    /* A debugger talks to its user, not to a service, and stops the world for that. */
+    /* A debugger talks to its user, not to a service, and blocks the process while it does. */
     if (begins(name, "xdebug") || begins(name, "opcache")) {
         return false;
     }
@@ -56,7 +56,7 @@ static bool is_hooked_library(const char *path) {
 typedef struct hook_list {
     const import_hook *hooks;
     size_t count;
-    const char *beginning; /* NULL: the libraries that PHP code talks to the world through */
+    const char *beginning; /* NULL: the libraries through which PHP code performs I/O */
 } hook_list;
 
 static void *hook_for(const hook_list *list, const char *name) {
@@ -74,11 +74,11 @@ typedef struct library {
     const char *strings;
     const ElfW(Rela) * tables[2];
     size_t sizes[2];
-    /* Read-only since the loader has done its work. */
+    /* The range that the loader has made read-only after relocation. */
     uintptr_t protected_from, protected_to;
 } library;
 
-/* Most entries hold addresses that the loader has made absolute. */
+/* Most entries contain addresses that the loader has made absolute. */
 static const void *address_in(const library *lib, ElfW(Addr) value) {
     return (const void *)(value < lib->base ? value + lib->base : value);
 }

@@ -6,13 +6,13 @@
 
 typedef struct import_hook {
     const char *name;
-    void *function; /* with the signature of what it stands for */
+    void *function; /* with the signature of the function it replaces */
 } import_hook;
 
-/* In the libraries that PHP code talks to the world through, those that are loaded now. Doing it again reaches those
- * that were loaded since. */
+/* Installs hooks in the loaded libraries through which PHP code performs I/O. Calling it again reaches libraries that
+ * were loaded since. */
 void import_hooks_install(const import_hook *hooks, size_t count);
-/* In the loaded libraries whose file has a name with this beginning; an empty one is that of all. */
+/* Installs hooks in the loaded libraries whose file name begins with `beginning`; an empty one matches all. */
 void import_hooks_install_in(const char *beginning, const import_hook *hooks, size_t count);
 
 #endif

@@ -1,14 +1,14 @@
 /* random_bytes() and random_int() without a system call.
  *
  * Since Linux 6.11 the kernel maps its own random generator into each process (the vDSO's __vdso_getrandom): the same
- * generator as getrandom(2)'s, seeded by the kernel and seeded again when the kernel's own key changes. glibc uses it
- * from 2.41 on, but PHP asks by syscall(SYS_getrandom, ...), past glibc. So this program defines syscall() itself: the
- * dynamic linker finds it before libc's, for libphp and every library. All other numbers, other threads and older
- * kernels get the system call.
+ * generator as getrandom(2)'s, seeded by the kernel and reseeded when the kernel's own key changes. glibc uses it from
+ * 2.41 on, but PHP calls syscall(SYS_getrandom, ...), bypassing glibc's wrapper. So this program defines syscall()
+ * itself: the dynamic linker finds it before libc's, for libphp and every library. All other system call numbers, other
+ * threads and older kernels get the system call.
  *
- * The generator's state, which lies in this process, is guarded: the kernel wipes it in a forked child (and under
- * memory pressure), and a wiped state is seeded anew at its next use; snapshot mode leaves such mappings alone, so a
- * restore never winds it back; a signal handler that finds it in use is given a system call by the vDSO. */
+ * The generator's state is in this process and protected there. The kernel wipes it in a forked child (and under memory
+ * pressure), and a wiped state is seeded again at its next use. Snapshot mode excludes such mappings, so a restore
+ * never rewinds it. If a signal handler interrupts its use, the vDSO makes the system call for that handler. */
 #include "process/random_source.h"
 
 #include "shim.h"
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* struct vgetrandom_opaque_params of linux/random.h (6.11); spelled out because building must not need such new
+/* struct vgetrandom_opaque_params of linux/random.h (6.11); declared here because the build must not require such new
  * headers. */
 typedef struct state_layout {
     uint32_t size, protection, flags, reserved[13];
@@ -31,8 +31,8 @@ typedef ssize_t (*generator)(void *buffer, size_t length, unsigned flags, void *
 
 static generator generate;
 static size_t state_size;
-/* Of the thread that called shim_random_install() and its forked children; NULL in every other thread, since threads
- * must not share a state. Never unmapped. */
+/* State of the thread that called shim_random_install(), and of its forked children; NULL in every other thread, since
+ * threads must not share a state. Never unmapped. */
 static __thread void *state;
 
 #if defined(__x86_64__)
@@ -68,7 +68,7 @@ __attribute__((visibility("default"))) long syscall(long number, ...) {
     long arguments[6];
     va_list list;
     va_start(list, number);
-    /* More than the caller may have passed: what is read then is not used, as in libc's own. */
+    /* May read more arguments than the caller has passed: the excess is not used, as in libc's own. */
     for (int i = 0; i < 6; i++) {
         arguments[i] = va_arg(list, long);
     }
@@ -94,7 +94,7 @@ void shim_random_install(void) {
         generate = (generator)dlsym(vdso, "__kernel_getrandom"); /* its name on aarch64 */
     }
     state_layout layout = {0};
-    /* A size of ~0 asks for the layout. A state may not cross from one page to another: one page has room for it. */
+    /* A size of ~0 requests the layout. A state must not cross a page boundary, so it must fit into one page. */
     if (generate == NULL || generate(NULL, 0, 0, &layout, ~0ul) != 0 || layout.size > 4096) {
         return;
     }

@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* From now on this thread takes random bytes from the kernel's generator without system calls, where there is one. */
+/* Makes this thread take random bytes from the kernel's generator without system calls, if the kernel supports that. */
 void shim_random_install(void);
 
 #endif

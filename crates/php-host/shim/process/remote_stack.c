@@ -1,9 +1,9 @@
-/* Where PHP is in another process: a worker, as its zygote sees it. The worker's memory is read through a descriptor
- * (/proc/PID/mem), so nothing of it is noticed there: no signal, no page written, no system call cut short.
+/* Reads the PHP stacks of another process: a worker, on behalf of its zygote. The worker's memory is read through a
+ * descriptor (/proc/PID/mem), so the worker does not notice: no signal, no page written, no system call interrupted.
  *
- * Both processes were forked from one that had started PHP, so all that is not on a heap lies at the same address in
- * both. What is read may be half written, or be whatever a script has put there. So each address is only ever handed to
- * pread(), which fails where nothing is, and each length and each chain is bounded. */
+ * Both processes were forked from one that had started PHP, so everything outside of a heap has the same address in
+ * both. The data may be half written, or anything that a script has put there. So each address is only ever passed to
+ * pread(), which fails where nothing is mapped, and each length and each chain is bounded. */
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/request.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A chain longer than this is taken for a corrupt one. */
+/* A longer chain is treated as corrupt. */
 #define MAX_LINKS 4096
 #define MAX_COROUTINES 20000
 
@@ -23,14 +23,15 @@ static bool get(int memory, const void *from, void *to, size_t size) {
     return from != NULL && pread(memory, to, size, (off_t)(uintptr_t)from) == (ssize_t)size;
 }
 
-/* As much of it as is there. */
+/* Reads as many bytes as are mapped. */
 static size_t get_some(int memory, const char *from, char *to, size_t size) {
     ssize_t got = pread(memory, to, size, (off_t)(uintptr_t)from);
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Pages read by one walk of a stack: frames lie side by side, and so do functions and instructions of one file. System
- * calls for each of them would be most of the cost of a profile. Pages are as old as the walk, and no older. */
+/* A cache of the pages read by one walk of a stack: frames are adjacent, and so are functions and instructions of one
+ * file. System calls for each of them would be most of the cost of a profile. A walk never uses pages of an earlier
+ * one. */
 #define PAGE 4096
 #define PAGES 16
 
@@ -48,7 +49,7 @@ static void look_begin(look *l, int memory) {
     memset(l->held, 0, sizeof l->held);
 }
 
-/* As much of it as is there. */
+/* Reads, through the cache, as many bytes as are mapped. */
 static size_t look_some(look *l, const void *from, void *to, size_t size) {
     uintptr_t at = (uintptr_t)from, start = at & ~(uintptr_t)(PAGE - 1);
     size_t skipped = at - start, slot = start / PAGE % PAGES;
@@ -68,7 +69,7 @@ static bool look_at(look *l, const void *from, void *to, size_t size) {
     return from != NULL && look_some(l, from, to, size) == size;
 }
 
-/* --- lines of execution --- */
+/* --- coroutines --- */
 
 static size_t read_coroutines(int memory, const coroutine *at, howdah_line *lines, size_t most, size_t *all) {
     const coroutine *running = NULL;
@@ -84,7 +85,7 @@ static size_t read_coroutines(int memory, const coroutine *at, howdah_line *line
         if (self.request != NULL) {
             get(memory, self.request, &request, sizeof request);
         }
-        /* One that has not begun has no frame. */
+        /* A coroutine that has not begun has no frame. */
         if (frame != NULL && self.state != COROUTINE_ENDED) {
             if (n < most) {
                 lines[n++] = (howdah_line){
@@ -124,7 +125,8 @@ SHIM_EXPORT size_t howdah_c_read_lines(int memory, bool idle, howdah_line *lines
 
 /* --- frames --- */
 
-/* PHP notes the line only where it may be asked for, so within a function it may be an earlier one. */
+/* Returns the line of a frame. PHP stores it only where it may be needed, so within a function it may be an earlier
+ * one. */
 static uint32_t line_of(look *l, const zend_op_array *code, const zend_op *at) {
     zend_op instruction;
     if (at < code->opcodes || at >= code->opcodes + code->last || !look_at(l, at, &instruction, sizeof instruction)) {
@@ -133,7 +135,7 @@ static uint32_t line_of(look *l, const zend_op_array *code, const zend_op *at) {
     return instruction.lineno;
 }
 
-/* Differs where two functions have had the same address, one after the other. */
+/* Differs for two functions that have had the same address, one after the other. */
 static uint64_t mark_of(const zend_function *function) {
     const uint64_t parts[] = {
         function->type,
@@ -186,7 +188,7 @@ SHIM_EXPORT size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_fr
 
 /* --- names --- */
 
-/* The text of a string, or its end where it is longer. */
+/* Reads the text of a string, or its end if it is longer. */
 static size_t get_text(int memory, const zend_string *from, char *to, size_t size, bool end) {
     struct {
         zend_refcounted_h gc;
@@ -258,7 +260,7 @@ SHIM_EXPORT size_t howdah_c_read_query(int memory, uint64_t address, bool of_sta
     if (of_statement) {
         return Z_TYPE(frame.This) == IS_OBJECT ? statement_query(memory, Z_OBJ(frame.This), text, size) : 0;
     }
-    /* The first text among the arguments: a connection may stand before it. */
+    /* The first string among the arguments: a connection may precede it. */
     for (uint32_t i = 1; i <= MIN(ZEND_CALL_NUM_ARGS(&frame), 3); i++) {
         zval argument;
         if (!get(memory, ZEND_CALL_ARG(at, i), &argument, sizeof argument)) {

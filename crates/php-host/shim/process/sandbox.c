@@ -1,6 +1,6 @@
-/* A pool's sandbox, as far as it is PHP's business: which files are PHP code, and that refusals are logged with script
- * and path. What a worker may do is enforced by the kernel (src/sandbox/); nothing here keeps a script that was taken
- * over from anything. It keeps what such a script, or an upload, has left behind from being run by others. */
+/* PHP's part of a pool's sandbox: decides which files are PHP code, and logs refusals with script and path. The kernel
+ * enforces the worker's restrictions (src/sandbox/); nothing in this file can stop a script that an attacker controls.
+ * It keeps other scripts from running code that such a script, or an upload, has left behind. */
 #include "process/sandbox.h"
 
 #include "shim.h"
@@ -22,7 +22,7 @@
 #include <arpa/inet.h>
 #include <zend_observer.h>
 
-/* Lines about refusals in one second; a script that runs into them in a loop must not fill the disk. */
+/* Log lines about refusals per second; a script that causes them in a loop must not fill the disk. */
 #define LINES_PER_SECOND 20
 #define LONGEST_NAME 256
 
@@ -30,7 +30,8 @@ static const howdah_code_rule *rules;
 static size_t n_rules;
 static bool active;
 
-/* --- what may be logged ------------------------------------------------------------------------------------------- */
+/* --- logging
+ * -------------------------------------------------------------------------------------------------------- */
 
 SHIM_EXPORT bool howdah_c_may_log_refusal(void) {
     static time_t second;
@@ -65,7 +66,7 @@ SHIM_EXPORT size_t howdah_c_place(char *buffer, size_t size) {
     return size - out.room;
 }
 
-/* One line about a refusal, with the place that led to it. */
+/* Logs a refusal, with the position in the script that caused it. */
 static void log_refusal(const char *what, size_t length) {
     if (!howdah_c_may_log_refusal()) {
         return;
@@ -75,11 +76,12 @@ static void log_refusal(const char *what, size_t length) {
     shim_log(LOG_WARNING, "sandbox: refused %.*s %.*s", (int)MIN(length, 600), what, (int)place_length, place);
 }
 
-/* --- what is code ------------------------------------------------------------------------------------------------- */
+/* --- code files
+ * ----------------------------------------------------------------------------------------------------- */
 
 typedef enum file_kind { OTHER, DATA, WRITTEN_CODE } file_kind;
 
-/* By the most particular directory. `path` is a real path. */
+/* Returns the kind by the most specific directory. `path` is a real path. */
 static file_kind kind_of(const char *path) {
     size_t length = strlen(path), best = 0;
     file_kind kind = OTHER;
@@ -87,7 +89,7 @@ static file_kind kind_of(const char *path) {
         const howdah_code_rule *rule = &rules[i];
         bool below = length >= rule->length && memcmp(path, rule->path, rule->length) == 0 &&
                      (path[rule->length] == '/' || path[rule->length] == '\0');
-        /* Of two equal ones the one for code counts: it was named in addition. */
+        /* Of two equal ones, the one for code counts: it was configured in addition. */
         if (below && (rule->length > best || (rule->length == best && rule->code))) {
             best = rule->length;
             kind = rule->code ? WRITTEN_CODE : DATA;
@@ -97,12 +99,12 @@ static file_kind kind_of(const char *path) {
 }
 
 static file_kind kind_of_name(const char *name) {
-    /* Through PHP's cache: the next open of the file asks for the same. */
+    /* Through PHP's cache: opening the file next needs the same path. */
     char real[MAXPATHLEN];
     return tsrm_realpath(name, real) == NULL ? OTHER : kind_of(real);
 }
 
-/* The archive that a path within one leads through: the part that is a file. */
+/* Returns the kind of the archive in a path that leads into one: the part that is a file. */
 static file_kind kind_in_archive(const char *name) {
     char part[PATH_MAX];
     size_t length = strlen(name);
@@ -125,8 +127,8 @@ static const char *after(const char *name, const char *scheme) {
     return strncasecmp(name, scheme, length) == 0 ? name + length : NULL;
 }
 
-/* The kind of file that is opened as PHP code by this name, which may go through wrappers for archives and compression.
- */
+/* Returns the kind of the file that is opened as PHP code by this name, which may use wrappers for archives and
+ * compression. */
 static file_kind kind_of_source(const char *name) {
     static const char *const through[] = {"file://", "compress.zlib://", "compress.bzip2://", "zlib:"};
     for (int depth = 0; depth < 8; depth++) {
@@ -172,19 +174,19 @@ bool shim_sandbox_may_start(const char *path) {
 
 static zend_op_array *(*original_compile_file)(zend_file_handle *file, int type);
 static zend_result (*original_stream_open)(zend_file_handle *file);
-/* The file that is being compiled: others that are opened meanwhile are not code. */
+/* The file that is being compiled: other files that are opened meanwhile are not code. */
 static const zend_file_handle *compiled;
 
 static zend_op_array *compile_file_watched(zend_file_handle *file, int type) {
     compiled = file;
     zend_op_array *code = original_compile_file(file, type);
-    /* Not the file of an outer compilation, which is open by now; and a bailout may leave the name of one that is gone.
-     */
+    /* Not the file of an outer compilation, which is already open; and a bailout may leave the name of one that is
+     * gone. */
     compiled = NULL;
     return code;
 }
 
-/* Closes what was opened, as if it could not be. */
+/* Closes a file as if opening it had failed. */
 static void give_up(zend_file_handle *file) {
     if (file->type == ZEND_HANDLE_STREAM && file->handle.stream.closer != NULL) {
         file->handle.stream.closer(file->handle.stream.handle);
@@ -199,7 +201,7 @@ static void give_up(zend_file_handle *file) {
     }
 }
 
-/* Code that OPcache has is not opened again; it was looked at when it was compiled. */
+/* OPcache does not open cached code again; that was checked when it was compiled. */
 static zend_result stream_open_watched(zend_file_handle *file) {
     zend_result result = original_stream_open(file);
     if (result != SUCCESS || file != compiled) {
@@ -226,9 +228,10 @@ void shim_sandbox_startup(void) {
     }
 }
 
-/* --- what the kernel refused -------------------------------------------------------------------------------------- */
+/* --- refusals of the kernel
+ * ----------------------------------------------------------------------------------------- */
 
-/* PHP's messages about what Landlock or file permissions refuse; also those that scripts silence. */
+/* Detects refusals of Landlock or file permissions in PHP's messages, including those that scripts silence. */
 static void error_watched(int type, zend_string *file, uint32_t line, zend_string *message) {
     static const char *const texts[] = {"Permission denied", "Operation not permitted", "Unable to fork [",
                                         "Unable to execute '", "Could not execute mail delivery program"};
@@ -245,7 +248,7 @@ static void error_watched(int type, zend_string *file, uint32_t line, zend_strin
 
 static zif_handler original_proc_open;
 
-/* The child that cannot become the program may have no way to tell. */
+/* A child that fails to become the program may be unable to report it. */
 static ZEND_NAMED_FUNCTION(proc_open_watched) {
     static const char what[] = "to run a program: proc_open()";
     log_refusal(what, sizeof what - 1);
@@ -269,7 +272,7 @@ static void log_connection(const struct sockaddr *address) {
 }
 
 /* connect(2), for libphp and every library: this program's definition is found before libc's. Extensions report a
- * refused connection each in its own way, and not all of them to PHP. */
+ * refused connection in different ways, and not all of them to PHP. */
 __attribute__((visibility("default"))) int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length) {
     const struct sockaddr *to = address.__sockaddr__;
     int result = (int)syscall(SYS_connect, fd, to, length);

@@ -1,11 +1,11 @@
-/* The PHP stack of this process as text, for a log line about a worker that is about to be killed. Runs in a signal
- * handler at any point of PHP's work, so it reads memory and does nothing else, as stack_text.h does. Frames, names and
- * the whole text are bounded. */
+/* Writes the PHP stack of this process as text, for a log line about a worker that is about to be killed. Runs in a
+ * signal handler at any point of PHP's work, so it only reads memory, as stack_text.h does. Frames, names and the whole
+ * text are bounded. */
 #include "shim.h"
 #include "process/stack_text.h"
 
 #define MAX_FRAMES 64
-/* A chain longer than this is taken for a corrupt one. */
+/* A longer chain is treated as corrupt. */
 #define MAX_LINKS 4096
 #define MAX_NAME 512
 

@@ -1,6 +1,6 @@
-/* Text about frames of a PHP stack, written into a buffer of fixed size: what does not fit is left out. Used in a
- * signal handler (stack_dump.c) too, at any point of PHP's work, so all of it reads memory and does nothing else: no
- * allocation, no PHP function, no stdio. */
+/* Text about frames of a PHP stack, written into a buffer of fixed size: whatever does not fit is omitted. Also used in
+ * a signal handler (stack_dump.c), at any point of PHP's work, so all of it only reads memory: no allocation, no PHP
+ * function, no stdio. */
 #ifndef HOWDAH_STACK_TEXT_H
 #define HOWDAH_STACK_TEXT_H
 
@@ -11,7 +11,7 @@
 typedef struct stack_text {
     char *at;
     size_t room;
-    /* Longer names, of files too, are cut off. */
+    /* Maximum length in bytes; longer names, including file names, are cut off. */
     size_t longest_name;
 } stack_text;
 
@@ -44,13 +44,13 @@ static inline void put_number(stack_text *out, uint32_t number) {
     put_bytes(out, digits + first, sizeof digits - first);
 }
 
-/* Of a frame of PHP code. Within one statement the line may be that of an earlier one: PHP stores it only where it may
- * be asked for. */
+/* For a frame of PHP code. Within one statement, the line may be that of an earlier one: PHP stores it only where it
+ * may be needed. */
 static inline void put_line_number(stack_text *out, const zend_execute_data *frame) {
     put_number(out, frame->opline != NULL ? frame->opline->lineno : frame->func->op_array.line_start);
 }
 
-/* As PHP's own traces name a function; `code_of_file` stands for the code of a file, which has no name. */
+/* Writes a function's name as PHP's own traces do; `code_of_file` stands for the code of a file, which has no name. */
 static inline void put_function(stack_text *out, const zend_function *function, const char *code_of_file) {
     if (function->common.function_name == NULL) {
         put(out, code_of_file);

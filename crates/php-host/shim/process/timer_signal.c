@@ -1,6 +1,6 @@
 /* PHP installs the handler of its time limit at the start of each request and unblocks the signal: two system calls
- * that seldom change anything. Libraries that PHP code may change either with are watched; scripts that may use FFI are
- * not seen, so there both calls are always made. */
+ * that rarely change anything. Calls by which libraries of PHP code may change either are watched. Calls by FFI cannot
+ * be watched, so where scripts may use FFI, both system calls are always made. */
 #include "process/timer_signal.h"
 
 #include "shim.h"
@@ -13,7 +13,7 @@
 static struct sigaction installed;
 static bool is_installed, is_unblocked;
 static sigset_t timer_only;
-/* Of a set of signals only these bytes are filled: what the kernel reads (rt_sigprocmask(2)). */
+/* Size of the part of a signal set that is filled in: the kernel reads only that (rt_sigprocmask(2)). */
 #define SET_BYTES (64 / 8)
 
 static int watched_sigaction(int number, const struct sigaction *new, struct sigaction *old) {
@@ -24,7 +24,7 @@ static int watched_sigaction(int number, const struct sigaction *new, struct sig
         return 0;
     }
     int status = sigaction(number, new, old);
-    /* One that is for a single signal may be gone. */
+    /* A handler for a single signal may already be reset. */
     is_installed = status == 0 && (new->sa_flags &(int)SA_RESETHAND) == 0;
     installed = *new;
     return status;

@@ -1,9 +1,9 @@
-/* When a worker has to be replaced after its request: it has run as many as it may, has changed what stays with its
- * process, or is worn.
+/* Decides when a worker must be replaced after its request: it has reached its maximum number of requests, has changed
+ * state that stays with its process, or is worn.
  *
  * A worker that keeps what its scripts allocate may grow until a request reaches memory_limit, which costs its client a
- * 500, and it may get slower with each request, such as by a list that is searched in each. A fresh worker has neither,
- * and no client notices the change. */
+ * 500. It may also get slower with each request, for example because of a list that each request searches. A fresh
+ * worker has neither problem, and no client notices the replacement. */
 #include "process/wear.h"
 
 #include "shim.h"
@@ -17,16 +17,16 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* The kernel is asked for the memory after each so many requests. */
+/* Number of requests between two queries of the kernel's memory count. */
 #define MEMORY_CHECK 16
-/* Requests whose processor time is taken together. */
+/* Number of requests whose processor time is measured together. */
 #define WINDOW 256
-/* Less processor time in a window, in microseconds, is noise: 0.1 ms for each request. */
+/* Minimum processor time of a window in microseconds, 0.1 ms per request; less is noise. */
 #define SHORTEST_WINDOW (WINDOW * 100)
-/* So many windows in a row have to be slow: one may have had other pages. */
+/* Number of consecutive slow windows that is required: one window may have had other pages. */
 #define SLOW_WINDOWS 2
 
-/* Memory that is this process's alone: what it shares with the zygote and with OPcache is not its own to leak. */
+/* Returns the memory of this process alone: memory shared with the zygote and with OPcache cannot be its leak. */
 static size_t own_memory(void) {
     char text[128];
     int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static size_t own_memory(void) {
     return (resident - shared) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The part of memory_limit that may be in use between two requests, without max_memory. */
+/* Returns the part of memory_limit that may be in use between two requests, without max_memory. */
 static size_t default_max_memory(void) {
     const zend_long limit = PG(memory_limit);
     return limit > 0 ? (size_t)limit / 4 * 3 : SIZE_MAX;
@@ -55,13 +55,13 @@ static size_t default_max_memory(void) {
 static bool fills_memory(void) {
     const size_t most = shim.worker->max_memory;
     if (most != 0) {
-        /* PHP's own count costs nothing; the kernel's, which sees leaks of libraries too, a few microseconds. */
+        /* PHP's own count costs nothing; the kernel's, which includes leaks of libraries, a few microseconds. */
         return zend_memory_usage(true) > most || (shim.requests_done % MEMORY_CHECK == 0 && own_memory() > most);
     }
     if (!shim.mode->keeps_memory || zend_memory_usage(true) <= default_max_memory()) {
         return false;
     }
-    /* Freed memory that is kept for the next request is not in use. */
+    /* Freed memory that is cached for the next request is not in use. */
     zend_mm_gc(zend_mm_get_heap());
     if (zend_memory_usage(true) <= default_max_memory()) {
         return false;
@@ -78,7 +78,7 @@ static uint64_t processor_time(void) {
            (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* Processor time of the second window, in microseconds: in the first one, code is loaded. */
+/* Processor time of the second window, in microseconds: code is loaded in the first one. */
 static uint64_t first_window;
 static uint64_t window_began;
 static unsigned slow_windows;
