@@ -1,4 +1,4 @@
-//! Preparing the applications that are measured: the lab's scripts, the product API on Symfony, WordPress.
+//! Prepares the applications that are measured: the lab's scripts, the product API on Symfony, WordPress.
 
 pub mod heavy;
 
@@ -14,13 +14,13 @@ use crate::jit;
 use crate::services::Services;
 use crate::systems::program;
 
-/// Files of an application: name below its directory, and content.
+/// Files of an application: path below its directory, and content.
 type Files = &'static [(&'static str, &'static str)];
 
-/// Says what PHP is in a system.
+/// Reports the facts about PHP inside a system.
 const PROBE: &str = include_str!("../apps/bench/probe.php");
 
-/// Measures how fast PHP computes here.
+/// Measures how fast PHP computes on this machine.
 const SPEED: &str = include_str!("../apps/bench/speed.php");
 
 const BENCH: Files = &[
@@ -69,22 +69,22 @@ const ORDERS: Files = &[
 
 const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
 
-/// Where Debian keeps its copies.
+/// Directory of Debian's WordPress package.
 const WORDPRESS: &str = "/usr/share/wordpress";
 
-/// What an application needs from Debian: a file that must be there, and the packages that bring it.
+/// A file that an application needs, and the Debian packages that contain it.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirement {
     pub app: App,
-    /// Name for people.
+    /// Display name.
     pub name: &'static str,
-    /// Files that must be there.
+    /// Files that must exist.
     pub files: &'static [&'static str],
     /// Debian packages.
     pub packages: &'static [&'static str],
 }
 
-/// What the applications need.
+/// Requirements of the applications.
 pub const REQUIREMENTS: [Requirement; 4] = [
     Requirement {
         app: App::Heavy,
@@ -141,7 +141,7 @@ pub const REQUIREMENTS: [Requirement; 4] = [
 ];
 
 impl Requirement {
-    /// True if everything is there.
+    /// Returns `true` if all files exist.
     pub fn is_met(&self) -> bool {
         self.files.iter().all(|file| Path::new(file).is_file())
     }
@@ -173,7 +173,7 @@ fn write(dir: &Path, files: Files) -> Result<()> {
     Ok(())
 }
 
-/// The sockets of the services, as a PHP file that returns an array.
+/// Returns the sockets of the services, as a PHP file that returns an array.
 fn environment(services: &Services) -> String {
     let path = |socket: Option<&PathBuf>| socket.map_or_else(String::new, |path| path.display().to_string());
     format!(
@@ -206,7 +206,7 @@ fn orders(dir: &Path) -> Result<PathBuf> {
     Ok(dir.join("public"))
 }
 
-/// Runs an application's `loop.php`: microseconds of processor time for a request of this path.
+/// Runs an application's `loop.php`. Returns the processor time of a request of this path, in microseconds.
 pub fn loop_cost(script: &Path, path: &str, jit: bool) -> Result<f64> {
     let script_name = script.to_string_lossy();
     let mut arguments = vec!["-d", "opcache.enable_cli=1"];
@@ -218,8 +218,8 @@ pub fn loop_cost(script: &Path, path: &str, jit: bool) -> Result<f64> {
     printed.trim().parse().with_context(|| format!("{} printed {printed:?}", script.display()))
 }
 
-/// Rounds of `work.php` that take a millisecond of processor time on this machine: with it, "10 ms of computing" is the same work
-/// for every system, and about that long everywhere.
+/// Measures the rounds of `work.php` that take a millisecond of processor time on this machine. With that number, "10
+/// ms of computing" is the same work for every system, and takes about that long on every machine.
 pub fn work_rounds_per_ms() -> Result<f64> {
     let mut script = tempfile::Builder::new().prefix("howdah-lab-").suffix(".php").tempfile()?;
     script.write_all(SPEED.as_bytes())?;
@@ -284,14 +284,15 @@ require_once ABSPATH . 'wp-settings.php';
     Ok(root)
 }
 
-/// Tells WordPress where it will be asked: as a site's configuration does, and not by looking at each request.
+/// Writes the address of the site for WordPress, as a site's configuration does, so that it need not be derived from
+/// each request.
 pub fn write_address(root: &Path, address: &str) -> Result<()> {
     let file = root.parent().context("WordPress has no directory above it")?.join("address.php");
     fs::write(&file, format!("<?php\nreturn '{address}';\n"))
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Runs a script on the command line and returns what it prints.
+/// Runs a script on the command line and returns its output.
 fn php(arguments: &[&str]) -> Result<String> {
     let php = program("php").context("php is not installed (apt-get install php-cli)")?;
     let output =
@@ -316,7 +317,7 @@ pub fn console(app: &Path, arguments: &[&str]) -> Result<()> {
     php(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
 }
 
-/// Lets the servers' accounts write there.
+/// Lets the servers' accounts write to a directory.
 fn writable(dir: &Path) -> Result<()> {
     let status = Command::new("chmod").arg("-R").arg("a+rwX").arg(dir).status()?;
     if !status.success() {

@@ -1,4 +1,5 @@
-//! The certificate that every system shows: ECDSA with P-256, of an authority that is made with it and forgotten.
+//! The certificate of every system: ECDSA with P-256, issued by an authority that is created with it and whose key is
+//! discarded.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,22 +8,22 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 
-/// The name that clients ask for.
+/// The server name that clients request.
 pub const NAME: &str = "localhost";
 
-/// Its files.
+/// The certificate's files.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     /// PEM file for servers.
     pub chain: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// PEM file with the authority, for clients.
+    /// PEM file with the authority's certificate, for clients.
     pub authority: PathBuf,
 }
 
 impl Certificate {
-    /// Makes one in a directory of its own.
+    /// Creates a certificate in a separate directory.
     pub fn make(dir: &Path) -> Result<Self> {
         fs::create_dir_all(dir)?;
         let mut authority = CertificateParams::new(Vec::new())?;

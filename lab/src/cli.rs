@@ -157,7 +157,7 @@ struct RunArgs {
     out: Option<PathBuf>,
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     let code = match Cli::parse().command {
         Sub::Guard { log, command } => {
@@ -299,7 +299,7 @@ fn run(args: &RunArgs) -> Result<u8> {
     Ok(goals.map_or(EXIT_DONE, |goals| judge(&goals, &results)))
 }
 
-/// Prints what became of the goals, and returns the exit code.
+/// Prints the verdicts on the goals, and returns the exit code.
 fn judge(wanted: &[goals::Goal], results: &ResultSet) -> u8 {
     let verdicts = goals::judge(wanted, results);
     print!("\nGoals\n{}", goals::lines(&verdicts));

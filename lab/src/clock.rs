@@ -1,20 +1,20 @@
-//! Wall-clock time as text. The lab needs UTC stamps and nothing else, so it has no date library.
+//! Wall-clock time as text. The lab needs only UTC stamps, so it uses no date library.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, as `2026-01-31T12:00:00Z`.
+/// Returns the current time, as `2026-01-31T12:00:00Z`.
 pub fn now() -> String {
     stamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// Seconds since 1970 as an RFC 3339 stamp.
+/// Formats seconds since 1970 as an RFC 3339 stamp.
 pub fn stamp(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Returns year, month and day of a number of days since 1970-01-01.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;

@@ -1,12 +1,14 @@
-//! Room for descriptors: thousands of connections need more than the usual 1024, in the lab and in what it starts.
+//! Raises the limit of descriptors: thousands of connections need more than the usual 1024, in the lab and in the
+//! systems that it starts.
 
 use anyhow::{Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the lab and a server need beside connections.
+/// Descriptors of the lab and a server for other purposes than connections.
 const OTHERS: u64 = 512;
 
-/// Raises the soft limit, for this process and all that it starts, so that so many connections fit; a front needs two for each.
+/// Raises the soft limit of this process and its children for this number of connections; a front needs two descriptors
+/// for each.
 pub fn make_room(connections: u32) -> Result<()> {
     let wanted = 2 * u64::from(connections) + OTHERS;
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! What is missing on this machine, how to get it, and installing what apt has.
+//! Reports missing requirements on this machine with the way to get them, and installs those that apt has.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use crate::systems::{builtin, program};
 /// A tool or service that the lab itself needs.
 #[derive(Debug, Clone, Copy)]
 struct Tool {
-    /// Program that must be there.
+    /// Program that must exist.
     program: &'static str,
     /// Debian package.
     package: &'static str,
-    /// What it is for.
+    /// Its purpose in the lab.
     purpose: &'static str,
 }
 
@@ -33,7 +33,7 @@ const TOOLS: [Tool; 5] = [
     },
 ];
 
-/// Packages that a system needs, as far as Debian has them.
+/// Returns the Debian packages that a system needs, as far as they exist.
 fn packages_of(system: &str) -> &'static [&'static str] {
     match system {
         "nginx-fpm" => &["nginx-light", "php-fpm", "php-mysql", "php-redis"],
@@ -43,7 +43,7 @@ fn packages_of(system: &str) -> &'static [&'static str] {
     }
 }
 
-/// What was found.
+/// Result of the check.
 #[derive(Debug)]
 struct Findings {
     text: String,
@@ -93,7 +93,8 @@ fn examine(has: &dyn Fn(&str) -> bool) -> Findings {
     findings
 }
 
-/// Shows what is missing; installs it when asked to. The exit code is 0 when nothing that the lab itself needs is missing.
+/// Prints missing requirements and installs them if `install` is set. The exit code is 0 if the lab itself lacks
+/// nothing.
 pub fn main(install: bool) -> Result<u8> {
     let findings = examine(&|name| program(name).is_some());
     print!("{}", findings.text);

@@ -1,13 +1,13 @@
-//! Why one system is faster than another on a case: what was measured about the cause, in sentences.
+//! Explains why one system is faster than another on a case: the measured causes, in sentences.
 //!
-//! Each sentence states a measurement. Where the measurements do not decide, nothing is said.
+//! Each sentence states a measurement. Where the measurements are inconclusive, there is none.
 
 use crate::jit;
 use crate::record::{CaseRecord, Role, SystemRecord};
 use crate::stats::Difference;
 use crate::view::{CaseView, Measured};
 
-/// Above this share of all processors in use, processor time per request is what limits throughput.
+/// Above this share of busy processors, processor time per request limits throughput.
 const FULL: f64 = 0.90;
 /// Below this share, something other than the processors limits throughput.
 const IDLE: f64 = 0.75;
@@ -15,13 +15,13 @@ const IDLE: f64 = 0.75;
 /// One comparison: the fastest system of a case with another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// Who is compared, and by how much they differ.
+    /// The compared systems, and their difference.
     pub headline: String,
-    /// What was measured about the cause.
+    /// Measured causes.
     pub causes: Vec<String>,
 }
 
-/// Explains every system of a case against the fastest one.
+/// Compares every system of a case with the fastest one.
 pub fn case(view: &CaseView<'_>) -> Vec<Explanation> {
     let mut ranked: Vec<(&SystemRecord, &Measured<'_>)> = view.measured().collect();
     ranked.sort_by(|a, b| b.1.rate.median.total_cmp(&a.1.rate.median));
@@ -35,7 +35,7 @@ pub fn case(view: &CaseView<'_>) -> Vec<Explanation> {
         .collect()
 }
 
-/// The same for two systems of a case, whichever is the faster one.
+/// Compares two systems of a case, whichever is faster.
 pub fn between(view: &CaseView<'_>, one: &str, other: &str) -> Option<Explanation> {
     let of = |id: &str| view.measured().find(|(system, _)| system.id == id);
     let (one, other) = (of(one)?, of(other)?);
@@ -43,7 +43,7 @@ pub fn between(view: &CaseView<'_>, one: &str, other: &str) -> Option<Explanatio
     Some(Explanation { headline: headline(fast.0, fast.1, slow.0, slow.1), causes: causes(view.case, fast, slow) })
 }
 
-/// What holds for the case as a whole.
+/// Returns sentences about the case as a whole.
 pub fn general(view: &CaseView<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let CaseRecord { connections, workers, wait_ms, .. } = view.case;
@@ -88,7 +88,7 @@ pub fn general(view: &CaseView<'_>) -> Vec<String> {
     notes
 }
 
-/// What the JIT brought to each system, where the same case was measured with and without it; the largest gain first.
+/// Returns the gain of each system by the JIT, for cases measured with and without it; the largest gain first.
 pub fn gains_by_jit(view: &CaseView<'_>, all: &[CaseView<'_>]) -> Vec<String> {
     let Some(plain) = jit::plain(&view.case.id).and_then(|id| all.iter().find(|other| other.case.id == id)) else {
         return Vec::new();
@@ -189,7 +189,7 @@ fn split(measured: &Measured<'_>) -> String {
     if parts.len() > 1 { format!("{total} ({})", parts.join(" + ")) } else { total }
 }
 
-/// What limited the throughput: full processors, or waiting.
+/// Describes the limit of the throughput: full processors, or waiting.
 fn limit(
     case: &CaseRecord,
     (fast_name, fast): (&str, &Measured<'_>),

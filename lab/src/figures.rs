@@ -1,6 +1,6 @@
-//! Figures for people.
+//! Formats figures for people.
 
-/// A number with as many digits as make sense, and thousands apart.
+/// Formats a number with a sensible number of digits and thousands separators.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".into();
@@ -19,7 +19,7 @@ pub fn number(value: f64) -> String {
     if value < 0.0 { format!("-{grouped}") } else { grouped }
 }
 
-/// Bytes for people.
+/// Formats bytes.
 pub fn bytes(value: f64) -> String {
     const STEPS: [(&str, f64); 3] = [("GiB", 1073741824.0), ("MiB", 1048576.0), ("KiB", 1024.0)];
     for (unit, size) in STEPS {
@@ -31,7 +31,7 @@ pub fn bytes(value: f64) -> String {
     format!("{value:.0} B")
 }
 
-/// Microseconds for people.
+/// Formats microseconds.
 pub fn time(us: f64) -> String {
     if !us.is_finite() {
         "–".into()

@@ -1,4 +1,4 @@
-//! Goals: what one system is meant to reach beside another, checked against a result set.
+//! Goals: the figures that one system must reach compared with another, checked against a result set.
 //!
 //! ```toml
 //! [[goal]]
@@ -21,7 +21,7 @@ use crate::record::ResultSet;
 use crate::report::number;
 use crate::view::{self, CaseView, KindView, Measured};
 
-/// What is compared.
+/// The compared figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
@@ -29,19 +29,19 @@ pub enum Figure {
     Rate,
     /// Processor time of the system per request, in microseconds.
     ServerUs,
-    /// The same above what the application's handler takes in a plain loop without any server.
+    /// That time minus the time of the application's handler in a plain loop without a server.
     AddedUs,
     /// Memory, in MiB.
     Pss,
-    /// Connections to MySQL that were open at once.
+    /// Maximum number of simultaneous connections to MySQL.
     MysqlOpen,
-    /// Half of the answers take no longer, in milliseconds.
+    /// Median latency in milliseconds.
     P50,
-    /// Nine of ten.
+    /// 90th percentile of latency in milliseconds.
     P90,
-    /// 99 of a hundred.
+    /// 99th percentile of latency in milliseconds.
     P99,
-    /// 99 of a hundred refusals, in milliseconds.
+    /// 99th percentile of the latency of refusals in milliseconds.
     RefusedP99,
 }
 
@@ -61,7 +61,7 @@ impl Figure {
         }
     }
 
-    /// The same of one kind of request; nothing for what is the whole system's.
+    /// Returns the figure of one kind of request; `None` for figures of the whole system.
     fn of_kind(self, kind: &KindView<'_>) -> Option<f64> {
         let value = match self {
             Self::Rate => kind.rate(),
@@ -98,21 +98,21 @@ impl Figure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
     pub case: String,
-    /// System that is to reach it.
+    /// The system that must reach the goal.
     pub system: String,
-    /// The kind of request, of a mixed load.
+    /// The kind of request, for a mixed load.
     pub kind: Option<String>,
-    /// What is compared.
+    /// The compared figure.
     pub figure: Figure,
     /// The other system; without one the limit is absolute.
     pub against: Option<String>,
-    /// The other system's case, when it is another one.
+    /// The other system's case, if it differs.
     pub against_case: Option<String>,
-    /// Smallest ratio or value.
+    /// Minimum ratio or value.
     pub at_least: Option<f64>,
-    /// Largest ratio or value.
+    /// Maximum ratio or value.
     pub at_most: Option<f64>,
-    /// Largest difference from the other system.
+    /// Maximum difference from the other system.
     pub at_most_more: Option<f64>,
 }
 
@@ -123,7 +123,7 @@ struct File {
     goal: Vec<Entry>,
 }
 
-/// A goal as it is written: for one or several cases and figures.
+/// A goal in a file: for one or several cases and figures.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -171,14 +171,14 @@ impl Entry {
     }
 }
 
-/// A goal and what was reached.
+/// A goal and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// The goal in words.
     pub text: String,
-    /// The ratio or value; absent when one of the two was not measured.
+    /// The ratio or value; absent if one of the two was not measured.
     pub reached: Option<f64>,
-    /// True if that is enough.
+    /// `true` if the goal is met.
     pub met: bool,
 }
 
@@ -200,7 +200,7 @@ fn parse(text: &str) -> Result<Vec<Goal>> {
     Ok(goals)
 }
 
-/// Judges every goal. A goal whose systems were not measured is not met.
+/// Evaluates every goal. A goal whose systems were not measured is not met.
 pub fn judge(goals: &[Goal], results: &ResultSet) -> Vec<Verdict> {
     let views = view::cases(results);
     goals.iter().map(|goal| verdict(goal, &views)).collect()

@@ -1,11 +1,12 @@
-//! Everything the lab starts runs under a guard: a second copy of the lab's own binary that outlives nothing.
+//! Everything that the lab starts runs under a guard: a second process of the lab's own binary that leaves no process
+//! behind.
 //!
 //! The guard adopts all descendants of its command (it is a subreaper), so daemons and re-parented workers stay in its
-//! tree. It ends the whole tree when it is told to, and also when its standard input closes: that happens even if the
-//! lab is killed with SIGKILL. This needs no `unsafe`, unlike a pre-exec hook.
+//! tree. It ends the whole tree on request, and also when its standard input closes: that happens even if the lab is
+//! killed with SIGKILL. This needs no `unsafe`, unlike a pre-exec hook.
 //!
-//! Protocol, line by line. Lab to guard: `stop GRACE_MS`. Guard to lab: `started PID`, `failed MESSAGE`,
-//! `exited DESCRIPTION`.
+//! Protocol, line by line. Lab to guard: `stop GRACE_MS`. Guard to lab: `started PID`, `failed MESSAGE`, `exited
+//! DESCRIPTION`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -24,13 +25,14 @@ use crate::sample::proc_tree;
 /// The hidden subcommand that turns the lab's binary into a guard.
 pub const SUBCOMMAND: &str = "guard";
 
-/// Names the binary that contains [`SUBCOMMAND`], when it is not the running one (tests of the library).
+/// Environment variable with the binary that contains [`SUBCOMMAND`], if it is not the running one (tests of the
+/// library).
 pub const BINARY_VARIABLE: &str = "HOWDAH_LAB_GUARD";
 
-/// How the names of the lab's temporary directories begin.
+/// Prefix of the lab's temporary directories.
 pub const DIRECTORY_PREFIX: &str = "howdah-lab-";
 
-/// The binary that has the hidden subcommands.
+/// Returns the binary that has the hidden subcommands.
 pub fn binary() -> Result<PathBuf> {
     match std::env::var_os(BINARY_VARIABLE) {
         Some(path) => Ok(PathBuf::from(path)),
@@ -47,12 +49,12 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// Working directory.
     pub directory: PathBuf,
-    /// Receives standard output and standard error.
+    /// File for standard output and standard error.
     pub log: PathBuf,
 }
 
 impl Launch {
-    /// The command line as a person would type it.
+    /// Returns the command line as a person would type it.
     pub fn line(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.environment {
@@ -73,7 +75,7 @@ pub struct Guarded {
     guard: Child,
     commands: Option<ChildStdin>,
     exited: Arc<Mutex<Option<String>>>,
-    /// Where the command writes.
+    /// The command's log file.
     pub log: PathBuf,
     /// The command line.
     pub line: String,
@@ -117,17 +119,17 @@ impl Guarded {
         Ok(this)
     }
 
-    /// The process id of the guard; the tree below it is the system.
+    /// Returns the guard's process id; the tree below it is the system.
     pub fn root(&self) -> u32 {
         self.guard.id()
     }
 
-    /// How the command ended, if it did.
+    /// Returns how the command ended, if it has.
     pub fn exited(&self) -> Option<String> {
         self.exited.lock().ok().and_then(|slot| slot.clone())
     }
 
-    /// Asks the command to end, waits for the whole tree, and kills what remains after `grace`.
+    /// Asks the command to end, waits for the whole tree, and kills the rest after `grace`.
     pub fn stop(&mut self, grace: Duration) -> Result<()> {
         if let Some(mut commands) = self.commands.take() {
             // A guard whose command has already ended may be gone; closing the pipe is the same request.
@@ -154,7 +156,7 @@ impl Drop for Guarded {
     }
 }
 
-/// How often, and how long after each other, a guard tries to remove an orphaned directory: for 10 s.
+/// Number of attempts of a guard to remove an orphaned directory, and the time between them: 10 s in total.
 const REMOVALS: usize = 100;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(100);
 
@@ -166,7 +168,7 @@ enum Event {
     AllGone,
 }
 
-/// The body of the guard process. Returns its exit code.
+/// Runs the guard process. Returns its exit code.
 pub fn guard_main(log: &Path, command: &[String]) -> i32 {
     match run_guard(log, command) {
         Ok(()) => 0,
@@ -178,7 +180,7 @@ pub fn guard_main(log: &Path, command: &[String]) -> i32 {
 }
 
 fn run_guard(log: &Path, command: &[String]) -> Result<()> {
-    // A session of its own: Ctrl-C in the terminal reaches the lab, which then stops systems in order.
+    // A separate session: Ctrl-C in the terminal reaches the lab, which then stops systems in order.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).context("cannot become a subreaper")?;
     let Some((program, arguments)) = command.split_first() else { bail!("no command given") };
@@ -205,21 +207,21 @@ fn run_guard(log: &Path, command: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Tells the lab. It may be gone by now, and then there is nobody to tell, but still a tree to end: `println!` would
+/// Sends a line to the lab. If the lab is gone, the line is lost, but there is still a tree to end: `println!` would
 /// panic.
 fn tell(line: &str) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
-/// The lab is gone without a word, so nobody else will remove its temporary directory.
+/// Called when the lab has died: no other process will remove its temporary directory.
 fn remove_orphaned_directory() {
     let Ok(current) = std::env::current_dir() else { return };
     let temporary = current
         .ancestors()
         .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY_PREFIX)));
     let Some(path) = temporary else { return };
-    // The guards of other systems remove it at the same moment, and their systems may still write: each of these makes a
+    // The guards of other systems remove it at the same time, and their systems may still be writing: either can make a
     // removal fail half-way.
     for _ in 0..REMOVALS {
         match std::fs::remove_dir_all(path) {
@@ -265,7 +267,7 @@ fn wait_for_stop(inbox: &Receiver<Event>) -> (Duration, bool) {
         match inbox.recv() {
             Ok(Event::Stop(grace)) => return (grace, false),
             Ok(Event::Orphaned) => return (Duration::from_millis(300), true),
-            // Kept running, so that the processor time of ended children stays readable until the lab has read it.
+            // The guard keeps running, so that the lab can read the processor time of ended children.
             Ok(Event::MainExited(description)) => {
                 tell(&format!("exited {description}"));
             }
@@ -289,7 +291,7 @@ fn end_tree(main_pid: u32, grace: Duration, inbox: &Receiver<Event>) {
             Err(RecvTimeoutError::Timeout) => break,
         }
     }
-    // A killed process may have forked a moment before, so look again until nothing is left.
+    // A killed process may have forked just before, so this repeats until no process is left.
     for _ in 0..200 {
         let alive = proc_tree::descendants(own);
         if alive.is_empty() {

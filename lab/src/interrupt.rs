@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: everything that waits in the lab asks here whether it should go on.
+//! Ctrl-C and SIGTERM: every wait in the lab checks this flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,13 +6,13 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-/// A flag that is raised once and never lowered.
+/// A flag that is set once and never cleared.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Raises the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the process at once; the guards then see
-    /// their pipe close and end what they started.
+    /// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the process at once; the guards then see their
+    /// pipe close and end what they started.
     #[expect(clippy::disallowed_methods, reason = "asked a second time: at once")]
     pub fn on_signals() -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -43,23 +43,23 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Raises the flag.
+    /// Sets the flag.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True if the run must stop.
+    /// Returns `true` if the run must stop.
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error when the flag is raised.
+    /// Returns an error if the flag is set.
     pub fn check(&self) -> Result<()> {
         if self.is_raised() { Err(Interrupted.into()) } else { Ok(()) }
     }
 }
 
-/// The error of whatever was stopped by a signal.
+/// The error of an operation that a signal has stopped.
 #[derive(Debug)]
 pub struct Interrupted;
 

@@ -1,39 +1,39 @@
 //! PHP's JIT as a condition of a case, the same for every system.
 //!
-//! The buffer of the JIT is set before PHP starts, so PHP-FPM's pools and Apache's `php_admin_value` come too late for
-//! it. Every SAPI reads the directories of `PHP_INI_SCAN_DIR` when it starts; an empty first entry keeps the usual
-//! ones.
+//! The JIT's buffer must be set before PHP starts, which is too early for settings in PHP-FPM's pools and Apache's
+//! `php_admin_value`. Every SAPI reads the directories of `PHP_INI_SCAN_DIR` when it starts; an empty first entry keeps
+//! the usual ones.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// End of the name of a case with the JIT.
+/// Suffix of the name of a case with the JIT.
 pub const SUFFIX: &str = "-jit";
 
 pub const SETTINGS: [&str; 2] = ["opcache.jit=tracing", "opcache.jit_buffer_size=64M"];
 
-/// The same for people.
+/// Its description in reports.
 pub const WORDS: &str = "JIT: tracing, buffer of 64 MiB";
 
 const DIRECTORY: &str = "jit";
 
-/// Writes the settings below a system's private directory.
+/// Writes the settings to a directory of the system's private directory.
 pub fn prepare(dir: &Path) -> Result<()> {
     let dir = dir.join(DIRECTORY);
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let lines: String = SETTINGS.iter().map(|setting| format!("{setting}\n")).collect();
-    // After all files that a distribution or PHP's image brings.
+    // Sorts after all files of a distribution or PHP's image.
     fs::write(dir.join("99-jit.ini"), lines).context("cannot write the settings of the JIT")
 }
 
-/// The environment in which PHP reads them.
+/// Returns the environment that makes PHP read them.
 pub fn environment(dir: &Path) -> Vec<(String, String)> {
     vec![("PHP_INI_SCAN_DIR".to_owned(), format!(":{}", dir.join(DIRECTORY).display()))]
 }
 
-/// The name of the same case without the JIT.
+/// Returns the name of the same case without the JIT.
 pub fn plain(id: &str) -> Option<&str> {
     id.strip_suffix(SUFFIX)
 }

@@ -1,6 +1,6 @@
-//! The lab: starts PHP runtimes side by side, gives them the same work, checks the answers, measures, and explains.
+//! The lab: starts PHP runtimes side by side, gives them the same work, checks the responses, measures, and explains.
 //!
-//! Reading order: [`cli`] takes the request, [`plan`] turns it into systems and cases, [`stage`] prepares applications
+//! Reading order: [`cli`] parses the request, [`plan`] turns it into systems and cases, [`stage`] prepares applications
 //! and services, [`runner`] measures in interleaved rounds into the types of [`record`], and [`report`] renders those.
 //! [`reproduce`] does that with the method of a published comparison, [`choose`] with a team's own paths.
 

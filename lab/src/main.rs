@@ -1,4 +1,4 @@
-//! The binary: hands the command line to the library and turns its result into an exit code.
+//! The binary: passes the command line to the library and turns its result into an exit code.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Names as people type them.
+//! Suggestions for mistyped names.
 
-/// The name that was probably meant.
+/// Returns the known name that was probably meant.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()

@@ -1,4 +1,4 @@
-//! What is known before the first run: an empty result set, where it goes, and what will be measured.
+//! The state before the first run: an empty result set, its directory, and the plan.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::record::{ResultSet, SCHEMA, Settings, SystemRecord, SystemStatus};
 use crate::sample::machine;
 
-/// A result set without results.
+/// Returns a result set without results.
 pub fn results(plan: &Plan, settings: Settings) -> ResultSet {
     ResultSet {
         schema: SCHEMA,
@@ -40,14 +40,14 @@ pub fn results(plan: &Plan, settings: Settings) -> ResultSet {
     }
 }
 
-/// Where results go when nothing is said.
+/// Returns the default directory for results.
 pub fn directory(results: &ResultSet) -> PathBuf {
     let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/raw" } else { "howdah-lab-results" };
     let date = results.started.split('T').next().unwrap_or("undated");
     Path::new(parent).join(format!("{date}-{}", machine::host_class(&results.machine))).join(&results.suite)
 }
 
-/// Says what is missing, and how long the rest takes.
+/// Prints the missing systems, and the duration of the rest.
 pub fn announce(plan: &Plan, out: &Path) {
     let mut present = 0;
     for (system, status) in &plan.systems {

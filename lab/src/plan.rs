@@ -1,4 +1,4 @@
-//! From what the user typed to what will be measured. Every mistake is found here, before anything starts.
+//! Turns the user's request into a plan. Every mistake is found here, before anything starts.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::names::nearest;
 use crate::record::SystemStatus;
 use crate::systems::{self, System};
 
-/// What the user typed.
+/// The user's request.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `--suite`.
@@ -43,11 +43,11 @@ pub struct Request {
     pub system_files: Vec<PathBuf>,
 }
 
-/// What will be measured.
+/// The measurements to make.
 pub struct Plan {
     /// Name of the suite, for the results.
     pub suite: String,
-    /// The systems that are there, and the missing ones, in order.
+    /// The found systems, and the missing ones, in order.
     pub systems: Vec<(Box<dyn System>, SystemStatus)>,
     /// The cases, in order.
     pub cases: Vec<Case>,
@@ -59,7 +59,7 @@ pub struct Plan {
     pub warmup: f64,
     /// True if latency is measured at a constant rate.
     pub latency: bool,
-    /// Pairs of system and case that are left out.
+    /// Pairs of system and case that are skipped.
     pub skipped: BTreeSet<(String, String)>,
     /// The user's application.
     pub app: Option<PathBuf>,
@@ -120,7 +120,7 @@ pub fn plan(request: &Request) -> Result<Plan> {
     })
 }
 
-/// Whether a name is the pattern, or begins and ends as it does around its `*`.
+/// Returns `true` if a name equals the pattern, or matches it around its `*`.
 fn fits(pattern: &str, id: &str) -> bool {
     match pattern.split_once('*') {
         Some((head, tail)) => id.len() >= head.len() + tail.len() && id.starts_with(head) && id.ends_with(tail),
@@ -128,7 +128,7 @@ fn fits(pattern: &str, id: &str) -> bool {
     }
 }
 
-/// `SYSTEM:CASE`, where each may have one `*`.
+/// Parses `SYSTEM:CASE`, where each may have one `*`.
 fn pick_skipped(
     typed: &[String],
     systems: &[(Box<dyn System>, SystemStatus)],
@@ -178,7 +178,7 @@ fn pick_cases(request: &Request, suite: &suites::Suite) -> Result<Vec<Case>> {
     let mut picked: Vec<Case> = Vec::new();
     for id in &wanted {
         let case = all.iter().find(|case| &case.id == id).ok_or_else(|| unknown("case", id, &known))?;
-        // An open loop at a share of a capacity needs that capacity in the same run.
+        // An open loop at a share of a capacity needs the measurement of that capacity in the same run.
         let capacity = case.mix.as_ref().and_then(|mix| mix.capacity_case());
         if let Some((of, _)) = capacity
             && !picked.iter().any(|before| before.id == of)

@@ -1,10 +1,10 @@
-//! Programs of this machine: where they are, and which version.
+//! Finds programs on this machine, and their versions.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The first line of what a program prints about its version.
+/// Returns the first line of a program's version output.
 pub fn version_line(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
@@ -12,7 +12,7 @@ pub fn version_line(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) ->
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// The program of that name in `PATH` or in the directories for administrators.
+/// Returns the program with that name in `PATH` or in the directories for administrators.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -21,7 +21,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The highest version of a file whose name differs only in its PHP version, such as `/usr/sbin/php-fpm8.2`.
+/// Returns the highest version of a file whose name differs only in its PHP version, such as `/usr/sbin/php-fpm8.2`.
 pub fn newest_php(dir: &str, prefix: &str, suffix: &str) -> Option<(String, PathBuf)> {
     let mut found: Vec<(Vec<u32>, String, PathBuf)> = fs::read_dir(dir)
         .ok()?

@@ -1,4 +1,4 @@
-//! `howdah-lab load`: a mixed load on a server that somebody else has started, for a quick look. Nothing is kept.
+//! `howdah-lab load`: sends a mixed load to a server that the lab has not started, for a quick test. Nothing is saved.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub struct LoadArgs {
     rounds: u32,
 }
 
-/// Sends the load and prints what came out.
+/// Sends the load and prints the results.
 pub fn main(args: &LoadArgs) -> Result<u8> {
     if !(args.duration > 0.0 && args.duration < 1e6 && args.settle >= 0.0 && args.settle < 1e6) {
         bail!("--duration must be above 0 and --settle not below");
@@ -107,7 +107,7 @@ fn find(name: &str) -> Result<Mix> {
     }
 }
 
-/// The address in a URL.
+/// Returns the address in a URL.
 fn address(url: &str) -> Result<SocketAddr> {
     let rest = url.strip_prefix("http://").with_context(|| format!("{url:?} does not start with http://"))?;
     let place = rest.split('/').next().unwrap_or(rest);

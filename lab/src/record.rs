@@ -1,7 +1,7 @@
 //! The record of a measurement: the types of `result.json`.
 //!
-//! Raw data comes first in the lab. Every report, chart and warning is computed from these types and from nothing
-//! else, so a result set that was measured years ago can be rendered again, and two result sets can be compared.
+//! Raw data comes first in the lab. Every report, chart and warning is computed from these types alone, so a result set
+//! that was measured years ago can be rendered again, and two result sets can be compared.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::jit;
 
-/// The version of the JSON layout; raised when a field changes its meaning.
+/// The version of the JSON layout; incremented when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
 /// One invocation of `howdah-lab run`.
@@ -17,13 +17,13 @@ pub const SCHEMA: u32 = 1;
 pub struct ResultSet {
     /// Layout version, see [`SCHEMA`].
     pub schema: u32,
-    /// The suite that was asked for.
+    /// The requested suite.
     pub suite: String,
     /// Start, UTC, RFC 3339.
     pub started: String,
     /// End, UTC, RFC 3339; absent while the measurement runs.
     pub finished: Option<String>,
-    /// True if the run was stopped before its end.
+    /// `true` if the run was stopped before its end.
     pub interrupted: bool,
     /// The command line of the lab.
     pub command: Vec<String>,
@@ -31,9 +31,9 @@ pub struct ResultSet {
     /// The method of the measurement.
     pub settings: Settings,
     pub machine: Machine,
-    /// Every system that was asked for, the missing ones too.
+    /// Every requested system, including missing ones.
     pub systems: Vec<SystemRecord>,
-    /// Every case that was asked for.
+    /// Every requested case.
     pub cases: Vec<CaseRecord>,
     /// Cost of the load generator without any PHP.
     pub floors: Vec<Floor>,
@@ -57,9 +57,9 @@ pub struct Settings {
     pub load_threads: u32,
     /// Name and version of the closed-loop generator.
     pub generator: String,
-    /// Share of the slowest system's throughput that the constant-rate run offers; 0 when there was none.
+    /// Share of the slowest system's throughput that the constant-rate run offers; 0 if there was none.
     pub rate_share: f64,
-    /// Rounds of `work.php` that took a millisecond, where a mixed load computes.
+    /// Rounds of `work.php` per millisecond, if a mixed load computes.
     #[serde(default)]
     pub work_rounds_per_ms: Option<f64>,
 }
@@ -77,11 +77,11 @@ pub struct Machine {
     pub kernel: String,
     /// Distribution.
     pub os: String,
-    /// Hypervisor or container, as far as it can be seen.
+    /// Hypervisor or container, as far as it can be detected.
     pub virtualisation: String,
-    /// Frequency governor, when the kernel shows one.
+    /// Frequency governor, if the kernel reports one.
     pub governor: String,
-    /// The kernel's default congestion control: one that paces (BBR) costs large answers time even within a machine.
+    /// The kernel's default congestion control: one with pacing (BBR) slows large responses even on the same machine.
     #[serde(default)]
     pub congestion_control: String,
     /// Load average of the last minute, before the first run.
@@ -93,13 +93,13 @@ pub struct Machine {
 pub struct SystemRecord {
     /// Short name, as on the command line.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub title: String,
-    /// Found, or missing with the way to get it.
+    /// Found, or missing with the way to install it.
     pub status: SystemStatus,
     /// Its configuration, with reasons.
     pub tuning: Vec<String>,
-    /// Configuration files as they were written for the last start: name and content.
+    /// Configuration files of the last start: name and content.
     pub config_files: BTreeMap<String, String>,
     /// The command lines of the last start.
     pub commands: Vec<String>,
@@ -107,18 +107,18 @@ pub struct SystemRecord {
     pub php: Option<PhpFacts>,
 }
 
-/// Whether a system was found on this machine.
+/// Result of the search for a system on this machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum SystemStatus {
-    /// It is here.
+    /// It is installed.
     Found {
         /// Its parts and their versions.
         versions: BTreeMap<String, String>,
     },
-    /// It is not here.
+    /// It is not installed.
     Missing {
-        /// The program that was looked for.
+        /// The missing program.
         what: String,
         /// The way to install it.
         how: String,
@@ -144,39 +144,39 @@ pub struct PhpFacts {
     pub ini: BTreeMap<String, String>,
 }
 
-/// A case as it was measured.
+/// A case in its measured form.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CaseRecord {
     /// Short name, as on the command line.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub title: String,
     /// Work of the script.
     pub about: String,
     /// Connections of the load generator.
     pub connections: u32,
-    /// PHP workers, processes or threads that a system was given.
+    /// PHP workers, processes or threads of each system.
     pub workers: u32,
     /// `Accept-Encoding` of the requests.
     pub accept_encoding: String,
-    /// Milliseconds that the script waits, when it waits on purpose.
+    /// Milliseconds that the script waits on purpose.
     pub wait_ms: f64,
-    /// True if PHP compiled with its JIT.
+    /// `true` if PHP compiled with its JIT.
     #[serde(default)]
     pub jit: bool,
-    /// Connections of the clients, where they are not plain HTTP/1.1 that stay open.
+    /// Connections of the clients, unless they are persistent plain HTTP/1.1.
     #[serde(default)]
     pub way: String,
     /// The groups of clients in words, for a mixed load.
     #[serde(default)]
     pub clients: Vec<String>,
-    /// Settings of the pool other than so many workers all the time.
+    /// Settings of the pool other than a constant number of workers.
     #[serde(default)]
     pub pool: Vec<String>,
 }
 
 impl CaseRecord {
-    /// The conditions, for people.
+    /// Describes the conditions for people.
     pub fn load(&self) -> String {
         let jit = if self.jit { format!(", {}", jit::WORDS) } else { String::new() };
         let pool: String = self.pool.iter().map(|setting| format!(", {setting}")).collect();
@@ -198,12 +198,12 @@ pub struct Floor {
     pub server_us: f64,
 }
 
-/// Cost of a request in an application whose handler is called in a plain loop on the command line, without any server.
+/// Cost of a request in an application whose handler is called in a plain loop on the command line, without a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoopCost {
     /// Case id.
     pub case: String,
-    /// Processor time of PHP for one request, in microseconds; one figure for each time it was measured.
+    /// Processor time of PHP for one request, in microseconds; one figure per measurement.
     pub us: Vec<f64>,
 }
 
@@ -216,31 +216,31 @@ pub struct Run {
     pub case: String,
     /// Round, counted from 1.
     pub round: u32,
-    /// Which of the two measurements.
+    /// Kind of the measurement.
     pub kind: RunKind,
     /// Start, UTC, RFC 3339.
     pub started: String,
-    /// The results.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// The two measurements.
+/// The kinds of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunKind {
     /// Closed loop: as many requests as the connections can carry.
     Throughput,
-    /// Open loop: requests at a fixed rate, latency counted from the moment a request was due.
+    /// Open loop: requests at a fixed rate; latency counts from the time a request was due.
     Latency,
 }
 
-/// A run either measured something or failed; it is never zero.
+/// A run has either measured something or failed; a failure is never recorded as zero.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It worked.
+    /// It succeeded.
     Measured(Box<Sample>),
-    /// It did not.
+    /// It failed.
     Failed {
         /// The lab's step at that time.
         stage: String,
@@ -251,7 +251,7 @@ pub enum Outcome {
     },
     /// The system cannot do this case by design.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -261,22 +261,22 @@ pub enum Outcome {
 pub struct Sample {
     /// Length of the run.
     pub seconds: f64,
-    /// Replies, of whatever status.
+    /// Replies with any status.
     pub requests: u64,
-    /// Replies with a status that means success.
+    /// Replies with a success status.
     pub succeeded: u64,
     /// Failures by kind.
     pub errors: Errors,
-    /// Replies by status, where the generator counts them.
+    /// Replies by status, if the generator counts them.
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, headers included.
     pub bytes: u64,
     pub latency: Latency,
     /// Requests per second that were offered, for a constant-rate run.
     pub offered_rate: Option<f64>,
-    /// The answer, as checked before the run.
+    /// The response, as checked before the run.
     pub answer: Answer,
-    /// All encodings of answers that were checked before, during and after the run, and how often each was seen.
+    /// All encodings of responses that were checked before, during and after the run, with their counts.
     pub encodings: BTreeMap<String, u64>,
     /// Processor time.
     pub cpu: Cpu,
@@ -284,67 +284,68 @@ pub struct Sample {
     pub memory: Memory,
     /// Context switches of the system's processes.
     pub switches: Switches,
-    /// Work that reached MariaDB.
+    /// Work of MariaDB.
     pub mysql: Option<MysqlWork>,
     /// Command line of the generator.
     pub command: Vec<String>,
     /// Each kind of request of a mixed load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindSample>,
-    /// Delay with which the generator sent requests that were due in an open loop and found a free connection.
+    /// Delay with which the generator sent requests that were due in an open loop and found an idle connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Latency>,
 }
 
-/// One kind of request of a mixed load. Rates come from what was answered in the measured time, percentiles from what was
-/// due in it, or waited through all of it, whenever the answer came.
+/// One kind of request of a mixed load. Rates count the responses in the measured period. Percentiles count the
+/// requests that were due in it, or waited through all of it, whenever the response arrived.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KindSample {
     /// Its name.
     pub name: String,
-    /// Requests that the percentiles are about.
+    /// Number of requests in the percentiles.
     pub due: u64,
-    /// Right answers in it.
+    /// Correct responses in the measured period.
     pub good: u64,
-    /// Answers that say "no room" (429, 502, 503, 504) in it.
+    /// Responses that report a lack of capacity (429, 502, 503, 504) in that period.
     pub refused: u64,
-    /// Answers that mean success and have the wrong body, ever.
+    /// Responses with a success status and a wrong body, in the whole run.
     pub wrong: u64,
-    /// Requests that had no answer when the run ended.
+    /// Requests without a response at the end of the run.
     pub unanswered: u64,
-    /// Everything else that failed in it.
+    /// All other failures in that period.
     pub errors: Errors,
-    /// Latency of right answers; who left or got no answer is in it with the time until then.
+    /// Latency of correct responses; clients that gave up or got no response are included with the time until then.
     pub latency: Latency,
     /// Latency of refusals.
     pub refused_latency: Latency,
-    /// Right answers on the connection that got fewest, and on the one that got most, where connections have one kind only.
+    /// Correct responses on the connection that got fewest, and on the one that got most, if connections have one kind
+    /// only.
     #[serde(default)]
     pub per_connection: Option<(u64, u64)>,
 }
 
 impl Sample {
-    /// Successful requests per second.
+    /// Returns the successful requests per second.
     pub fn rate(&self) -> f64 {
         per(self.succeeded as f64, self.seconds)
     }
 
-    /// Received bytes per second.
+    /// Returns the received bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         per(self.bytes as f64, self.seconds)
     }
 
-    /// Processor time of the whole system for one request, in microseconds.
+    /// Returns the processor time of the whole system for one request, in microseconds.
     pub fn server_us(&self) -> f64 {
         per(self.cpu.system_seconds() * 1e6, self.requests as f64)
     }
 
-    /// Processor time of one role for one request, in microseconds.
+    /// Returns the processor time of one role for one request, in microseconds.
     pub fn role_us(&self, role: Role) -> f64 {
         per(self.cpu.by_role.get(&role).copied().unwrap_or(0.0) * 1e6, self.requests as f64)
     }
 
-    /// Context switches for one request.
+    /// Returns the context switches for one request.
     pub fn switches_per_request(&self) -> f64 {
         per((self.switches.voluntary + self.switches.involuntary) as f64, self.requests as f64)
     }
@@ -359,18 +360,18 @@ fn per(amount: f64, of: f64) -> f64 {
 pub struct Errors {
     /// Connections that were refused or failed.
     pub connect: u64,
-    /// Replies that broke off.
+    /// Replies that were cut off.
     pub read: u64,
     /// Requests that could not be sent.
     pub write: u64,
     /// No reply in time.
     pub timeout: u64,
-    /// Replies with a status that means failure.
+    /// Replies with a failure status.
     pub status: u64,
 }
 
 impl Errors {
-    /// All of them.
+    /// Returns the total.
     pub fn total(&self) -> u64 {
         self.connect + self.read + self.write + self.timeout + self.status
     }
@@ -384,18 +385,18 @@ pub struct Latency {
     pub stdev: f64,
     /// Longest.
     pub max: f64,
-    /// Percentile and value, rising.
+    /// Percentiles and values, ascending.
     pub percentiles: Vec<(f64, f64)>,
 }
 
 impl Latency {
-    /// The value at one percentile, if it was recorded.
+    /// Returns the value at one percentile, if it was recorded.
     pub fn at(&self, percentile: f64) -> Option<f64> {
         self.percentiles.iter().find(|(p, _)| (p - percentile).abs() < 1e-9).map(|(_, value)| *value)
     }
 }
 
-/// The answer to one request.
+/// The response to one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Status code.
@@ -416,16 +417,16 @@ pub struct Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It speaks HTTP and holds no PHP.
+    /// It speaks HTTP and runs no PHP.
     Front,
-    /// It runs PHP and nothing else.
+    /// It only runs PHP.
     Php,
-    /// It does both; the share of each cannot be seen from outside.
+    /// It does both; the share of each cannot be measured from outside.
     Both,
 }
 
 impl Role {
-    /// The word used in reports.
+    /// Returns the word used in reports.
     pub fn word(self) -> &'static str {
         match self {
             Role::Front => "front",
@@ -440,7 +441,7 @@ impl Role {
 pub struct Cpu {
     /// The system's process tree, by role.
     pub by_role: BTreeMap<Role, f64>,
-    /// The same, by process name.
+    /// The system's process tree, by process name.
     pub by_process: BTreeMap<String, f64>,
     /// The load generator.
     pub generator: f64,
@@ -450,17 +451,17 @@ pub struct Cpu {
     pub machine_busy: f64,
     /// All processors together, busy or not.
     pub machine_total: f64,
-    /// Time that the hypervisor gave to others.
+    /// Time that the hypervisor gave to other guests.
     pub stolen: f64,
 }
 
 impl Cpu {
-    /// The system's whole process tree.
+    /// Returns the processor time of the system's whole process tree.
     pub fn system_seconds(&self) -> f64 {
         self.by_role.values().sum()
     }
 
-    /// Busy time that belongs to nothing the lab started.
+    /// Returns the busy time of processes that the lab has not started.
     pub fn unexplained(&self) -> f64 {
         let known = self.system_seconds() + self.generator + self.services.values().sum::<f64>();
         (self.machine_busy - known).max(0.0)
@@ -483,11 +484,11 @@ pub struct Memory {
 pub struct Switches {
     /// The process waited.
     pub voluntary: u64,
-    /// The kernel took the processor away.
+    /// The kernel preempted the process.
     pub involuntary: u64,
 }
 
-/// Work that reached MariaDB during a run.
+/// Work of MariaDB during a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct MysqlWork {
     /// New connections.
@@ -495,7 +496,7 @@ pub struct MysqlWork {
     /// Statements.
     pub questions: u64,
     pub bytes_sent: u64,
-    /// Largest number of connections that were open at once.
+    /// Maximum number of simultaneous connections.
     #[serde(default)]
     pub most_open: u64,
 }

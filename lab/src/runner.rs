@@ -1,8 +1,9 @@
-//! The measurement itself: start, warm up, check the answer, measure, check again, stop; in rounds.
+//! The measurement itself: start, warm up, check the response, measure, check again, stop; in rounds.
 //!
 //! One system runs at a time, freshly started for each run, so that no idle neighbour shares its memory or processors.
 //! Rounds are interleaved: in each round every system is measured once on a case before the next round begins, and the
-//! order of the systems rotates, so that a drift of the machine does not favour one of them. Mixed loads: `runner/mixed.rs`.
+//! order of the systems rotates, so that a drift of the machine does not favour one of them. Mixed loads:
+//! `runner/mixed.rs`.
 
 pub mod mixed;
 mod settle;
@@ -26,41 +27,41 @@ use crate::stage::Stage;
 use crate::stats::Summary;
 use crate::systems::{Running, System, free_address, require_free, wait_until_ready};
 
-/// How many times the answer is checked before a run; the first requests also fill caches.
+/// Number of checks of the response before a run; the first requests also fill caches.
 const CHECKS_BEFORE: u32 = 10;
 
-/// How many times it is checked after a run.
+/// Number of checks after a run.
 const CHECKS_AFTER: u32 = 3;
 
-/// The stage of a run that was not made because the application has no script for the system, or its PHP no JIT.
+/// The stage of a run that was skipped because the application has no script for the system, or its PHP has no JIT.
 const LACKS: &str = "application";
 
-/// A system that did not start on so many cases is not started on the others.
+/// Number of cases on which a system fails to start before it is skipped on the others.
 const HOPELESS_AFTER: usize = 2;
 
-/// What the runner works with.
+/// The runner's context.
 pub struct Runner<'a> {
     /// The applications and services.
     pub stage: &'a Stage,
     /// The generator.
     pub load: &'a dyn Load,
-    /// Asked before every step.
+    /// Checked before every step.
     pub interrupt: &'a Interrupt,
-    /// Told about every step.
+    /// Called with every step.
     pub progress: &'a dyn Fn(&str),
-    /// Called after every run, so that nothing measured is lost.
+    /// Called after every run, so that no measurement is lost.
     pub save: &'a dyn Fn(&ResultSet) -> Result<()>,
     /// Threads of the closed-loop generator.
     pub threads: u32,
     /// Share of the slowest system's throughput that the constant-rate run offers.
     pub rate_share: f64,
-    /// The rate of the constant-rate run, where it is not such a share.
+    /// The rate of the constant-rate run, unless it is such a share.
     pub fixed_rate: Option<f64>,
-    /// True if what a load left behind is waited for.
+    /// `true` if the runner waits for the system to finish the rest of a load.
     pub settles: bool,
     /// True if the generator's own limit is measured for each case.
     pub floor: bool,
-    /// Rounds of `work.php` in a millisecond, for mixed loads that compute.
+    /// Rounds of `work.php` per millisecond, for mixed loads that compute.
     pub rounds_per_ms: f64,
 }
 
@@ -70,7 +71,7 @@ impl std::fmt::Debug for Runner<'_> {
     }
 }
 
-/// What failed while a run was under way.
+/// A failure during a run.
 struct Trouble {
     stage: &'static str,
     error: anyhow::Error,
@@ -78,7 +79,8 @@ struct Trouble {
 }
 
 impl Runner<'_> {
-    /// Measures the whole plan into `results`. Failed runs are recorded; only an interrupt or a full disk ends it early.
+    /// Measures the whole plan into `results`. Failed runs are recorded; only an interrupt or a full disk ends it
+    /// early.
     pub fn run(&self, plan: &Plan, results: &mut ResultSet) -> Result<()> {
         for case in &plan.cases {
             let mut given_up = BTreeSet::new();
@@ -100,7 +102,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// What the generator reaches on this case against a stand-in that sends as many bytes and computes nothing.
+    /// Measures the generator on this case against a stand-in that sends as many bytes and computes nothing.
     fn measure_floor(&self, case: &Case, plan: &Plan, results: &mut ResultSet) -> Result<()> {
         self.interrupt.check()?;
         let Some(bytes) = answer_bytes(results, &case.id) else { return Ok(()) };
@@ -135,7 +137,7 @@ impl Runner<'_> {
         (self.save)(results)
     }
 
-    /// What the application costs without a server, if it has a script that says so.
+    /// Measures the application's cost without a server, if it has a script for that.
     fn measure_loop(&self, case: &Case, plan: &Plan, results: &mut ResultSet) -> Result<()> {
         let Some(script) = self.stage.loop_script(case) else { return Ok(()) };
         let mut us = Vec::new();
@@ -152,7 +154,7 @@ impl Runner<'_> {
         (self.save)(results)
     }
 
-    /// A rate that every system that did the case can sustain: a share of the slowest median.
+    /// Returns a rate that every system with results for the case can sustain: a share of the slowest median.
     fn common_rate(&self, results: &ResultSet, case: &str) -> Option<f64> {
         let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for run in results.runs.iter().filter(|run| run.case == case && run.kind == RunKind::Throughput) {
@@ -235,7 +237,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// One run of one system from start to stop.
+    /// Makes one run of one system from start to stop.
     fn one(
         &self,
         system: &dyn System,
@@ -311,7 +313,7 @@ impl Runner<'_> {
         if self.settles { settle::wait(&running.roots(), self.interrupt) } else { Ok(()) }
     }
 
-    /// The load, while an observer looks at an answer now and then: the generator itself does not look at bodies.
+    /// Runs the load while an observer occasionally checks a response: the generator itself does not check bodies.
     #[allow(clippy::too_many_arguments, reason = "the facts of one run, used in one place")]
     fn observed_load(
         &self,
@@ -365,7 +367,7 @@ impl Runner<'_> {
         Ok(sample)
     }
 
-    /// Keeps how the system was configured, and what PHP says of itself in it.
+    /// Records the system's configuration, and PHP's report from inside it.
     fn describe(&self, system: &dyn System, case: &Case, running: &Running, target: &Target, results: &mut ResultSet) {
         let Some(record) = results.systems.iter_mut().find(|record| record.id == system.id()) else { return };
         record.config_files = running.config_files.clone();
@@ -376,7 +378,7 @@ impl Runner<'_> {
     }
 }
 
-/// The reason why the lab cannot set up a system as a case needs it.
+/// Returns the reason why the lab cannot set up a system for a case.
 fn lacks(system: &dyn System, case: &Case) -> Option<String> {
     if let Way::Tls(protocol, _) = case.way
         && !system.speaks(protocol)
@@ -393,7 +395,7 @@ fn lacks(system: &dyn System, case: &Case) -> Option<String> {
     (needs && !system.shapes_pool()).then(|| "the lab does not know how to set up such a pool in it".into())
 }
 
-/// What PHP says of itself, where the application has a page for that.
+/// Returns PHP's report about itself, if the application has a page for that.
 fn php_facts(case: &Case, target: &Target) -> Option<PhpFacts> {
     let path = case.app.probe()?.to_owned();
     let probe = Target { path, accept_encoding: "identity".into(), ..target.clone() };
@@ -401,7 +403,7 @@ fn php_facts(case: &Case, target: &Target) -> Option<PhpFacts> {
     (answer.status == 200).then(|| serde_json::from_slice(&body).ok())?
 }
 
-/// Fails when the JIT is meant to be on and PHP says that it is not.
+/// Fails if the JIT should be on and PHP reports that it is not.
 fn confirm_jit(case: &Case, target: &Target) -> Result<(), (&'static str, anyhow::Error)> {
     let facts = if case.jit { php_facts(case, target) } else { None };
     let Some(facts) = facts.filter(|facts| !facts.jit) else { return Ok(()) };
@@ -413,12 +415,12 @@ fn confirm_jit(case: &Case, target: &Target) -> Result<(), (&'static str, anyhow
     Err(("start", anyhow::anyhow!("PHP {} says that the JIT, which was asked for, is off: {why}", facts.version)))
 }
 
-/// Answers that were looked at.
+/// Checked responses.
 #[derive(Debug, Default)]
 struct Seen {
     last: Answer,
     encodings: BTreeMap<String, u64>,
-    /// Smallest and largest size on the wire.
+    /// Minimum and maximum size on the wire.
     wire: Option<(u64, u64)>,
 }
 
@@ -440,7 +442,7 @@ impl Seen {
         };
     }
 
-    /// Asks for the page and compares it with the right answer.
+    /// Requests the page and compares it with the correct response.
     fn check(&mut self, case: &Case, target: &Target, times: u32) -> Result<()> {
         for _ in 0..times {
             let (answer, body) = client::ask(target, Duration::from_secs(30))?;
@@ -458,8 +460,8 @@ fn judge_answer(case: &Case, target: &Target, answer: &Answer, body: &[u8]) -> R
         .with_context(|| format!("wrong answer to GET {}", target.path))
 }
 
-/// Looks at answers while the load runs, seldom enough not to be part of it. Refused and failed requests are the
-/// generator's to count; a successful answer with the wrong content is not visible to it, and fails the run.
+/// Checks responses while the load runs, rarely enough not to be part of it. The generator counts refused and failed
+/// requests; a successful response with wrong content is invisible to it, and fails the run.
 fn observe(case: &Case, target: &Target, over: &AtomicBool) -> Result<Seen> {
     let mut seen = Seen::default();
     loop {
@@ -480,7 +482,7 @@ fn observe(case: &Case, target: &Target, over: &AtomicBool) -> Result<Seen> {
     }
 }
 
-/// The reason not to try a system again: it never started.
+/// Returns the reason not to try a system again: it never started.
 fn hopeless(results: &ResultSet, system: &str) -> Option<String> {
     let mut failures = 0;
     for run in results.runs.iter().filter(|run| run.system == system) {
@@ -493,7 +495,7 @@ fn hopeless(results: &ResultSet, system: &str) -> Option<String> {
     (failures >= HOPELESS_AFTER).then(|| format!("not tried: it did not start on {HOPELESS_AFTER} cases before"))
 }
 
-/// Size on the wire of the answer to this case, from the first run that worked.
+/// Returns the size on the wire of this case's response, from the first successful run.
 fn answer_bytes(results: &ResultSet, case: &str) -> Option<u64> {
     results.runs.iter().filter(|run| run.case == case).find_map(|run| match &run.outcome {
         Outcome::Measured(sample) => Some(sample.answer.wire_bytes),
@@ -516,7 +518,7 @@ fn from_report(report: LoadReport, rate: Option<f64>) -> Sample {
     }
 }
 
-/// Refuses runs whose number would say nothing.
+/// Rejects runs whose result would be meaningless.
 fn judge(sample: &Sample, seen: &Seen, running: &Running) -> Result<()> {
     if let Some(how) = running.ended() {
         bail!("{how} during the run");
@@ -524,7 +526,8 @@ fn judge(sample: &Sample, seen: &Seen, running: &Running) -> Result<()> {
     if sample.succeeded == 0 {
         bail!("not one request succeeded: {:?}", sample.errors);
     }
-    // The generator does not look at bodies; their mean size shows redirects and truncated pages that are no error to it.
+    // The generator does not check bodies; their mean size shows redirects and truncated pages, which are no errors to
+    // it.
     let mean = sample.bytes as f64 / sample.requests as f64;
     let (low, high) = seen.wire.map_or((0.0, f64::MAX), |(low, high)| (low as f64, high as f64));
     let fits = mean >= low * 0.95 - 200.0 && mean <= high * 1.05 + 200.0;

@@ -1,4 +1,4 @@
-//! The runner against systems and generators that are made up, so that order, judgement and bookkeeping are exact.
+//! The runner with mock systems and generators, so that order, judgement and bookkeeping are exact.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -11,13 +11,13 @@ use crate::record::{CaseRecord, Errors, Latency, Role, Settings, SystemRecord};
 use crate::systems::{Script, Site, missing};
 use crate::view::sample_results;
 
-/// Answers every request on a thread with the same text.
+/// Sends the same text for every request, on a thread.
 struct MockSystem {
     id: &'static str,
     status: u16,
     starts: bool,
     refuses: bool,
-    /// From this request on, the answer is another one of the same size.
+    /// From this request on, the response is a different one of the same size.
     wrong_from: usize,
 }
 
@@ -79,7 +79,7 @@ impl System for MockSystem {
     }
 }
 
-/// Reports what it is told to, and remembers what it was asked.
+/// Reports prepared results, and records its calls.
 #[derive(Default)]
 struct MockLoad {
     asked: RefCell<Vec<String>>,
@@ -149,7 +149,7 @@ fn results_of(plan: &Plan) -> ResultSet {
     ResultSet { cases, systems, settings, runs: Vec::new(), floors: Vec::new(), ..sample_results::results() }
 }
 
-/// Runs a plan; returns the outcome, the results, and how often they were saved.
+/// Runs a plan; returns the outcome, the results, and the number of times they were saved.
 fn run(plan: &Plan, load: &MockLoad, interrupt: &Interrupt) -> (Result<()>, ResultSet, usize) {
     let stage = Stage::prepare(&plan.cases, None, &Interrupt::default()).unwrap();
     let saved = RefCell::new(0);
@@ -175,7 +175,7 @@ fn run(plan: &Plan, load: &MockLoad, interrupt: &Interrupt) -> (Result<()>, Resu
 }
 
 fn load() -> MockLoad {
-    // 83 bytes: what the mock system really sends.
+    // 83 bytes: the size that the mock system really sends.
     MockLoad { bytes_each: 83, ..MockLoad::default() }
 }
 
@@ -306,7 +306,7 @@ fn answers_of_another_size_under_load_are_a_failure() {
 
 #[test]
 fn a_wrong_answer_under_load_is_a_failure() {
-    // One request to see whether it is ready, ten checks before the run; then the observer asks.
+    // One request to test whether it is ready, ten checks before the run; then the observer's requests.
     let broken = MockSystem { wrong_from: 12, ..MockSystem::good("a") };
     let (_, results, _) = run(&plan_of(vec![broken], 1, false), &load(), &Interrupt::default());
     let (stage, message, _) = failure(&results);

@@ -1,4 +1,4 @@
-//! The temporary directory in which everything happens: applications, configuration, sockets, logs.
+//! The temporary directory of a run: applications, configuration, sockets, logs.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -24,12 +24,13 @@ use crate::systems::Site;
 pub struct Stage {
     /// MariaDB and Redis.
     pub services: Services,
-    /// Document roots, or why there is none. An application that cannot be prepared fails its own cases only.
+    /// Document roots, or the reason why there is none. An application that cannot be prepared fails only its own
+    /// cases.
     roots: Vec<(App, Result<PathBuf, String>)>,
-    /// What every system shows, where a case is over TLS.
+    /// The certificate of every system, if a case uses TLS.
     certificate: Option<Certificate>,
     starts: Cell<u32>,
-    // Last, so that the services are gone before their directory is removed.
+    // Last field, so that the services are stopped before their directory is removed.
     dir: tempfile::TempDir,
 }
 
@@ -65,7 +66,7 @@ impl Stage {
         Ok(Self { services, roots, certificate, starts: Cell::new(0), dir })
     }
 
-    /// What a system is asked to serve for one case, in a fresh private directory.
+    /// Returns the site to serve for one case, in a fresh private directory.
     pub fn site(&self, case: &Case, address: SocketAddr) -> Result<Site> {
         let root = match self.roots.iter().find(|(app, _)| *app == case.app) {
             Some((_, Ok(root))) => root.clone(),
@@ -108,7 +109,7 @@ impl Stage {
         })
     }
 
-    /// Where a case's requests go, and over what.
+    /// Returns the destination and transport of a case's requests.
     pub fn target(&self, case: &Case, address: SocketAddr, path: String) -> Target {
         let tls = match (case.way, &self.certificate) {
             (Way::Tls(protocol, connections), Some(certificate)) => {
@@ -119,20 +120,20 @@ impl Stage {
         Target { address, path, accept_encoding: case.accept_encoding.clone(), tls }
     }
 
-    /// The application's script that calls its handler in a plain loop.
+    /// Returns the application's script that calls its handler in a plain loop.
     pub fn loop_script(&self, case: &Case) -> Option<PathBuf> {
         let (_, root) = self.roots.iter().find(|(app, _)| *app == case.app)?;
         let script = root.as_ref().ok()?.parent()?.join("loop.php");
         script.is_file().then_some(script)
     }
 
-    /// Removes the private directory of a start that is over.
+    /// Removes the private directory of a finished start.
     pub fn discard(&self, site: &Site) {
         let _ = fs::remove_dir_all(&site.dir);
     }
 }
 
-/// The document root of a user's application: its `public` directory, or itself.
+/// Returns the document root of a user's application: its `public` directory, or itself.
 fn document_root(app: &Path) -> Result<PathBuf> {
     let app = app.canonicalize().with_context(|| format!("cannot find --app {}", app.display()))?;
     if !app.is_dir() {

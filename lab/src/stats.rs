@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A few values in short.
+/// Summary of a few values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of values.
@@ -19,7 +19,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises the values; `None` when there are none or one of them is not a number.
+    /// Summarizes the values; `None` if there are none or one of them is not a number.
     pub fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values)?;
         Some(Self {
@@ -30,7 +30,7 @@ impl Summary {
         })
     }
 
-    /// Distance between the extremes as a share of the median.
+    /// Returns the distance between the extremes as a share of the median.
     pub fn spread(&self) -> f64 {
         if self.median.abs() > f64::EPSILON { (self.max - self.min) / self.median } else { 0.0 }
     }
@@ -45,7 +45,7 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// The quantile of sorted values, interpolated between neighbours (type 7 of Hyndman and Fan, 1996).
+/// Returns the quantile of sorted values, interpolated between neighbours (type 7 of Hyndman and Fan, 1996).
 pub fn quantile_sorted(sorted: &[f64], quantile: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let position = quantile.clamp(0.0, 1.0) * last as f64;
@@ -54,7 +54,7 @@ pub fn quantile_sorted(sorted: &[f64], quantile: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
-/// The percentile of sorted values by nearest rank: a latency that really occurred, not one between two.
+/// Returns the percentile of sorted values by nearest rank: a latency that really occurred, not one between two.
 pub fn nearest_rank(sorted: &[f64], percentile: f64) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
@@ -64,7 +64,7 @@ pub fn nearest_rank(sorted: &[f64], percentile: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// Mean and standard deviation of the population.
+/// Returns the mean and the standard deviation of the population.
 pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     if values.is_empty() {
         return (f64::NAN, f64::NAN);
@@ -74,12 +74,12 @@ pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-/// What two sets of runs say about each other.
+/// Comparison of two sets of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// Median of the first over the median of the second.
     pub ratio: f64,
-    /// Two-sided probability of seeing ranks at least this far apart if both sets came from the same source.
+    /// Two-sided probability of ranks at least this far apart if both sets came from the same source.
     pub chance: f64,
 }
 
@@ -90,7 +90,8 @@ impl Difference {
         Some(Self { ratio, chance: mann_whitney(first, second) })
     }
 
-    /// True if chance is an unlikely explanation (below 5 %). Needs four values on either side to be possible at all.
+    /// Returns `true` if chance is an unlikely explanation (below 5 %). That is possible only with four values on
+    /// either side.
     pub fn is_clear(&self) -> bool {
         self.chance < 0.05
     }
@@ -116,7 +117,7 @@ fn mann_whitney(first: &[f64], second: &[f64]) -> f64 {
     (2.0 * tail / total).min(1.0)
 }
 
-/// How many orders of `m` and `n` values give each possible U (the recurrence of Mann and Whitney, 1947).
+/// Returns how many orders of `m` and `n` values give each possible U (the recurrence of Mann and Whitney, 1947).
 fn arrangements(m: usize, n: usize) -> Vec<f64> {
     let size = m * n + 1;
     let mut table = vec![vec![vec![0.0; size]; n + 1]; m + 1];

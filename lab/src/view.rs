@@ -1,4 +1,4 @@
-//! The results as reports need them: one cell for each system and case, with medians over the rounds.
+//! The results in the form that reports need: one cell for each system and case, with medians over the rounds.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub struct Cell<'a> {
 /// Results of a system on a case.
 #[derive(Debug)]
 pub enum State<'a> {
-    /// Numbers.
+    /// Figures.
     Measured(Box<Measured<'a>>),
-    /// No number: every run failed.
+    /// No figure: every run failed.
     Failed {
         /// The lab's step at that time.
         stage: &'a str,
@@ -33,18 +33,18 @@ pub enum State<'a> {
     Skipped(&'a str),
     /// The system is not on this machine.
     Missing(&'a str),
-    /// The measurement was stopped before.
+    /// The measurement was stopped before it.
     NotRun,
 }
 
-/// Medians over the rounds, and the samples they come from.
+/// Medians over the rounds, and their samples.
 #[derive(Debug)]
 pub struct Measured<'a> {
     /// The throughput runs.
     pub samples: Vec<&'a Sample>,
-    /// The constant-rate run, if it worked.
+    /// The constant-rate run, if it succeeded.
     pub latency: Option<&'a Sample>,
-    /// Messages of runs that failed while others worked.
+    /// Messages of runs that failed while others succeeded.
     pub failures: Vec<&'a str>,
     /// Successful requests per second.
     pub rate: Summary,
@@ -53,18 +53,19 @@ pub struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// The median of any figure over the throughput runs.
+    /// Returns the median of any figure over the throughput runs.
     pub fn median(&self, figure: impl Fn(&Sample) -> f64) -> f64 {
         let values: Vec<f64> = self.samples.iter().map(|sample| figure(sample)).collect();
         Summary::of(&values).map_or(f64::NAN, |summary| summary.median)
     }
 
-    /// Processor time of one role for one request, in microseconds.
+    /// Returns the processor time of one role for one request, in microseconds.
     pub fn role_us(&self, role: Role) -> f64 {
         self.median(|sample| sample.role_us(role))
     }
 
-    /// Processor time of everything that took part in one request, the generator and the services too.
+    /// Returns the processor time of all processes that took part in one request, including the generator and the
+    /// services.
     pub fn everything_us(&self) -> f64 {
         self.median(|sample| {
             let known = sample.cpu.system_seconds() + sample.cpu.generator + sample.cpu.services.values().sum::<f64>();
@@ -72,27 +73,27 @@ impl Measured<'_> {
         })
     }
 
-    /// Share of all processors that was busy.
+    /// Returns the share of all processors that was busy.
     pub fn busy(&self) -> f64 {
         self.median(|sample| sample.cpu.machine_busy / sample.cpu.machine_total.max(1e-9))
     }
 
-    /// Share of all processors that the system itself used.
+    /// Returns the share of all processors that the system itself used.
     pub fn system_share(&self) -> f64 {
         self.median(|sample| sample.cpu.system_seconds() / sample.cpu.machine_total.max(1e-9))
     }
 
-    /// New MariaDB connections for one request.
+    /// Returns the new MariaDB connections for one request.
     pub fn connections_per_request(&self) -> Option<f64> {
         self.per_request(|work| work.connections)
     }
 
-    /// Statements for one request.
+    /// Returns the statements for one request.
     pub fn queries_per_request(&self) -> Option<f64> {
         self.per_request(|work| work.questions)
     }
 
-    /// Connections to MySQL open at once: the most of all runs.
+    /// Returns the maximum number of simultaneous connections to MySQL in all runs.
     pub fn mysql_most_open(&self) -> Option<f64> {
         self.samples
             .iter()
@@ -112,22 +113,22 @@ impl Measured<'_> {
         Summary::of(&values).map(|summary| summary.median)
     }
 
-    /// Errors of all runs together.
+    /// Returns the errors of all runs together.
     pub fn errors(&self) -> u64 {
         self.samples.iter().chain(&self.latency).map(|sample| sample.errors.total()).sum()
     }
 
-    /// True if the answer was compressed.
+    /// Returns `true` if the response was compressed.
     pub fn compressed(&self) -> bool {
         self.encoding() != "identity"
     }
 
-    /// The encoding that most of the checked answers had.
+    /// Returns the encoding of most of the checked responses.
     pub fn encoding(&self) -> &str {
         self.encodings().into_iter().max_by_key(|(_, count)| *count).map_or("identity", |(encoding, _)| encoding)
     }
 
-    /// Every encoding that was seen, and how often.
+    /// Returns every observed encoding with its count.
     pub fn encodings(&self) -> BTreeMap<&str, u64> {
         let mut all = BTreeMap::new();
         for (encoding, count) in self.samples.iter().flat_map(|sample| &sample.encodings) {
@@ -136,17 +137,17 @@ impl Measured<'_> {
         all
     }
 
-    /// Mean size of the answers on the wire, under load.
+    /// Returns the mean size of the responses on the wire, under load.
     pub fn wire_bytes(&self) -> u64 {
         self.median(|sample| sample.bytes as f64 / (sample.requests as f64).max(1.0)).round() as u64
     }
 
-    /// Proportional set size.
+    /// Returns the proportional set size.
     pub fn pss_bytes(&self) -> f64 {
         self.median(|sample| sample.memory.pss_bytes as f64)
     }
 
-    /// Every throughput.
+    /// Returns the throughput of every run.
     pub fn rates(&self) -> Vec<f64> {
         self.samples.iter().map(|sample| sample.rate()).collect()
     }
@@ -155,12 +156,12 @@ impl Measured<'_> {
 /// One kind of request of a mixed load on one system.
 #[derive(Debug)]
 pub struct KindView<'a> {
-    /// Observations of every run, and its length.
+    /// Samples of every run, and its length.
     samples: Vec<(&'a KindSample, f64)>,
 }
 
 impl<'a> Measured<'a> {
-    /// That kind of request, if the runs had it.
+    /// Returns that kind of request, if the runs had it.
     pub fn kind(&self, name: &str) -> Option<KindView<'a>> {
         let of =
             |sample: &&'a Sample| sample.kinds.iter().find(|kind| kind.name == name).map(|kind| (kind, sample.seconds));
@@ -168,7 +169,7 @@ impl<'a> Measured<'a> {
         (!samples.is_empty()).then_some(KindView { samples })
     }
 
-    /// Requests per second that the throughput runs offered, where the answers did not decide about it.
+    /// Returns the requests per second that the throughput runs offered, unless the responses decided the rate.
     pub fn offered(&self) -> Option<f64> {
         let rates: Vec<f64> = self.samples.iter().filter_map(|sample| sample.offered_rate).collect();
         Summary::of(&rates).map(|summary| summary.median)
@@ -181,37 +182,37 @@ impl KindView<'_> {
         Summary::of(&values).map_or(f64::NAN, |summary| summary.median)
     }
 
-    /// Right answers per second.
+    /// Returns the correct responses per second.
     pub fn rate(&self) -> f64 {
         self.median(|kind, seconds| Some(kind.good as f64 / seconds))
     }
 
-    /// A percentile of their latency, in microseconds.
+    /// Returns a percentile of their latency, in microseconds.
     pub fn percentile_us(&self, percentile: f64) -> f64 {
         self.median(|kind, _| kind.latency.at(percentile))
     }
 
-    /// Refusals per second.
+    /// Returns the refusals per second.
     pub fn refused_rate(&self) -> f64 {
         self.median(|kind, seconds| Some(kind.refused as f64 / seconds))
     }
 
-    /// A percentile of their latency, in microseconds.
+    /// Returns a percentile of the latency of refusals, in microseconds.
     pub fn refused_percentile_us(&self, percentile: f64) -> f64 {
         self.median(|kind, _| kind.refused_latency.at(percentile))
     }
 
-    /// Share of the requests that had no answer when the run ended.
+    /// Returns the share of the requests without a response at the end of the run.
     pub fn unanswered_share(&self) -> f64 {
         self.median(|kind, _| Some(kind.unanswered as f64 / (kind.due as f64).max(1.0)))
     }
 
-    /// Other failures, in all runs together.
+    /// Returns other failures, in all runs together.
     pub fn errors(&self) -> u64 {
         self.samples.iter().map(|(kind, _)| kind.errors.total()).sum()
     }
 
-    /// Right answers per second on the connection that got fewest and on the one that got most.
+    /// Returns the correct responses per second on the connection that got fewest and on the one that got most.
     pub fn per_connection(&self) -> Option<(f64, f64)> {
         let of = |pick: fn((u64, u64)) -> u64| {
             self.median(|kind, seconds| Some(pick(kind.per_connection?) as f64 / seconds))
@@ -233,7 +234,7 @@ pub struct CaseView<'a> {
 }
 
 impl<'a> CaseView<'a> {
-    /// The kinds of requests of a mixed load, in the order of the load.
+    /// Returns the kinds of requests of a mixed load, in the order of the load.
     pub fn kinds(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for cell in &self.cells {
@@ -247,7 +248,7 @@ impl<'a> CaseView<'a> {
         names
     }
 
-    /// The cells with numbers.
+    /// Returns the cells with figures.
     pub fn measured(&self) -> impl Iterator<Item = (&'a SystemRecord, &Measured<'a>)> {
         self.cells.iter().filter_map(|cell| match &cell.state {
             State::Measured(measured) => Some((cell.system, measured.as_ref())),
@@ -256,7 +257,7 @@ impl<'a> CaseView<'a> {
     }
 }
 
-/// All cases of a result set.
+/// Returns all cases of a result set.
 pub fn cases(results: &ResultSet) -> Vec<CaseView<'_>> {
     results
         .cases
@@ -305,7 +306,7 @@ fn state<'a>(results: &'a ResultSet, system: &'a SystemRecord, case: &str) -> St
     }
 }
 
-/// Result sets made by hand, for tests of what is computed from them.
+/// Result sets written by hand, for tests of computed values.
 #[cfg(test)]
 pub(crate) mod sample_results {
     use crate::record::*;
@@ -353,7 +354,7 @@ pub(crate) mod sample_results {
         }
     }
 
-    /// The same systems on a load of two kinds, of which the slow one refuses and leaves some without an answer.
+    /// The same systems on a load of two kinds, of which the slow one has refusals and requests without a response.
     pub(crate) fn mixed() -> ResultSet {
         let mut results = results();
         results.cases[0].clients = vec!["many at once".into()];

@@ -1,4 +1,5 @@
-//! What makes a comparison unfair or a measurement doubtful. Computed from the raw data, so old results get new warnings.
+//! Warnings about unfair comparisons and doubtful measurements. They are computed from the raw data, so old results get
+//! new warnings.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ pub enum Warning {
     Failed {
         system: String,
         case: String,
-        /// How many of its runs.
+        /// Number of failed runs.
         runs: usize,
         /// The last message.
         message: String,
@@ -24,10 +25,10 @@ pub enum Warning {
     Errors {
         system: String,
         case: String,
-        /// How many.
+        /// Number of failed requests.
         count: u64,
     },
-    /// Some answers were compressed and others were not.
+    /// Some responses were compressed and others were not.
     CompressionDiffers {
         cases: Vec<String>,
         /// Systems that compressed.
@@ -35,24 +36,24 @@ pub enum Warning {
         /// Systems that did not.
         plain: Vec<String>,
     },
-    /// One system compressed some answers to the same request and not others.
+    /// One system compressed some responses to the same request and not others.
     EncodingVaries {
         system: String,
         case: String,
-        /// Encodings and how many of the checked answers had each.
+        /// Encodings, and the number of checked responses with each.
         seen: Vec<(String, u64)>,
     },
     /// The runs of some systems scatter: system, case, and the distance between the extremes as a share of the median.
     Spread(Vec<(String, String, f64)>),
-    /// Too few rounds to tell a difference from chance.
+    /// Too few rounds to distinguish a difference from chance.
     FewRounds(u32),
     /// Runs too short for the kernel's clock ticks.
     ShortRuns(f64),
-    /// Something else used the processors.
+    /// Other processes used the processors.
     Noise {
-        /// Largest share of all processors that belongs to nothing the lab started.
+        /// Largest share of all processors that was used by processes the lab has not started.
         share: f64,
-        /// In which run.
+        /// The run.
         place: String,
     },
     /// The hypervisor took time away.
@@ -73,7 +74,8 @@ pub enum Warning {
         /// Reached.
         reached: f64,
     },
-    /// The generator of a mixed load was late itself: system, case, and the microseconds that 99 % of what was due were late at most.
+    /// The generator of a mixed load was late itself: system, case, and the 99th percentile of its delay in
+    /// microseconds.
     GeneratorLate(Vec<(String, String, f64)>),
     /// Different versions of PHP.
     PhpDiffers(Vec<String>),
@@ -86,7 +88,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// The sentence for reports.
+    /// Returns the sentence for reports.
     pub fn text(&self) -> String {
         match self {
             Self::Interrupted => {
@@ -170,7 +172,7 @@ impl Warning {
     }
 }
 
-/// Every warning about a result set, the weightiest first.
+/// Returns every warning about a result set, the most important first.
 pub fn all(results: &ResultSet) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if results.interrupted {
@@ -208,7 +210,7 @@ fn failures(results: &ResultSet, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Cases in which some systems compress, those with the same systems together.
+/// Returns the cases in which some systems compress; cases with the same systems are grouped.
 fn compression(views: &[CaseView<'_>]) -> Vec<Warning> {
     let mut groups: Vec<(Vec<String>, Vec<String>, Vec<String>)> = Vec::new();
     for view in views {
@@ -237,7 +239,7 @@ fn prefork(views: &[CaseView<'_>]) -> Option<Warning> {
     let mut items = Vec::new();
     for view in views {
         for (_, measured) in view.measured().filter(|(system, _)| system.id == "apache") {
-            // One process more than those that serve: the parent.
+            // The parent is one process more than those that serve.
             let processes = measured.median(|sample| f64::from(sample.memory.processes)) - 1.0;
             if processes > f64::from(view.case.workers) {
                 items.push((view.case.id.clone(), processes, view.case.workers));
@@ -385,7 +387,7 @@ mod tests {
     fn a_clean_result_set_has_only_the_warnings_that_always_hold() {
         let mut results = sample_results::results();
         results.settings.seconds = 5.0;
-        // The sample's busy time is explained by its parts.
+        // The parts explain the sample's busy time.
         change(&mut results, "fast", |sample| sample.cpu.machine_busy = sample.cpu.system_seconds() + 0.4);
         change(&mut results, "slow", |sample| sample.cpu.machine_busy = sample.cpu.system_seconds() + 0.4);
         assert_eq!(all(&results), [Warning::SharedProcessors(2)]);

@@ -1,5 +1,5 @@
-//! The shop API that is as heavy for each request as a large one: Doctrine's entities, pricing, taxes, translations and
-//! serializer groups, and many services that are built before the answer. Two numbers set its weight.
+//! A shop API with requests as heavy as those of a large one: Doctrine's entities, pricing, taxes, translations and
+//! serializer groups, and many services that are built before the response. Two numbers set its weight.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const FILES: Files = &[
 
 const SCHEMA: &str = include_str!("../../apps/heavy/schema.sql");
 
-/// How heavy a request is.
+/// Weight of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weight {
     /// Variants of the product, each with translations, prices and taxes.
@@ -41,9 +41,9 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// As it is before anybody asks for another.
+    /// The default weight.
     pub const LIGHT: Self = Self { variants: 20, parts: 200 };
-    /// The most that there is data and code for.
+    /// The maximum for which there is data and code.
     pub const MAX: Self = Self { variants: 400, parts: 2500 };
 }
 
@@ -59,7 +59,7 @@ pub fn prepare(dir: &Path, services: &Services) -> Result<PathBuf> {
     Ok(dir.join("public"))
 }
 
-/// Sets the weight, for systems that are started from then on.
+/// Sets the weight for systems that are started afterwards.
 pub fn weigh(dir: &Path, weight: Weight) -> Result<()> {
     let path = dir.join("weight.php");
     let Weight { variants, parts } = weight;

@@ -8,13 +8,13 @@ pub const STATIC_BYTES: usize = 521 * 1024;
 /// The small static file.
 pub const SMALL_FILE: &str = "Hello, world!";
 
-/// Size of what comes from the server that requests are handed on to.
+/// Size of responses from the upstream server, in bytes.
 pub const UPSTREAM_BYTES: usize = 1024;
 
 /// Rows of the table with a key.
 pub const KEYED_ROWS: u32 = 100_000;
 
-/// Rows of the small table that is read whole.
+/// Rows of the small table that is read completely.
 pub const SMALL_ROWS: u32 = 50;
 
 fn html(body: impl Into<Vec<u8>>) -> Expect {
@@ -25,9 +25,9 @@ fn lines_of_x() -> Vec<u8> {
     format!("{}\n", "x".repeat(1023)).repeat(50).into_bytes()
 }
 
-/// The bytes of the static file: the same on every machine, and no generator can compress them.
+/// Returns the bytes of the static file: the same on every machine, and incompressible.
 pub fn static_file() -> Vec<u8> {
-    // The first bytes of a JPEG, so that whoever sniffs finds what the name says.
+    // The first bytes of a JPEG, so that content sniffing agrees with the file name.
     let mut bytes = vec![0xff, 0xd8, 0xff, 0xe0];
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     while bytes.len() < STATIC_BYTES {
@@ -40,12 +40,12 @@ pub fn static_file() -> Vec<u8> {
     bytes
 }
 
-/// The name in the row with this key.
+/// Returns the name in the row with this key.
 pub fn row_name(key: u32) -> String {
     format!("item-{key:06}-{:08x}", key.wrapping_mul(2_654_435_761))
 }
 
-/// Every case.
+/// Returns every case.
 pub fn all() -> Vec<Case> {
     let mut cases = pages();
     cases.extend(coroutine_cases());
@@ -55,7 +55,7 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// Cases of published comparisons alone: they are part of no suite.
+/// Returns the cases that only published comparisons use: they are part of no suite.
 pub fn of_articles() -> Vec<Case> {
     vec![Case {
         app: App::Heavy,

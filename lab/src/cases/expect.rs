@@ -2,7 +2,7 @@
 
 use crate::record::Answer;
 
-/// The right response.
+/// The correct response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expect {
     /// Exactly these bytes, with this media type.
@@ -11,28 +11,28 @@ pub enum Expect {
         media_type: &'static str,
         body: Vec<u8>,
     },
-    /// So many lines of base64, each of this length, and different in every answer.
+    /// Lines of base64 that differ in every response.
     RandomLines {
         /// Number of lines.
         lines: usize,
         /// Length of each, without the line end.
         length: usize,
     },
-    /// A body of this size with these words in it.
+    /// A body with a minimum size that contains these words.
     Containing {
         /// Media type, without parameters.
         media_type: &'static str,
         /// Words that must occur.
         words: Vec<String>,
-        /// Smallest size.
+        /// Minimum size in bytes.
         at_least: u64,
     },
-    /// Any answer with a status of 2xx and a body: the application is not the lab's.
+    /// Any response with a 2xx status and a body: the application is not the lab's.
     Success,
 }
 
 impl Expect {
-    /// The reason why the answer is wrong, if it is.
+    /// Returns the reason why a response is wrong, if it is.
     pub fn check(&self, answer: &Answer, body: &[u8]) -> Result<(), String> {
         if !(200..300).contains(&answer.status) {
             let excerpt: String = String::from_utf8_lossy(body).chars().take(300).collect();

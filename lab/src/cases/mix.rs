@@ -1,6 +1,7 @@
-//! Mixed loads: groups of clients that ask at the same time, each with its kinds of requests, connections and rhythm.
+//! Mixed loads: groups of clients that send requests at the same time, each with its kinds of requests, connections and
+//! rhythm.
 //!
-//! Here is only what is wanted. `load/mixed` turns it into requests and moments, and sends them.
+//! This module only describes the load. `load/mixed` turns it into requests and times, and sends them.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +15,7 @@ pub const SLEEP_MS: f64 = 20.0;
 pub struct Mix {
     /// All clients.
     pub clients: Vec<Clients>,
-    /// Decides every random choice: the same seed gives the same requests at the same moments to every system.
+    /// Seed of every random choice: the same seed gives the same requests at the same times to every system.
     pub seed: u64,
 }
 
@@ -23,20 +24,21 @@ pub struct Mix {
 pub struct Clients {
     /// Their requests. With more than one entry, each request is drawn by weight.
     pub requests: Vec<Draw>,
-    /// Connections, at most that many requests at once.
+    /// Number of connections, each with at most one request at a time.
     pub connections: u32,
-    /// Reuse of connections; if not, one is opened for each request and closed after it.
+    /// `true` if connections are reused; otherwise each request has a new one.
     pub keep_alive: bool,
-    /// Where the connections come from.
+    /// Source addresses of the connections.
     pub from: Source,
-    /// When requests are due.
+    /// Times of the requests.
     pub rhythm: Rhythm,
 }
 
 /// One kind of request of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draw {
-    /// Name of the kind; results are grouped by it. Heavy-tailed work has separate kinds, see [`Work::kind_of`].
+    /// Name of the kind, by which results are grouped. Heavy-tailed work is split into several kinds, see
+    /// [`Work::kind_of`].
     pub kind: String,
     /// Work of the script.
     pub work: Work,
@@ -51,36 +53,37 @@ pub enum Work {
     Hello,
     /// `usleep.php`: waits 20 ms.
     Sleep,
-    /// `work.php`: computes about so long.
+    /// `work.php`: computes for about this time.
     Compute {
         /// Milliseconds of processor time.
         ms: f64,
     },
     /// `work.php` with a time from a lognormal distribution.
     LogNormal {
-        /// Half of the requests take less.
+        /// Median time.
         median_ms: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
     },
     /// `work.php` with a time from a Pareto distribution.
     Pareto {
-        /// No request takes less.
+        /// Minimum time.
         least_ms: f64,
         /// Tail index: the smaller, the heavier; below 1 there is no mean.
         alpha: f64,
     },
-    /// Any path, for servers that somebody else has started.
+    /// Any path, for a server that the lab has not started.
     Path {
         /// Path and query.
         path: String,
-        /// The right body; without one every body is right.
+        /// The correct body; without one, every body is correct.
         body: Option<String>,
     },
 }
 
 impl Work {
-    /// Heavy-tailed work is grouped by the time that the script computes, or the long ones would hide what happens to the short.
+    /// Returns the kind by the time that the script computes. Otherwise the long requests of heavy-tailed work would
+    /// hide the latency of the short ones.
     pub fn kind_of(ms: f64) -> &'static str {
         match ms {
             ms if ms <= 2.0 => "short",
@@ -89,7 +92,7 @@ impl Work {
         }
     }
 
-    /// True if the script computes, so that the machine's speed must be known.
+    /// Returns `true` if the script computes, so that the machine's speed must be known.
     pub fn computes(&self) -> bool {
         matches!(self, Self::Compute { .. } | Self::LogNormal { .. } | Self::Pareto { .. })
     }
@@ -108,57 +111,57 @@ impl Work {
     }
 }
 
-/// Where connections come from.
+/// Source addresses of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Wherever the kernel says.
+    /// Chosen by the kernel.
     Any,
     /// All from one address.
     One(Ipv4Addr),
-    /// Each from its own, counted up from this one.
+    /// A separate one for each, counting up from this one.
     Each(Ipv4Addr),
 }
 
-/// When requests are due.
+/// Times of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rhythm {
-    /// The next one as soon as the answer is there.
+    /// Closed loop: each request is sent as soon as the previous response has arrived.
     Closed,
-    /// Open loop: at random moments, whether or not the server keeps up.
+    /// Open loop: at random times, whether or not the server keeps up.
     Poisson {
         /// Requests per second.
         per_second: f64,
     },
-    /// The same at a share of what was measured before.
+    /// Open loop at a share of a measured capacity.
     PoissonShare {
-        /// Share of that capacity; above 1 it is overload.
+        /// Share of that capacity; above 1 means overload.
         share: f64,
         /// The case that measures the capacity.
         of: &'static str,
-        /// The system whose capacity it is.
+        /// The system whose capacity counts.
         scope: Scope,
     },
-    /// Open loop: so many at one moment, again and again.
+    /// Open loop: a number of requests at the same time, repeatedly.
     Waves {
         /// Requests of one wave.
         size: u32,
-        /// From one wave to the next.
+        /// Milliseconds between two waves.
         every_ms: u32,
     },
 }
 
-/// The system to whose capacity an open loop refers.
+/// The system that an open loop's share of capacity refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// That of the slowest system, so that all get the same rate.
+    /// The slowest system, so that all get the same rate.
     Slowest,
     /// Each system's own.
     Own,
 }
 
 impl Clients {
-    /// So many connections that ask for one kind again and again.
+    /// Connections in a closed loop with one kind of request.
     pub fn closed(kind: &str, connections: u32, work: Work) -> Self {
         Self {
             requests: vec![Draw { kind: kind.into(), work, weight: 1.0 }],
@@ -169,22 +172,22 @@ impl Clients {
         }
     }
 
-    /// The same in another rhythm.
+    /// Sets the rhythm.
     pub fn rhythm(self, rhythm: Rhythm) -> Self {
         Self { rhythm, ..self }
     }
 
-    /// The same from elsewhere.
+    /// Sets the source addresses.
     pub fn from(self, from: Source) -> Self {
         Self { from, ..self }
     }
 
-    /// The same with a new connection for each request.
+    /// Uses a new connection for each request.
     pub fn closing(self) -> Self {
         Self { keep_alive: false, ..self }
     }
 
-    /// The group in words.
+    /// Describes the group in words.
     pub fn words(&self) -> String {
         let total: f64 = self.requests.iter().map(|draw| draw.weight).sum();
         let requests: Vec<String> = self
@@ -223,17 +226,17 @@ impl Clients {
 }
 
 impl Mix {
-    /// These clients at once.
+    /// A mix of these groups.
     pub fn of(clients: impl IntoIterator<Item = Clients>) -> Self {
         Self { clients: clients.into_iter().collect(), seed: 1 }
     }
 
-    /// Connections of all clients.
+    /// Returns the number of connections of all groups.
     pub fn connections(&self) -> u32 {
         self.clients.iter().map(|clients| clients.connections).sum()
     }
 
-    /// The kinds that its requests have.
+    /// Returns the kinds of its requests.
     pub fn kinds(&self) -> Vec<String> {
         let heavy = ["short", "medium", "long"].map(str::to_owned);
         let all = self.clients.iter().flat_map(|clients| &clients.requests);
@@ -244,12 +247,12 @@ impl Mix {
         .collect()
     }
 
-    /// True if a script computes, so that the machine's speed must be known.
+    /// Returns `true` if a script computes, so that the machine's speed must be known.
     pub fn computes(&self) -> bool {
         self.clients.iter().flat_map(|clients| &clients.requests).any(|draw| draw.work.computes())
     }
 
-    /// The case that measures the capacity that this load refers to, if it refers to one.
+    /// Returns the case that measures the capacity that this load refers to, if it refers to one.
     pub fn capacity_case(&self) -> Option<(&'static str, Scope)> {
         self.clients.iter().find_map(|clients| match &clients.rhythm {
             Rhythm::PoissonShare { of, scope, .. } => Some((*of, *scope)),
@@ -257,7 +260,7 @@ impl Mix {
         })
     }
 
-    /// The same with every share of a capacity turned into a rate.
+    /// Converts every share of a capacity to a rate.
     pub fn at_capacity(&self, capacity: f64) -> Self {
         let mut mix = self.clone();
         for clients in &mut mix.clients {
@@ -268,7 +271,7 @@ impl Mix {
         mix
     }
 
-    /// Requests per second that are offered, as far as the answers do not decide about it.
+    /// Returns the offered requests per second, unless the responses decide the rate.
     pub fn offered(&self) -> Option<f64> {
         let rates = self.clients.iter().filter_map(|clients| match clients.rhythm {
             Rhythm::Poisson { per_second } => Some(per_second),
@@ -278,7 +281,7 @@ impl Mix {
         rates.reduce(|a, b| a + b)
     }
 
-    /// The whole load in words.
+    /// Describes the whole load in words.
     pub fn words(&self) -> String {
         self.clients.iter().map(Clients::words).collect::<Vec<_>>().join("; beside it ")
     }

@@ -1,20 +1,20 @@
-//! A mixed load that somebody describes in a file, for `howdah-lab load`.
+//! Reads a mixed load from a file of the user, for `howdah-lab load`.
 //!
 //! ```toml
 //! seed = 1                     # decides every random choice
 //! [[clients]]
 //! kind = "fast"                # results are grouped by it
 //! path = "/hello.php"
-//! body = "Hello, world!"       # the right answer; absent: every one with a status of success
+//! body = "Hello, world!"       # the correct body; absent: every response with a success status is correct
 //! connections = 7
 //! [[clients]]
 //! kind = "report"
 //! path = "/report.php?month=5"
 //! connections = 100
-//! rate = 20                    # open loop: so many a second at random moments; absent: each connection in a closed loop
-//! # wave = 64, every_ms = 250  # or so many at once, again and again
+//! rate = 20                    # open loop: requests per second, at random times; absent: a closed loop per connection
+//! # wave = 64, every_ms = 250  # or this many at once, repeatedly
 //! keep_alive = false           # a connection for each request
-//! from = "127.0.0.2"           # all connections from there; with each_from each from its own address, counted up
+//! from = "127.0.0.2"           # source address of all connections; with each_from, each has its own, counting up
 //! ```
 
 use std::fs;

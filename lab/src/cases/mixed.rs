@@ -1,4 +1,4 @@
-//! The cases of suite `mixed`: loads as they come in reality, with slow and fast requests at once, waves, and too many.
+//! The cases of suite `mixed`: realistic loads, with slow and fast requests at the same time, waves, and overload.
 
 use std::net::Ipv4Addr;
 
@@ -8,16 +8,16 @@ use super::{Case, Expect, Pool};
 /// PHP workers of every case here.
 const WORKERS: u32 = 8;
 
-/// The first address of clients that have one each.
+/// First address of the clients that have a separate address each.
 const MODEST: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
 /// The address of the greedy client.
 const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Rate of requests that an open loop of ordinary requests refers to.
+/// The case whose capacity the open loops of ordinary requests refer to.
 const OPEN_CAPACITY: &str = "open-capacity";
 
-/// The same for 5 ms of computing.
+/// The case whose capacity the overload with 5 ms of computing refers to.
 const OVERLOAD_CAPACITY: &str = "overload-capacity";
 
 fn case(id: &str, title: &str, about: &str, clients: impl IntoIterator<Item = Clients>) -> Case {
@@ -42,7 +42,7 @@ fn open(connections: u32, rhythm: Rhythm, requests: Vec<Draw>) -> Clients {
     Clients { requests, connections, keep_alive: true, from: Source::Any, rhythm }
 }
 
-/// Every case.
+/// Returns every case.
 pub fn cases() -> Vec<Case> {
     let mut cases = closed();
     cases.extend(tails());
@@ -241,7 +241,7 @@ fn overload() -> Vec<Case> {
     cases
 }
 
-/// The longest wait for a worker under overload, where a system has such a setting.
+/// Maximum time in the queue under overload, for systems with such a setting.
 pub const QUEUE_TIMEOUT_MS: u32 = 1000;
 
 fn pools() -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! The work that every system is given: what is asked, over how many connections, and what the right answer is.
+//! The work that every system gets: requests, connections, and the correct response.
 
 pub mod catalogue;
 pub mod expect;
@@ -20,7 +20,7 @@ pub enum Need {
     /// MariaDB with the lab's tables.
     MariaDb,
     Redis,
-    /// A server to which requests are handed on; always the same one, which computes nothing.
+    /// An upstream server for proxied requests; the same for all systems, and it computes nothing.
     Upstream,
 }
 
@@ -31,7 +31,7 @@ pub enum App {
     Scripts,
     /// The product API on Symfony.
     Shop,
-    /// The shop API with Doctrine ORM, as heavy as it is made.
+    /// The shop API with Doctrine ORM, with adjustable weight.
     Heavy,
     /// The order API on Symfony, which needs no database.
     Orders,
@@ -41,7 +41,7 @@ pub enum App {
 }
 
 impl App {
-    /// Where an application says what PHP is, for the systems that it can be asked in.
+    /// Returns the path that reports facts about PHP, for systems that can run it.
     pub fn probe(self) -> Option<&'static str> {
         match self {
             Self::Scripts | Self::WordPress => Some("/probe.php"),
@@ -54,12 +54,12 @@ impl App {
 /// Configuration of a system's parts, where that is a condition of the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Setup {
-    /// As the lab compares systems: as alike as they can be.
+    /// As the lab compares systems: as similar as possible.
     #[default]
     Lab,
-    /// As they come.
+    /// With the defaults of their packages.
     Shipped,
-    /// As somebody sets them up for speed.
+    /// Tuned for speed.
     Tuned,
 }
 
@@ -68,13 +68,13 @@ pub enum Setup {
 pub struct Case {
     /// Short name, as on the command line.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub title: String,
     /// Work of the script.
     pub about: String,
     /// The site or file that serves it.
     pub app: App,
-    /// Load and connections of the clients.
+    /// Protocol and connections of the clients.
     pub way: Way,
     /// Path on systems that serve scripts by file.
     pub path: String,
@@ -90,25 +90,25 @@ pub struct Case {
     pub jit: bool,
     /// Other servers that must run.
     pub needs: Vec<Need>,
-    /// The right answer.
+    /// The correct response.
     pub expect: Expect,
-    /// Groups of clients that ask at once, where the load is not one kind of request.
+    /// Groups of clients with different requests at the same time, for a mixed load.
     pub mix: Option<mix::Mix>,
-    /// Differences of the pool from a fixed number of workers.
+    /// Requirements for the pool, other than a fixed number of workers.
     pub pool: Pool,
     pub setup: Setup,
-    /// True if the system is measured from its start on, without load before.
+    /// `true` if the system is measured from its start, without a warm-up.
     pub cold: bool,
 }
 
 /// Requirements of a case for the pool, other than the number of workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// Workers without load; as many as under load, when absent.
+    /// Number of workers without load; the same as under load if absent.
     pub fewest: Option<u32>,
-    /// A worker is replaced after so many requests.
+    /// Number of requests after which a worker is replaced.
     pub max_requests: Option<u32>,
-    /// The longest time that a request waits for a worker, where a system has such a setting.
+    /// Maximum time that a request waits for a worker, for systems with such a setting.
     pub queue_timeout_ms: Option<u32>,
 }
 
@@ -145,42 +145,42 @@ impl Case {
         }
     }
 
-    /// The same with another script.
+    /// Uses another script.
     pub fn path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.path);
         self
     }
 
-    /// The same with more connections and workers.
+    /// Uses more connections and workers.
     pub fn load(mut self, connections: u32, workers: u32) -> Self {
         (self.connections, self.workers) = (connections, workers);
         self
     }
 
-    /// The same, asking for an unencoded answer.
+    /// Requests an unencoded response.
     pub fn identity(mut self) -> Self {
         self.accept_encoding = "identity".into();
         self
     }
 
-    /// The same with other servers.
+    /// Needs other servers.
     pub fn needs(mut self, needs: &[Need]) -> Self {
         self.needs = needs.to_vec();
         self
     }
 
-    /// The same over TLS.
+    /// Uses TLS.
     pub fn over_tls(mut self, protocol: Protocol, connections: Connections) -> Self {
         self.way = Way::Tls(protocol, connections);
         self
     }
 
-    /// True if the requests are handed on to another server.
+    /// Returns `true` if the requests are passed to an upstream server.
     pub fn is_proxied(&self) -> bool {
         self.needs.contains(&Need::Upstream)
     }
 
-    /// The same with PHP's JIT, as a separate case.
+    /// Returns this case with PHP's JIT, as a separate case.
     pub fn with_jit(&self) -> Self {
         Self {
             id: format!("{}{}", self.id, jit::SUFFIX),
@@ -190,7 +190,7 @@ impl Case {
         }
     }
 
-    /// The same, as it goes into the results.
+    /// Returns the record of this case for the results.
     pub fn record(&self) -> CaseRecord {
         CaseRecord {
             id: self.id.clone(),

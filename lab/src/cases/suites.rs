@@ -173,7 +173,7 @@ pub const ALL: &[Suite] = &[
     },
 ];
 
-/// Measurement of cases that are named one by one.
+/// Defaults for cases that are named individually.
 pub const CUSTOM: Suite = Suite {
     name: "custom",
     about: "cases that were named one by one",

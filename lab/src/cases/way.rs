@@ -1,9 +1,9 @@
-//! Connections of clients to a system: without TLS, or over it with one of the protocols.
+//! Protocol and connections of the clients: plain HTTP, or one of the protocols over TLS.
 
-/// Without TLS, or how with it.
+/// Plain HTTP, or a protocol over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// HTTP/1.1 on connections that stay open.
+    /// HTTP/1.1 on persistent connections.
     #[default]
     Plain,
     Tls(Protocol, Connections),
@@ -18,14 +18,14 @@ pub enum Protocol {
     Http3,
 }
 
-/// Lifetime of a connection, and beginning of the next one.
+/// Lifetime of a connection, and the start of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
-    /// They stay open.
+    /// Persistent connections.
     Kept,
-    /// One for each request, with a full handshake.
+    /// One connection per request, with a full handshake.
     New,
-    /// One for each request, with a session that is resumed.
+    /// One connection per request, with a resumed session.
     Resumed,
 }
 
@@ -38,7 +38,7 @@ impl Protocol {
         }
     }
 
-    /// Its name in ALPN.
+    /// Returns its name in ALPN.
     pub fn alpn(self) -> &'static [u8] {
         match self {
             Self::Http1 => b"http/1.1",
@@ -49,7 +49,7 @@ impl Protocol {
 }
 
 impl Way {
-    /// Protocol of the clients; without TLS it is HTTP/1.1.
+    /// Returns the protocol of the clients; without TLS it is HTTP/1.1.
     pub fn protocol(self) -> Protocol {
         match self {
             Self::Plain => Protocol::Http1,
@@ -57,12 +57,12 @@ impl Way {
         }
     }
 
-    /// True if the constant-rate generator can come so.
+    /// Returns `true` if the constant-rate generator supports it.
     pub fn has_constant_rate(self) -> bool {
         matches!(self, Self::Plain | Self::Tls(Protocol::Http1, Connections::Kept))
     }
 
-    /// For reports; nothing for what is usual.
+    /// Describes it for reports; empty for the default.
     pub fn words(self) -> String {
         let Self::Tls(protocol, connections) = self else { return String::new() };
         let connections = match connections {

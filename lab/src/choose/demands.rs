@@ -1,6 +1,6 @@
-//! What each way of serving demands of an application's code, and of whoever runs it.
+//! The requirements of each way of serving for an application's code and its operators.
 
-/// For a system of the lab, in a sentence or two.
+/// Describes them for a system of the lab, in a sentence or two.
 pub fn of(system: &str) -> &'static str {
     let system = system.split('@').next().unwrap_or(system).trim_end_matches("-base");
     match system {
@@ -30,7 +30,7 @@ pub fn of(system: &str) -> &'static str {
     }
 }
 
-/// True if the code stays as it is.
+/// Returns `true` if the code needs no changes.
 pub fn nothing(system: &str) -> bool {
     of(system).starts_with("nothing of the code") || system.starts_with("frankenphp-classic")
 }

@@ -1,4 +1,4 @@
-//! What `howdah doctor` says of the application, where this Howdah has that command.
+//! Runs `howdah doctor` on the application, if this Howdah has that command.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,11 @@ use crate::interrupt::Interrupt;
 use crate::load::program;
 use crate::systems::howdah;
 
-/// It looks at the application in every mode, which takes its time.
+/// It tests the application in every mode, which takes minutes.
 const DOCTOR_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Asks it. `None` where there is no such command; else its verdict in sentences, or why there is none.
+/// Runs it. Returns `None` if there is no such command, otherwise its verdict in sentences, or the reason why there is
+/// none.
 pub fn ask(app: &Path, out: &Path) -> Option<Vec<String>> {
     let server = howdah::server()?;
     let help = Command::new(&server).args(["doctor", "--help"]).stdin(Stdio::null()).output().ok()?;
@@ -31,7 +32,7 @@ pub fn ask(app: &Path, out: &Path) -> Option<Vec<String>> {
 fn run(server: &Path, app: &Path, report: &Path) -> Result<Value> {
     let mut command = Command::new(server);
     command.arg("doctor").arg(app).arg("--json").arg(std::path::absolute(report)?);
-    // Whoever measures runs it; its exit status says whether it found leaks, which its report does too.
+    // The lab may run as root. The exit status reports leaks, and so does the report.
     command.env("HOWDAH_ALLOW_ROOT", "true");
     let ended = program::run(&mut [command], DOCTOR_TIMEOUT, &Interrupt::default());
     match fs::read(report) {
@@ -40,7 +41,7 @@ fn run(server: &Path, app: &Path, report: &Path) -> Result<Value> {
     }
 }
 
-/// What its report says of each mode and of all, as far as it is known here.
+/// Returns its report about each mode and about all of them, as far as this version of the lab knows the fields.
 fn sentences(report: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(mode) = report["advice"]["mode"].as_str() {

@@ -1,4 +1,4 @@
-//! What a choice is made from, as one file.
+//! The data of a choice, as one file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,22 +14,22 @@ use crate::warn;
 
 pub const KIND: &str = "choice";
 
-/// Share of a machine's processors that is used when machines are counted: the rest is for the unexpected.
+/// Share of a machine's processors to plan with when machines are counted; the rest is reserve.
 pub const FILLED: f64 = 0.7;
 
-/// Below this share of busy processors, waiting limits throughput and not they.
+/// Below this share of busy processors, waiting limits throughput, not the processors.
 const IDLE: f64 = 0.75;
 
-/// What the team asked for.
+/// The team's requirements.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub need: f64,
     pub load: Option<f64>,
-    /// Paths, and how often each is asked for.
+    /// Paths, and the relative frequency of each.
     pub shares: Vec<(String, f64)>,
 }
 
-/// The whole of it.
+/// The whole document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Choice {
     /// [`KIND`].
@@ -44,30 +44,30 @@ pub struct Choice {
     pub machine: Machine,
     /// Conditions of all runs.
     pub conditions: String,
-    /// Requests per second that machines are counted for.
+    /// Requests per second for which machines are counted.
     pub need: f64,
-    /// Requests per second that latency was measured at, by path.
+    /// Rate in requests per second at which latency was measured, by path.
     pub rates: BTreeMap<String, f64>,
     pub shares: Vec<(String, f64)>,
     pub warnings: Vec<String>,
-    /// What `howdah doctor` says, where there is one.
+    /// The verdict of `howdah doctor`, if it exists.
     pub doctor: Option<Vec<String>>,
     pub options: Vec<Candidate>,
 }
 
-/// One system as a possibility.
+/// One system as a candidate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Candidate {
     pub system: SystemEntry,
     pub demands: String,
-    /// By path.
+    /// Results by path.
     pub cells: BTreeMap<String, Cell>,
     pub latency: BTreeMap<String, AtLoad>,
-    /// Over all paths; absent where one of them has no figure.
+    /// Result over all paths; absent if one of them has no figure.
     pub whole: Option<Whole>,
 }
 
-/// Latency at a rate, from the moment a request was due, in microseconds.
+/// Latency at a rate, counted from the time a request was due, in microseconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct AtLoad {
     pub p50_us: Option<f64>,
@@ -75,7 +75,7 @@ pub struct AtLoad {
     pub errors: u64,
 }
 
-/// All paths together, each as often as it is asked for.
+/// All paths together, weighted by their frequency.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Whole {
     /// Requests per second of the mix on this machine.
@@ -83,9 +83,9 @@ pub struct Whole {
     /// Processor time of the system for one request, in microseconds.
     pub server_us: f64,
     pub pss_bytes: f64,
-    /// Machines like this one.
+    /// Number of machines like this one.
     pub machines: u32,
-    /// Waiting limits it, not the processors.
+    /// `true` if waiting limits the rate, not the processors.
     pub waits: bool,
 }
 
@@ -136,7 +136,7 @@ impl Choice {
         }
     }
 
-    /// Those with a figure for every path, the fewest machines first.
+    /// Returns the candidates with a figure for every path, those with the fewest machines first.
     pub fn ranked(&self) -> Vec<(&Candidate, Whole)> {
         let mut ranked: Vec<_> = self.options.iter().filter_map(|option| Some((option, option.whole?))).collect();
         ranked.sort_by(|(_, a), (_, b)| {
@@ -145,7 +145,7 @@ impl Choice {
         ranked
     }
 
-    /// Systems that have no figures at all, and why.
+    /// Returns the systems without any figures, with the reason.
     pub fn absent(&self) -> Vec<(&str, String)> {
         let without = self.options.iter().filter(|option| option.whole.is_none());
         let reason = |option: &Candidate| match &option.system.status {
@@ -166,7 +166,7 @@ fn whole(cells: &BTreeMap<String, Cell>, wanted: &Wanted, cores: u32) -> Option<
     }
     let mean =
         |figure: &dyn Fn(&Figures) -> f64| of.iter().map(|(figures, share)| figure(figures) * share).sum::<f64>();
-    // Time for each request adds up, not requests in each time.
+    // Times per request can be averaged, rates cannot.
     let rate = 1.0 / mean(&|figures| 1.0 / figures.rate.median.max(1e-9));
     let server_us = mean(&|figures| figures.server_us.median);
     let waits = mean(&|figures| figures.busy) < IDLE;

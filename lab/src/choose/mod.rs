@@ -1,5 +1,5 @@
-//! `howdah-lab choose --app DIR`: a team's own paths over every system and mode that can serve them, ending in one page for a
-//! decision.
+//! `howdah-lab choose --app DIR`: measures a team's own paths on every system and mode that can serve them, and writes
+//! one page for a decision.
 
 pub mod demands;
 pub mod doctor;
@@ -65,7 +65,7 @@ pub struct ChooseArgs {
     out: Option<PathBuf>,
 }
 
-/// Paths and how often each is asked for.
+/// Returns the paths with their relative frequency.
 fn paths(args: &ChooseArgs) -> Result<Vec<(String, f64)>> {
     let mut paths: Vec<(String, f64)> = args.paths.iter().map(|path| (path.clone(), 1.0)).collect();
     if let Some(file) = &args.file {

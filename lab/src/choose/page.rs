@@ -1,4 +1,4 @@
-//! The page for the decision, and its lines for a terminal.
+//! The page for the decision, and its summary for a terminal.
 
 use super::demands;
 use super::document::{Candidate, Choice, FILLED, Whole};
@@ -36,7 +36,7 @@ pub fn of(choice: &Choice) -> Page {
     }
 }
 
-/// The sentences to decide by.
+/// Returns the sentences that support the decision.
 fn sentences(choice: &Choice) -> Vec<String> {
     let ranked = choice.ranked();
     let say = |(option, whole): &(&Candidate, Whole)| {
@@ -194,7 +194,7 @@ fn method(blocks: &mut Vec<Block>, choice: &Choice) {
     blocks.push(Block::List(items.into_iter().map(Item::new).collect()));
 }
 
-/// For a terminal.
+/// Formats the summary for a terminal.
 pub fn lines(choice: &Choice) -> String {
     let mut text = String::from("\n");
     sentences(choice).iter().for_each(|line| text.push_str(&format!("  {line}\n")));

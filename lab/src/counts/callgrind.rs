@@ -1,5 +1,5 @@
-//! Instructions and heap allocations of the server, by callgrind (valgrind.org, "Callgrind: a call-graph generating cache
-//! profiler", whose file format is read here).
+//! Counts instructions and heap allocations of the server with callgrind. The file format is documented at
+//! valgrind.org, "Callgrind: a call-graph generating cache profiler".
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::server::Server;
 use super::{COUNTED, Case, WARM, client};
 
-/// What a request costs the server: instructions, allocations.
+/// Returns the server's instructions and allocations per request.
 pub(super) fn count(case: &Case, app: &Path) -> Result<(f64, f64)> {
     let output = tempfile::tempdir()?;
     let file = output.path().join("counts");
@@ -22,7 +22,7 @@ pub(super) fn count(case: &Case, app: &Path) -> Result<(f64, f64)> {
     control(&["-i", "on"], process)?;
     client::ask(server.address, case, COUNTED)?;
     control(&["-i", "off"], process)?;
-    // At the server's end only what came after is written.
+    // The dump at the server's end contains only later events.
     control(&["-d"], process)?;
     server.stop()?;
     let text = fs::read_to_string(written(output.path())?)?;
@@ -39,20 +39,20 @@ fn control(arguments: &[&str], process: u32) -> Result<()> {
     Ok(())
 }
 
-/// The dump; the file of the server's end is nearly empty.
+/// Returns the dump; the file written at the server's end is nearly empty.
 fn written(directory: &Path) -> Result<std::path::PathBuf> {
     let files = fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
     let largest = files.max_by_key(|path| path.metadata().map_or(0, |metadata| metadata.len()));
     largest.context("callgrind has written nothing")
 }
 
-/// All instructions, from the line `totals: N`. (`summary:` is 0 where only a part of the run was counted.)
+/// Returns all instructions, from the line `totals: N`. (`summary:` is 0 if only a part of the run was counted.)
 fn total(text: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
 }
 
-/// Calls of the allocator's functions by others: `fn=` begins what one function did, `cfn=` and `calls=` say whom it called
-/// how often. A name stands once, `(7) name`; later it is `(7)`.
+/// Returns the calls of the allocator's functions by other functions. `fn=` begins the entries of one function, `cfn=`
+/// and `calls=` give its callees and the number of calls. A name is written once as `(7) name`, and later as `(7)`.
 fn allocations(text: &str) -> f64 {
     let mut names = std::collections::HashMap::new();
     let mut is_allocator = |word: &str| {
@@ -80,7 +80,7 @@ fn allocations(text: &str) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Allocates,
-    /// Of the allocator too, as `free`.
+    /// Another function of the allocator, such as `free`.
     Allocator,
     Other,
 }

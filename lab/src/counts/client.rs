@@ -1,4 +1,4 @@
-//! One connection that asks for one path again and again.
+//! A client with one connection that requests one path repeatedly.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 
 use super::Case;
 
-/// Under callgrind a request takes a hundred times as long as it does alone.
+/// Under callgrind a request takes a hundred times as long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sends so many requests, each when the response before it is complete.
+/// Sends this number of requests, each after the previous response is complete.
 pub(super) fn ask(address: SocketAddr, case: &Case, requests: u32) -> Result<()> {
     let mut connection = TcpStream::connect(address).context("the server does not listen")?;
     connection.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
@@ -39,7 +39,7 @@ pub(super) fn ask(address: SocketAddr, case: &Case, requests: u32) -> Result<()>
     Ok(())
 }
 
-/// The length of the response that begins so, once its head is there.
+/// Returns the total length of the response that begins with these bytes, once its head is complete.
 fn length(bytes: &[u8]) -> Result<Option<usize>> {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut fields);

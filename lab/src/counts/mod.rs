@@ -1,6 +1,6 @@
-//! `howdah-lab counts`: what one request costs in things that can be counted: system calls, instructions and allocations
-//! of the server, system calls of PHP. Unlike times they hardly depend on how busy the machine is, so they are compared
-//! with a table that is kept in the repository.
+//! `howdah-lab counts`: the countable cost of one request: system calls, instructions and allocations of the server,
+//! system calls of PHP. Unlike times they hardly depend on the machine's load, so they are compared with a table in the
+//! repository.
 //!
 //! Each case has one connection and one worker, and is run twice: under strace(1), and with the server under callgrind.
 
@@ -22,12 +22,12 @@ mod server;
 mod strace;
 mod table;
 
-/// More than this above the table fails, as a part of the figure. Compilers and C libraries differ a little.
+/// Maximum excess over the table, as a share of the figure. Compilers and C libraries differ a little.
 const TOLERANCE: f64 = 0.04;
-/// Calls per request that a case may have more than the table: on a busy machine a side is woken, or sleeps, now and then
-/// where it otherwise would not. A call that is made for each request is seen anyway.
+/// Maximum excess in calls per request: on a busy machine a process occasionally sleeps or is woken where it otherwise
+/// would not. An additional call in each request is still detected.
 const SLACK: f64 = 0.75;
-/// Requests before anything is counted: caches are warm, estimates known.
+/// Requests before counting starts, to warm caches and estimates.
 const WARM: u32 = 300;
 /// Requests that are counted.
 const COUNTED: u32 = 1_000;
@@ -52,14 +52,14 @@ struct Case {
     name: &'static str,
     mode: Mode,
     path: &'static str,
-    /// Fields of the request beside `Host`.
+    /// Request headers in addition to `Host`.
     fields: &'static str,
 }
 
 const SETTLED: Duration = Duration::from_millis(2_100);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What is served, in the case's directory.
+/// Directory of the case that is served.
 const ROOT: &str = "bench";
 
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
@@ -120,14 +120,14 @@ pub fn main(args: &CountsArgs) -> Result<u8> {
     )
 }
 
-/// What a request of the case costs, and which calls of which process they are.
+/// Returns the cost of a request of the case, and the calls of each process.
 fn count(case: &Case, app: &Path) -> Result<(Figures, Vec<String>)> {
     let (calls, names) = strace::count(case, app)?;
     let (instructions, allocations) = callgrind::count(case, app)?;
     Ok((Figures { instructions, allocations, server_calls: calls.server, php_calls: calls.php }, names))
 }
 
-/// The lab's scripts, and a file of half a megabyte that would compress well.
+/// Creates a directory with the lab's scripts and a compressible file of half a megabyte.
 fn bench_app() -> Result<tempfile::TempDir> {
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("apps/bench");
@@ -136,13 +136,13 @@ fn bench_app() -> Result<tempfile::TempDir> {
     for name in ["hello.php", "html.php", "worker.php", "async.php"] {
         let copy = if name == "async.php" { directory.path().join(name) } else { root.join(name) };
         fs::copy(scripts.join(name), &copy).with_context(|| format!("cannot copy {name}"))?;
-        // OPcache keeps no file that is younger than two seconds (`opcache.file_update_protection`).
+        // OPcache does not cache a file younger than two seconds (`opcache.file_update_protection`).
         File::options().write(true).open(copy)?.set_modified(SystemTime::now() - HOUR)?;
     }
-    // Where services are that no case here asks.
+    // Addresses of services; no case here uses them.
     fs::write(directory.path().join("environment.php"), "<?php return ['mysql' => '', 'redis' => ''];\n")?;
     fs::write(root.join("file.txt"), "A line of a file that compresses well.\n".repeat(13_000))?;
-    // Files that were written to a moment ago are not known by their identity.
+    // The server does not cache by identity files that were written a moment ago.
     std::thread::sleep(SETTLED);
     Ok(directory)
 }

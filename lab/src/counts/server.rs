@@ -12,7 +12,7 @@ use crate::sample::proc_tree;
 use crate::systems::howdah::{self, Mode};
 use crate::systems::program;
 
-/// How long a server may take until it answers; under callgrind it starts slowly.
+/// Maximum time until a server responds; under callgrind it starts slowly.
 const START: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -22,7 +22,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it below `tool`, a program with its arguments, or alone; it has answered once.
+    /// Starts the server under `tool`, a program with its arguments, or alone, and waits for its first response.
     pub(super) fn start(case: &Case, app: &Path, tool: &[String]) -> Result<Self> {
         let binary = howdah::server().context("no howdah: make build, or set HOWDAH")?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -64,7 +64,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The process of the server (or of the tool that it runs in), and all others.
+    /// Returns the process of the server (or of the tool that it runs in), and all others.
     pub(super) fn processes(&self) -> Result<(u32, Vec<u32>)> {
         let all = proc_tree::descendants(self.guarded.root());
         let (first, others) = all.split_first().context("the server has ended")?;

@@ -1,4 +1,4 @@
-//! System calls by name, of the server and of PHP's processes.
+//! Counts system calls by name, of the server and of PHP's processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::server::Server;
 use super::{COUNTED, Case, WARM, client};
 
-/// Calls per request that are shown by name; rarer ones are the server's own clocks.
+/// Minimum calls per request that are listed by name; rarer ones come from the server's timers.
 const SHOWN: f64 = 0.05;
 
 pub(super) struct Calls {
@@ -20,7 +20,7 @@ pub(super) struct Calls {
     pub(super) php: f64,
 }
 
-/// What a request of the case calls, and a line for each process.
+/// Returns the calls of a request of the case, and a line for each process.
 pub(super) fn count(case: &Case, app: &Path) -> Result<(Calls, Vec<String>)> {
     let server = Server::start(case, app, &[])?;
     client::ask(server.address, case, WARM)?;
@@ -28,7 +28,7 @@ pub(super) fn count(case: &Case, app: &Path) -> Result<(Calls, Vec<String>)> {
     let traces = tempfile::tempdir()?;
     let mut tool = attach(&[&[front], others.as_slice()].concat(), traces.path())?;
     client::ask(server.address, case, COUNTED)?;
-    // Asked to end, it lets its processes go on.
+    // On this signal strace detaches, and the traced processes continue.
     kill_process(Pid::from_child(&tool), Signal::INT)?;
     tool.wait()?;
     let threads: Vec<u32> = fs::read_dir(format!("/proc/{front}/task"))?
@@ -47,7 +47,7 @@ pub(super) fn count(case: &Case, app: &Path) -> Result<(Calls, Vec<String>)> {
     Ok((Calls { server, php }, lines))
 }
 
-/// strace on these processes; all are attached.
+/// Starts strace on these processes and waits until all are attached.
 fn attach(processes: &[u32], traces: &Path) -> Result<Child> {
     let mut command = Command::new("strace");
     command.args(["-f", "-ff", "-e", "signal=none", "-o"]).arg(traces.join("trace"));
@@ -65,7 +65,7 @@ fn attach(processes: &[u32], traces: &Path) -> Result<Child> {
         said.push_str(&line);
         said.push('\n');
     }
-    // What it says later must not stop it.
+    // Keeps reading its messages, so that a full pipe cannot block it.
     std::thread::spawn(move || lines.for_each(drop));
     Ok(tool)
 }
@@ -76,7 +76,7 @@ fn read(path: &Path, counts: &mut BTreeMap<String, u32>) -> Result<()> {
         let line = line?;
         let name = line.split(|&byte| byte == b'(').next().filter(|name| name.len() < line.len());
         let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else { continue };
-        // Not: a call that strace found begun, the end of one, a signal.
+        // Skips calls that had begun before strace attached, the ends of interrupted calls, and signals.
         if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && name != "restart_syscall" {
             *counts.entry(name.to_owned()).or_default() += 1;
         }
@@ -85,7 +85,7 @@ fn read(path: &Path, counts: &mut BTreeMap<String, u32>) -> Result<()> {
 }
 
 fn per_request(counts: &BTreeMap<String, u32>) -> f64 {
-    // The server asks for the processor time of slow requests, and under strace many are slow.
+    // The server reads the processor time of slow requests, and under strace many are slow.
     let counted = counts.iter().filter(|(name, _)| *name != "clock_gettime");
     f64::from(counted.map(|(_, count)| count).sum::<u32>()) / f64::from(COUNTED)
 }

@@ -1,4 +1,4 @@
-//! The table of what a request may cost: TOML, one `[case."NAME"]` each, with a reason.
+//! The table of the maximum cost of a request: TOML, one `[case."NAME"]` each, with a reason.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SLACK, TOLERANCE};
 
-/// What one request costs.
+/// Cost of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Figures {
@@ -26,7 +26,7 @@ pub(super) struct Figures {
 struct Row {
     #[serde(flatten)]
     figures: Figures,
-    /// What the figures consist of, and what changed them last.
+    /// Explanation of the figures, and of their last change.
     #[serde(default)]
     why: String,
 }
@@ -39,7 +39,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Reads a table; one that is not there is empty.
+    /// Reads a table; a missing file is an empty one.
     pub(super) fn read(path: &Path) -> Result<Self> {
         match fs::read_to_string(path) {
             Ok(text) => toml::from_str(&text).with_context(|| format!("{}", path.display())),
@@ -67,7 +67,7 @@ impl Table {
         self.case.insert(case.to_owned(), Row { figures, why });
     }
 
-    /// A line for each figure that is above the table's, or that the table does not have.
+    /// Returns a line for each figure that exceeds the table's, or that the table lacks.
     pub(super) fn above(&self, case: &str, counted: &Figures) -> Vec<String> {
         let Some(Row { figures, .. }) = self.case.get(case) else { return vec![format!("{case}: not in the table")] };
         let pairs = [

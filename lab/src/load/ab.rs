@@ -1,4 +1,4 @@
-//! `ab`, for comparisons that were made with it: a closed loop of one thread with a new connection for each request.
+//! `ab`, for comparisons that were made with it: a closed loop in one thread with a new connection for each request.
 
 use std::fs;
 use std::process::Command;
@@ -12,19 +12,19 @@ use crate::interrupt::Interrupt;
 use crate::programs::version_line;
 use crate::record::{Errors, Latency};
 
-/// The most requests of a run that has a length: ab keeps a record of each.
+/// Maximum requests of a run with a duration: ab keeps a record of each.
 const MAX_REQUESTS: u64 = 3_000_000;
 
 /// An `ab` on this machine.
 #[derive(Debug)]
 pub struct Ab {
     version: String,
-    /// So many requests, instead of a length.
+    /// Number of requests, instead of a duration.
     requests: Option<u64>,
 }
 
 impl Ab {
-    /// Looks for it.
+    /// Finds the program.
     pub fn find(requests: Option<u64>) -> Option<Self> {
         let line = version_line(crate::programs::program("ab")?, &["-V"])?;
         let version = line.split_once("Version ").map_or("", |(_, rest)| rest.split(' ').next().unwrap_or(""));
@@ -53,7 +53,7 @@ impl Load for Ab {
         ]);
         let mut command = Command::new("ab");
         command.args(&arguments);
-        // A number of requests takes as long as it takes.
+        // A fixed number of requests takes an unknown time.
         let limit = Duration::from_secs_f64(shape.seconds + if self.requests.is_some() { 600.0 } else { 60.0 });
         let ended = program::run(&mut [command], limit, interrupt)?;
         let report = parse(&ended.text, &fs::read_to_string(table.path()).unwrap_or_default(), shape.connections)?;
@@ -66,13 +66,13 @@ impl Load for Ab {
     }
 }
 
-/// The number behind a label.
+/// Returns the number after a label.
 fn number(text: &str, label: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The number behind a word such as `Connect:` in ab's list of failures.
+/// Returns the number after a word such as `Connect:` in ab's list of failures.
 fn failures(text: &str, kind: &str) -> u64 {
     let at = text.find("(Connect:").map(|at| &text[at..]).unwrap_or_default();
     let rest = at.split_once(kind).map(|(_, rest)| rest.trim_start()).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! A small blocking HTTP/1.1 client, with and without TLS: for checking answers, for asking whether a system is ready, and for the
-//! constant-rate generator. It reads what the measured servers send (length, chunks, or until the end) and no more.
+//! A small blocking HTTP/1.1 client, with and without TLS: for checking responses, for testing whether a system is
+//! ready, and for the constant-rate generator. It supports only what the measured servers send (length, chunks, or
+//! until the end).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,20 +19,20 @@ pub struct Head {
     pub status: u16,
     /// Header names in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// Size on the wire, with headers and chunk marks.
+    /// Size on the wire, with headers and chunk framing.
     pub wire_bytes: u64,
-    /// True if the server ends the connection after this reply.
+    /// `true` if the server closes the connection after this reply.
     pub closes: bool,
 }
 
 impl Head {
-    /// The first header of that name, in lower case.
+    /// Returns the first header with that name, in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A connection that is used again for each request.
+/// A persistent connection.
 #[derive(Debug)]
 pub struct Connection {
     stream: Wire,
@@ -41,7 +42,7 @@ pub struct Connection {
     wire: u64,
 }
 
-/// What a connection goes over.
+/// Transport of a connection.
 #[derive(Debug)]
 enum Wire {
     Plain(TcpStream),
@@ -93,7 +94,7 @@ impl Connection {
         Self { stream, buffer: vec![0; BUFFER], start: 0, end: 0, wire: 0 }
     }
 
-    /// Sends a request and reads its whole reply; the body goes to `sink` when there is one.
+    /// Sends a request and reads its whole reply; the body goes to `sink` if there is one.
     pub fn exchange(&mut self, request: &[u8], mut sink: Option<&mut Vec<u8>>) -> std::io::Result<Head> {
         self.wire = 0;
         self.stream.send(request)?;
@@ -216,7 +217,7 @@ impl Connection {
     }
 }
 
-/// Asks once, and returns the answer's facts and its decoded body.
+/// Sends one request. Returns the facts about its response and its decoded body.
 pub fn ask(target: &Target, timeout: Duration) -> Result<(Answer, Vec<u8>)> {
     let mut connection =
         Connection::to(target, timeout).with_context(|| format!("cannot connect to {}", target.address))?;

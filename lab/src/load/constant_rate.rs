@@ -1,8 +1,8 @@
-//! The open-loop generator: requests are due at fixed moments, whether or not the server keeps up.
+//! The open-loop generator: requests are due at fixed times, whether or not the server keeps up.
 //!
-//! Each connection is a thread with blocking reads; it takes the next due moment from a shared counter, sleeps until
-//! then, and sends. Latency counts from the due moment, so the wait behind a slow answer is part of the result
-//! (the correction for "coordinated omission", as in wrk2). A closed loop would silently stop asking in that time.
+//! Each connection is a thread with blocking reads; it takes the next due time from a shared counter, sleeps until
+//! then, and sends. Latency counts from the due time, so the wait behind a slow response is part of the result (the
+//! correction for "coordinated omission", as in wrk2). A closed loop would silently send nothing in that time.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -82,7 +82,7 @@ fn connection_loop(
     let request = target.request();
     let mut seen = Seen::default();
     let mut connection = None;
-    // A server that has stopped answering must not hold the lab for the whole backlog.
+    // A server that has stopped responding must not block the lab for the whole backlog.
     let give_up = start + Duration::from_secs_f64(total as f64 / rate) + TIMEOUT;
     loop {
         let ticket = next.fetch_add(1, Ordering::Relaxed);
@@ -149,7 +149,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Answers on any number of connections; every request of which the running number divides by `slow_every` waits.
+    /// Responds on any number of connections; every request whose number is a multiple of `slow_every` waits.
     fn server(status: &'static str, slow_every: u64, wait: Duration) -> std::net::SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,7 +1,7 @@
-//! The idle floor: what the load generator reaches against a server that does nothing.
+//! The idle floor: the load generator's result against a server that does nothing.
 //!
-//! The stand-in answers every request with the same prepared bytes. Its rate is the most that any system could show on
-//! this machine with this generator, and a system that comes close to it is measured against the generator's limit.
+//! The stand-in sends the same prepared bytes for every request. Its rate is the maximum that any system could show on
+//! this machine with this generator; a system close to it is measured against the generator's limit.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -48,7 +48,7 @@ impl Reply {
     }
 }
 
-/// The body of the stand-in process: a thread per connection, no parsing beyond the end of the head.
+/// Runs the stand-in process: a thread per connection, no parsing beyond the end of the head.
 pub fn serve(address: SocketAddr, body_bytes: usize) -> std::io::Result<()> {
     let listener = TcpListener::bind(address)?;
     let reply = Arc::new(Reply::new(body_bytes)?);

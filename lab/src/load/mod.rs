@@ -1,10 +1,9 @@
-//! Giving work to a system: one trait, three generators behind it, and a fourth for mixed loads.
+//! Sends load to a system: one trait, three generators that implement it, and a fourth for mixed loads.
 //!
-//! `wrk` measures throughput in a closed loop (each connection sends its next request when the answer is there). The
-//! constant-rate generator of this crate measures latency in an open loop. What goes over TLS is the work of [`tls`], in a
-//! closed loop too. All report the same [`LoadReport`].
-//! [`ab`] and [`vegeta`] take their part where a published comparison used them.
-//! [`mixed`] sends several kinds of requests at once, in any rhythm, and reports each kind.
+//! `wrk` measures throughput in a closed loop (each connection sends its next request when the response has arrived).
+//! The constant-rate generator of this crate measures latency in an open loop. [`tls`] sends load over TLS, also in a
+//! closed loop. All report the same [`LoadReport`]. [`ab`] and [`vegeta`] replace them where a published comparison
+//! used those. [`mixed`] sends several kinds of requests at once, in any rhythm, and reports each kind.
 
 pub mod ab;
 pub mod client;
@@ -26,20 +25,20 @@ use crate::cases::{Connections, Protocol};
 use crate::interrupt::Interrupt;
 use crate::record::{Errors, Latency};
 
-/// What is asked of a system.
+/// The requests to a system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// Where the system listens.
+    /// Address of the system.
     pub address: SocketAddr,
     /// Path and query.
     pub path: String,
     /// Value of `Accept-Encoding`.
     pub accept_encoding: String,
-    /// How TLS is spoken, if it is.
+    /// Parameters of TLS, if it is used.
     pub tls: Option<Tls>,
 }
 
-/// How TLS is spoken with a system.
+/// Parameters of TLS.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tls {
     pub protocol: Protocol,
@@ -49,7 +48,7 @@ pub struct Tls {
 }
 
 impl Target {
-    /// The request as bytes.
+    /// Returns the request as bytes.
     pub fn request(&self) -> Vec<u8> {
         format!(
             "GET {} HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: {}\r\n\r\n",
@@ -58,17 +57,17 @@ impl Target {
         .into_bytes()
     }
 
-    /// The URL, for people and for generators.
+    /// Returns the URL, for people and for generators.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}{}", self.address, self.path)
     }
 }
 
-/// How much and for how long.
+/// Amount and duration of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
-    /// Connections, all kept alive.
+    /// Connections, all persistent.
     pub connections: u32,
     /// Threads of the closed-loop generator.
     pub threads: u32,
@@ -76,12 +75,12 @@ pub struct Shape {
     pub seconds: f64,
 }
 
-/// What a generator saw.
+/// A generator's results.
 #[derive(Debug, Clone, Default)]
 pub struct LoadReport {
-    /// Length in seconds, as measured.
+    /// Measured length in seconds.
     pub seconds: f64,
-    /// Replies of whatever status.
+    /// Replies with any status.
     pub requests: u64,
     /// Bytes received.
     pub bytes: u64,
@@ -104,21 +103,21 @@ pub trait Load {
     /// Name and version.
     fn name(&self) -> String;
 
-    /// As many requests as the connections can carry.
+    /// Sends as many requests as the connections can carry.
     fn closed(&self, target: &Target, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport>;
 
-    /// `rate` requests per second, latency counted from the moment each request was due.
+    /// Sends `rate` requests per second; latency counts from the time each request was due.
     fn constant(&self, target: &Target, shape: Shape, rate: f64, interrupt: &Interrupt) -> Result<LoadReport>;
 }
 
-/// The generators that the lab uses in earnest.
+/// The generators for real measurements.
 #[derive(Debug)]
 pub struct RealLoad {
     wrk: wrk::Wrk,
 }
 
 impl RealLoad {
-    /// Finds the generators; an error names what is missing.
+    /// Finds the generators; the error names a missing one.
     pub fn find() -> Result<Self> {
         Ok(Self { wrk: wrk::Wrk::find()? })
     }

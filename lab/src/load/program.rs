@@ -1,5 +1,5 @@
-//! Running a generator that is a program of its own, or two with a pipe between them, until it ends, is too late, or somebody
-//! asks the lab to stop.
+//! Runs a generator that is a separate program, or two with a pipe between them, until it ends, times out, or the user
+//! stops the lab.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, bail};
 use crate::interrupt::Interrupt;
 use crate::sample::proc_tree;
 
-/// What it printed, and the processor time it took, in seconds.
+/// Output of the programs, and their processor time in seconds.
 #[derive(Debug)]
 pub struct Ended {
     pub text: String,
     pub cpu: f64,
 }
 
-/// Runs the commands, each with the output of the one before as its input.
+/// Runs the commands, each with the output of the previous one as its input.
 pub fn run(commands: &mut [Command], limit: Duration, interrupt: &Interrupt) -> Result<Ended> {
     let before = proc_tree::own_ended_children_seconds();
     let mut children: Vec<Child> = Vec::new();
@@ -50,7 +50,7 @@ fn pipeline(commands: &mut [Command], children: &mut Vec<Child>) -> Result<()> {
             Some(before) => before.stdout.take().map_or_else(Stdio::null, Stdio::from),
             None => Stdio::null(),
         };
-        // A group of its own: Ctrl-C in the terminal reaches the lab first.
+        // A separate process group: Ctrl-C in the terminal reaches the lab first.
         command.process_group(0).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
         children.push(child);

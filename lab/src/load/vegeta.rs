@@ -1,5 +1,5 @@
-//! `vegeta`, for comparisons that were made with it: without a rate a closed loop, with one an open loop that counts from the
-//! moment at which it sends.
+//! `vegeta`, for comparisons that were made with it: without a rate a closed loop, with one an open loop in which
+//! latency counts from the time of sending.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +14,7 @@ use super::{Load, LoadReport, Shape, Target, client, program};
 use crate::interrupt::Interrupt;
 use crate::record::{Errors, Latency};
 
-/// Where `scripts/setup.sh bench` puts it, seen from the lab's own binary.
+/// Where `scripts/setup.sh bench` builds it, relative to the lab's own binary.
 const BUILT: [&str; 2] = ["../tools/vegeta", "../../tools/vegeta"];
 
 /// A `vegeta` on this machine.
@@ -27,7 +27,7 @@ pub struct Vegeta {
 #[derive(Debug, Deserialize)]
 struct Report {
     latencies: Latencies,
-    /// Nanoseconds from the first request to the last one, and from there to the last answer.
+    /// Nanoseconds from the first request to the last one, and from there to the last response.
     duration: f64,
     wait: f64,
     requests: u64,
@@ -49,7 +49,7 @@ struct Latencies {
 }
 
 impl Vegeta {
-    /// `$VEGETA`, else in `PATH`, else where the set-up script builds it.
+    /// Finds it: `$VEGETA`, else in `PATH`, else where the set-up script builds it.
     pub fn find() -> Option<Self> {
         let program = match std::env::var_os("VEGETA") {
             Some(path) => Some(PathBuf::from(path)).filter(|path| path.is_file()),
@@ -69,7 +69,7 @@ impl Vegeta {
             format!("-targets={}", targets.path().display()),
             format!("-duration={}s", shape.seconds),
             "-timeout=30s".into(),
-            // Bodies are looked at beside the load; kept, they would fill the memory.
+            // Bodies are checked separately; keeping them would fill the memory.
             "-max-body=0".into(),
         ];
         match rate {
@@ -113,7 +113,7 @@ impl Load for Vegeta {
     }
 }
 
-/// Without bodies it counts no bytes: they are those of an answer that was looked at.
+/// Without bodies it counts no bytes, so the size of a checked response is used.
 fn parse(text: &str, wire_bytes: u64) -> Result<LoadReport> {
     let line = text.lines().find(|line| line.starts_with('{')).context("vegeta printed no report")?;
     let report: Report = serde_json::from_str(line).context("vegeta printed a report that cannot be read")?;

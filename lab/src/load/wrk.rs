@@ -38,7 +38,7 @@ struct Totals {
 }
 
 impl Wrk {
-    /// Looks for `wrk` and writes its script to a temporary file.
+    /// Finds `wrk` and writes its script to a temporary file.
     pub fn find() -> Result<Self> {
         let output = Command::new("wrk")
             .arg("--version")
@@ -76,7 +76,7 @@ impl Wrk {
     }
 }
 
-/// wrk takes whole seconds only.
+/// wrk accepts whole seconds only.
 pub fn whole_seconds(seconds: f64) -> u64 {
     seconds.round().max(1.0) as u64
 }

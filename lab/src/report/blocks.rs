@@ -1,4 +1,4 @@
-//! A page as a list of parts, rendered as HTML and as Markdown from the same words.
+//! A page as a list of parts, rendered as HTML and as Markdown from the same text.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,19 +16,19 @@ pub enum Block {
     Heading(String),
     Smaller(String),
     Text(String),
-    /// What a reader has to know first.
+    /// A notice that the reader must see first.
     Note(String, Vec<String>),
     List(Vec<Item>),
     Table(Table),
-    /// A drawing; tables say the same in Markdown.
+    /// A chart; in Markdown, tables contain the same figures.
     Chart(String),
-    /// Closed at first.
+    /// A section that is collapsed at first.
     Details(String, Vec<Block>),
-    /// Cards that lead to other pages: address, title, lines.
+    /// Cards that link to other pages: address, title, lines.
     Cards(Vec<(String, String, Vec<String>)>),
 }
 
-/// A point of a list, and what belongs to it.
+/// A list item with its details.
 #[derive(Debug, Clone, Default)]
 pub struct Item {
     pub text: String,
@@ -44,7 +44,7 @@ pub struct Table {
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     pub text: String,
-    /// In smaller letters below it.
+    /// Text in smaller letters below it.
     pub below: String,
     /// Class of the style sheet.
     pub class: &'static str,
@@ -55,12 +55,12 @@ impl Cell {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Words instead of a figure.
+    /// A cell with words instead of a figure.
     pub fn words(text: impl Into<String>) -> Self {
         Self { text: text.into(), class: "words", ..Self::default() }
     }
 
-    /// There is no figure, and why.
+    /// A cell without a figure, with the reason.
     pub fn absent(text: impl Into<String>) -> Self {
         Self { text: text.into(), class: "absent", ..Self::default() }
     }
@@ -86,7 +86,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// As one file for a browser. `home` is the address of the page that leads here.
+    /// Renders one file for a browser. `home` is the address of the parent page.
     pub fn html(&self, home: Option<&str>) -> String {
         let mut text = frame::open(&escape(&self.title), &escape(&self.title), &escape(&self.about));
         text.push_str("<nav>");
@@ -104,14 +104,14 @@ impl Page {
         text
     }
 
-    /// For a repository.
+    /// Renders Markdown for a repository.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n", self.title, self.about);
         self.blocks.iter().for_each(|block| markdown(&mut text, block));
         text
     }
 
-    /// Writes it into a directory in both forms, beside what it was made from.
+    /// Writes both forms into a directory, together with their data.
     pub fn write(&self, out: &Path, made_from: &impl Serialize) -> Result<()> {
         let files = [
             (summary::FILE, summary::text(&serde_json::to_value(made_from)?)),
@@ -250,7 +250,7 @@ fn markdown(text: &mut String, block: &Block) {
     };
 }
 
-/// Cells must not end their table.
+/// Escapes text that would end a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

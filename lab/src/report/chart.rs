@@ -1,13 +1,13 @@
 //! Charts as inline SVG: horizontal bars with whiskers, and latency over percentiles.
 //!
-//! Colours come from classes of the page's style sheet, so one drawing serves light and dark. Every mark has a title
-//! that a browser shows when the pointer rests on it.
+//! Colours are classes of the page's style sheet, so one drawing serves light and dark. Every mark has a title that a
+//! browser shows under the pointer.
 
 use std::fmt::Write as _;
 
 use super::frame::escape;
 
-/// Width of a bar chart in its own units: two stand beside each other on the page.
+/// Width of a bar chart in its own units: the page shows two side by side.
 const WIDTH: f64 = 540.0;
 const LABELS: f64 = 136.0;
 const VALUES: f64 = 76.0;
@@ -19,15 +19,15 @@ const BAR: f64 = 16.0;
 pub struct Bar {
     /// Text on the left.
     pub label: String,
-    /// Number of the colour.
+    /// Index of the colour.
     pub colour: usize,
-    /// Lengths of the parts, the lighter ones first; empty when there is nothing to draw.
+    /// Lengths of the parts, the lighter ones first; empty if there is nothing to draw.
     pub parts: Vec<Part>,
     /// Smallest and largest single value.
     pub range: Option<(f64, f64)>,
-    /// Text right of the bar, or in its place.
+    /// Text to the right of the bar, or instead of it.
     pub text: String,
-    /// Text for the pointer.
+    /// Tooltip.
     pub hint: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Part {
     pub light: bool,
 }
 
-/// Horizontal bars, longest value first or in the given order, over a common axis from zero.
+/// Renders horizontal bars over a common axis from zero.
 pub fn bars(name: &str, rows: &[Bar]) -> String {
     let most = rows
         .iter()
@@ -146,13 +146,13 @@ fn open(name: &str, width: f64, height: f64) -> String {
 pub struct Line {
     /// Name at the end of the line.
     pub label: String,
-    /// Number of the colour.
+    /// Index of the colour.
     pub colour: usize,
-    /// Percentile and microseconds, rising.
+    /// Percentiles and microseconds, ascending.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Width of a latency chart: it has the page for itself.
+/// Width of a latency chart, which fills the page's width.
 const WIDE: f64 = 1110.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 150.0;
@@ -160,7 +160,7 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
 const TALL: f64 = 280.0;
 
-/// Latency over percentiles. Both axes are logarithmic: each step to the right is ten times rarer.
+/// Renders latency over percentiles. Both axes are logarithmic: each step to the right is ten times rarer.
 pub fn latency(name: &str, lines: &[Line]) -> String {
     let values: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|(_, us)| us.max(1.0))).collect();
     let (Some(low), Some(high)) = (values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max))
@@ -241,14 +241,14 @@ fn draw_lines(svg: &mut String, lines: &[Line], x: &dyn Fn(f64) -> f64, y: &dyn 
     }
 }
 
-/// Where a percentile stands between 0 (the median) and 1 (the longest of all).
+/// Returns the position of a percentile between 0 (the median) and 1 (the maximum).
 fn place(percentile: f64) -> f64 {
     let rarest = 99.997;
     let depth = |p: f64| (50.0 / (100.0 - p)).log10();
     depth(percentile.min(rarest)) / depth(rarest)
 }
 
-/// 1, 2 and 5 times the powers of ten between two logarithms, thinned when there are many.
+/// Returns 1, 2 and 5 times the powers of ten between two logarithms, thinned out if there are many.
 fn time_ticks(low: f64, high: f64) -> Vec<f64> {
     let factors: &[f64] = if high - low > 2.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     (0..8)
@@ -268,7 +268,7 @@ fn tick_text(us: f64) -> String {
     }
 }
 
-/// Moves positions so that neighbours are at least `gap` apart and none lies below `bottom`.
+/// Moves positions so that neighbours are at least `gap` apart and none is below `bottom`.
 fn apart(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));

@@ -1,4 +1,4 @@
-//! Two result sets side by side: what changed, and whether it is more than chance.
+//! Compares two result sets: the changes, and whether they are more than chance.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::record::ResultSet;
 use crate::stats::Difference;
 use crate::view::{self, Measured};
 
-/// What changed for one system on one case.
+/// Change of one system on one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     pub case: String,
@@ -22,7 +22,7 @@ pub struct Change {
     pub clear: bool,
 }
 
-/// Everything that both result sets measured.
+/// Returns the changes of everything that both result sets measured.
 pub fn changes(earlier: &ResultSet, later: &ResultSet) -> Vec<Change> {
     let (before, after) = (view::cases(earlier), view::cases(later));
     let mut changes = Vec::new();
@@ -47,7 +47,7 @@ fn change(case: &str, system: &str, old: &Measured<'_>, new: &Measured<'_>) -> C
     }
 }
 
-/// The comparison as Markdown.
+/// Renders the comparison as Markdown.
 pub fn markdown(earlier: &ResultSet, later: &ResultSet) -> String {
     let mut page = format!("# {} of {} against {}\n\n", later.suite, later.started, earlier.started);
     for difference in circumstances(earlier, later) {
@@ -81,7 +81,7 @@ pub fn markdown(earlier: &ResultSet, later: &ResultSet) -> String {
     page
 }
 
-/// The kinds of requests of mixed loads that both have measured.
+/// Renders the kinds of requests of mixed loads that both have measured.
 fn kinds(earlier: &ResultSet, later: &ResultSet) -> String {
     let (before, after) = (view::cases(earlier), view::cases(later));
     let mut rows = String::new();
@@ -118,7 +118,7 @@ fn kinds(earlier: &ResultSet, later: &ResultSet) -> String {
     )
 }
 
-/// What else differs: with it, the comparison says less.
+/// Returns other differences, which weaken the comparison.
 fn circumstances(earlier: &ResultSet, later: &ResultSet) -> Vec<String> {
     let mut differences = Vec::new();
     let mut differ = |what: &str, before: String, after: String| {

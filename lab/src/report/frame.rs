@@ -1,4 +1,4 @@
-//! What all HTML pages share: one file with its style and one line of script, for light, dark and paper.
+//! The common frame of all HTML pages: one file with its style and one line of script, for light, dark and paper.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ const SCRIPT: &str = "document.getElementById('theme').onclick=function(){var r=
     d=r.dataset.theme||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');\
     r.dataset.theme=d==='dark'?'light':'dark'};";
 
-/// Text as HTML.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The colour of one of the lab's own systems.
+/// Returns the colour of one of the lab's own systems.
 pub fn colour(system: &str) -> Option<usize> {
     crate::systems::builtin_ids().iter().position(|id| id == system).map(|place| place % COLOURS)
 }
 
-/// A page up to its heading; all three texts are HTML.
+/// Begins a page, up to its heading; all three texts are HTML.
 pub fn open(title: &str, heading: &str, about: &str) -> String {
     let mut colours = String::new();
     for index in 0..COLOURS {
@@ -41,7 +41,7 @@ pub fn open(title: &str, heading: &str, about: &str) -> String {
     )
 }
 
-/// The end of it.
+/// Ends a page.
 pub fn close() -> String {
     format!("</main><script>{SCRIPT}</script></body></html>\n")
 }

@@ -13,7 +13,7 @@ use crate::warn;
 
 pub const FILE: &str = "report.html";
 
-/// The colour of a system: its place among the lab's own systems, or one of the remaining colours.
+/// Returns the colour of a system: its position among the lab's own systems, or one of the remaining colours.
 fn colour(results: &ResultSet, system: &SystemRecord) -> usize {
     frame::colour(&system.id).unwrap_or_else(|| {
         let own = crate::systems::builtin_ids();
@@ -23,7 +23,7 @@ fn colour(results: &ResultSet, system: &SystemRecord) -> usize {
     })
 }
 
-/// The whole page.
+/// Renders the whole page.
 pub fn page(results: &ResultSet) -> String {
     let views = view::cases(results);
     let mut page = String::new();
@@ -242,7 +242,7 @@ fn latency(page: &mut String, results: &ResultSet, view: &CaseView<'_>) {
     );
 }
 
-/// So many explanations are visible at once.
+/// Number of explanations that are visible at first.
 const SHOWN: usize = 4;
 
 fn why(page: &mut String, view: &CaseView<'_>, all: &[CaseView<'_>]) {

@@ -1,4 +1,4 @@
-//! `result.json`: written anew after every run, so that nothing measured is lost.
+//! `result.json`: rewritten after every run, so that no measurement is lost.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::record::{ResultSet, SCHEMA};
 
 pub const FILE: &str = "result.json";
 
-/// Writes the file by renaming, so that a reader or a crash never sees half of it.
+/// Writes the file by renaming, so that no reader ever sees half of it, even after a crash.
 pub fn write(dir: &Path, results: &ResultSet) -> Result<()> {
     let temporary = dir.join(".result.json.new");
     let path = dir.join(FILE);

@@ -7,7 +7,7 @@ use super::{number, time};
 use crate::record::SystemRecord;
 use crate::view::{CaseView, KindView};
 
-/// What stands above the figures.
+/// Headings of the columns.
 pub const HEADINGS: [&str; 13] = [
     "kind",
     "system",
@@ -24,7 +24,7 @@ pub const HEADINGS: [&str; 13] = [
     "remarks",
 ];
 
-/// The rows as text: kind, system and figures.
+/// Returns the rows as text: kind, system and figures.
 pub fn rows(view: &CaseView<'_>) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for name in view.kinds() {
@@ -77,7 +77,7 @@ fn remarks(kind: &KindView<'_>) -> String {
     remarks.join(", ")
 }
 
-/// The table for a terminal; nothing for cases with one kind of request.
+/// Renders the table for a terminal; empty for cases with one kind of request.
 pub fn text(view: &CaseView<'_>) -> String {
     let rows = rows(view);
     if rows.is_empty() {
@@ -103,7 +103,7 @@ pub fn text(view: &CaseView<'_>) -> String {
     text
 }
 
-/// The section in Markdown; nothing for cases with one kind of request.
+/// Renders the section in Markdown; empty for cases with one kind of request.
 pub fn markdown(view: &CaseView<'_>) -> String {
     let rows = rows(view);
     if rows.is_empty() {
@@ -120,7 +120,7 @@ pub fn markdown(view: &CaseView<'_>) -> String {
     text
 }
 
-/// The section in HTML.
+/// Renders the section in HTML.
 pub fn html(view: &CaseView<'_>) -> String {
     let rows = rows(view);
     if rows.is_empty() {
@@ -140,7 +140,7 @@ pub fn html(view: &CaseView<'_>) -> String {
     page
 }
 
-/// The groups of clients, the rate where it was decided in the run, and what the generator cost.
+/// Describes the groups of clients, the rate if the run decided it, and the generator's cost.
 fn clients(view: &CaseView<'_>) -> Vec<String> {
     let mut lines = view.case.clients.clone();
     let rates: Vec<String> = view

@@ -10,12 +10,12 @@ use crate::warn;
 
 pub const FILE: &str = "report.md";
 
-/// How mixed loads are measured.
+/// The method for mixed loads.
 pub(super) const MIXED: &str = "Mixed loads: the lab's own generator, one thread; every answer is compared, body and all. Rates count the right \
     answers that came in the measured time. Percentiles are over the requests that were due in it, whenever their answer came; who got none \
     counts with the time until the end. In an open loop latency counts from the moment a request was due.";
 
-/// The whole page.
+/// Renders the whole page.
 pub fn page(results: &ResultSet) -> String {
     let mut page = String::new();
     let views = view::cases(results);
@@ -30,7 +30,7 @@ pub fn page(results: &ResultSet) -> String {
     page
 }
 
-/// Cells must not end their table.
+/// Escapes text that would end a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

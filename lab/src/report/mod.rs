@@ -1,4 +1,4 @@
-//! Reports: the raw data as JSON, and from it alone a summary, a Markdown page and a self-contained HTML page.
+//! Reports: the raw data as JSON, and a summary, a Markdown page and a self-contained HTML page computed from it alone.
 
 pub mod blocks;
 pub mod chart;

@@ -1,5 +1,5 @@
-//! Ratios of two sources beside each other, on one logarithmic axis around 1: twice as much and half as much are equally far
-//! from it. Absolute figures of different machines never share a chart.
+//! Ratios of two sources next to each other, on one logarithmic axis around 1: twice as much and half as much are
+//! equally far from it. Absolute figures of different machines never share a chart.
 
 use std::fmt::Write as _;
 
@@ -14,17 +14,17 @@ const ROW: f64 = 24.0;
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     pub label: String,
-    /// Number of the colour.
+    /// Index of the colour.
     pub colour: usize,
-    /// As published: an empty circle.
+    /// The published ratio: an empty circle.
     pub published: Option<f64>,
-    /// Least, median and most here: a full circle with whiskers.
+    /// Minimum, median and maximum measured here: a full circle with whiskers.
     pub here: Option<(f64, f64, f64)>,
-    /// Why there is nothing here.
+    /// Reason why there is no measurement.
     pub absent: String,
 }
 
-/// How far an axis goes to either side of 1, in powers of two. Charts of one page share it.
+/// Returns the extent of an axis to either side of 1, in powers of two. Charts of one page share it.
 pub fn reach<'a>(rows: impl Iterator<Item = &'a Row>) -> f64 {
     let values = rows.flat_map(|row| {
         let here = row.here.iter().flat_map(|(low, mid, high)| [*low, *mid, *high]);
@@ -38,7 +38,7 @@ pub fn reach<'a>(rows: impl Iterator<Item = &'a Row>) -> f64 {
         .ceil()
 }
 
-/// The chart, on an axis that goes so far.
+/// Renders the chart on an axis with this extent.
 pub fn chart(name: &str, rows: &[Row], far: f64) -> String {
     let x = |value: f64| LABELS + (value.log2().clamp(-far, far) + far) / (2.0 * far) * (WIDTH - LABELS - VALUES);
     let height = rows.len() as f64 * ROW + 24.0;

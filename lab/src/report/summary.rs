@@ -1,5 +1,5 @@
-//! `summary.json`: the figures of a result set without its single runs. It is what a repository keeps; `result.json`, from
-//! which it is made, has every run, log and configuration file and is too large for that.
+//! `summary.json`: the figures of a result set without its single runs, for a repository. `result.json`, from which it
+//! is computed, has every run, log and configuration file and is too large for that.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::warn;
 
 pub const FILE: &str = "summary.json";
 
-/// What is kept of a result set.
+/// The kept part of a result set.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     suite: &'a str,
@@ -53,7 +53,7 @@ struct CaseSummary<'a> {
     systems: BTreeMap<&'a str, Figures>,
 }
 
-/// What became of one system on one case.
+/// Result of one system on one case.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Figures {
@@ -100,7 +100,7 @@ pub fn write(into: &Path, results: &ResultSet) -> Result<()> {
     Ok(())
 }
 
-/// A summary as it is kept.
+/// Formats a summary for the repository.
 pub fn text(summary: &Value) -> String {
     let mut text = String::new();
     render(summary, 0, &mut text);
@@ -108,12 +108,13 @@ pub fn text(summary: &Value) -> String {
     text
 }
 
-/// Depth of what stands on one line however long it is: the figures of one system on one case.
+/// Depth of the values that stay on one line, however long: the figures of one system on one case.
 const ONE_LINE: usize = 4;
-/// So much always stands on one line.
+/// Maximum length of a value that always stays on one line.
 const SHORT: usize = 100;
 
-/// JSON with a line for each thing that can change by itself, so that it is short and can be compared line by line.
+/// Formats JSON with a line for each value that can change independently, so that it is short and can be compared line
+/// by line.
 fn render(value: &Value, depth: usize, text: &mut String) {
     let short = value.to_string();
     let parts: Vec<(Option<&String>, &Value)> = match value {
@@ -138,7 +139,7 @@ fn render(value: &Value, depth: usize, text: &mut String) {
     text.push_str(&format!("\n{}{close}", "  ".repeat(depth)));
 }
 
-/// The summary of a result set.
+/// Returns the summary of a result set.
 pub fn of(results: &ResultSet) -> Document<'_> {
     let systems = results.systems.iter().map(|system| {
         let versions = match &system.status {
@@ -208,7 +209,7 @@ fn measured_figures(measured: &Measured<'_>, kinds: &[&str]) -> MeasuredFigures 
     }
 }
 
-/// A tenth of a microsecond is below what two runs of one build differ by.
+/// Rounds to a tenth of a microsecond, which is less than the difference of two runs of one build.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -217,7 +218,7 @@ fn rounded_all(of: Summary) -> Summary {
     Summary { count: of.count, min: rounded(of.min), median: rounded(of.median), max: rounded(of.max) }
 }
 
-/// JSON has no word for "not a number".
+/// Maps NaN to `None`: JSON cannot represent it.
 fn known(value: f64) -> Option<f64> {
     value.is_finite().then(|| rounded(value))
 }

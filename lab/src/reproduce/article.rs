@@ -23,20 +23,20 @@ pub struct Article {
     pub name: String,
     pub title: String,
     pub source: String,
-    /// Its comparison in a sentence.
+    /// The comparison in a sentence.
     pub about: String,
     /// Its machine.
     pub machine: String,
     pub cores: u32,
     pub versions: String,
-    /// The system that ratios are to.
+    /// The system that ratios are relative to.
     pub base: String,
-    /// The system that it compares with that one.
+    /// The system that the article compares with the base.
     pub challenger: String,
-    /// Howdah's mode that takes the challenger's place when conclusions are looked at.
+    /// Howdah's mode that replaces the challenger when conclusions are checked.
     pub counterpart: String,
     pub method: Method,
-    /// Configurations that all rows are measured in; one without a name when there are none.
+    /// Configurations in which all rows are measured; a single one without a name if the article has none.
     #[serde(default, rename = "setup")]
     pub setups: Vec<SetupEntry>,
     #[serde(rename = "system")]
@@ -47,10 +47,10 @@ pub struct Article {
     pub conclusions: Vec<Conclusion>,
     /// Cases of the tiny form.
     pub tiny: Tiny,
-    /// True if ways of counting latency are shown with it.
+    /// `true` if the page also shows different ways of counting latency.
     #[serde(default)]
     pub counting: bool,
-    /// Weight of the lab's own application, where the article's is not at hand.
+    /// Weight of the lab's own application, which replaces the article's if that is missing.
     pub heavy: Option<Aim>,
 }
 
@@ -60,19 +60,19 @@ pub struct Article {
 pub struct Method {
     pub generator: Generator,
     pub threads: u32,
-    /// Length of a run, where it is not a number of requests.
+    /// Length of a run, unless it has a number of requests.
     #[serde(default)]
     pub seconds: f64,
-    /// Requests of a run, where it is not a length.
+    /// Number of requests of a run, unless it has a length.
     pub requests: Option<u64>,
     pub warmup: f64,
-    /// Warm-up of so many requests instead.
+    /// Number of warm-up requests, instead of a duration.
     pub warmup_requests: Option<u64>,
     pub rounds: u32,
     /// Seconds of a run of the short form, and of its warm-up.
     #[serde(default = "Method::short")]
     pub short: (f64, f64),
-    /// The method for people.
+    /// Description of the method.
     pub words: Vec<String>,
     #[serde(default)]
     pub notes: Vec<String>,
@@ -121,7 +121,7 @@ pub struct SetupEntry {
 pub enum SetupName {
     Shipped,
     Tuned,
-    /// As alike as systems can be.
+    /// As similar as possible.
     Lab,
 }
 
@@ -141,9 +141,9 @@ impl SetupName {
 pub struct SystemEntry {
     /// The lab's system.
     pub id: String,
-    /// Exactly so many processes or threads, whatever the set-up says.
+    /// Exact number of processes or threads, whatever the set-up says.
     pub processes: Option<u32>,
-    /// It is not in the article.
+    /// `true` if it is not in the article.
     #[serde(default)]
     pub beside: bool,
 }
@@ -157,7 +157,7 @@ pub struct Row {
     /// The lab's case.
     pub case: String,
     pub connections: u32,
-    /// Published figures by system. None, where a chart's figures are not in the text.
+    /// Published figures by system. Empty if a chart's figures are not in the text.
     #[serde(default)]
     pub figures: BTreeMap<String, Figures>,
 }
@@ -177,9 +177,9 @@ pub struct Figures {
 pub enum Figure {
     /// Requests per second.
     Rate,
-    /// Half of the answers take no longer.
+    /// Median latency.
     P50,
-    /// 99 of a hundred take no longer.
+    /// 99th percentile of latency.
     P99,
 }
 
@@ -192,7 +192,7 @@ impl Figure {
         }
     }
 
-    /// The published figure.
+    /// Returns the published figure.
     pub fn of(self, figures: &Figures) -> Option<f64> {
         match self {
             Self::Rate => Some(figures.rate),
@@ -216,17 +216,17 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// True if a ratio is what it says.
+    /// Returns `true` if a ratio satisfies the claim.
     pub fn fits(&self, ratio: f64) -> bool {
         self.at_least.is_none_or(|least| ratio >= least) && self.at_most.is_none_or(|most| ratio <= most)
     }
 
-    /// True if the range between two ratios holds.
+    /// Returns `true` if a ratio in this range satisfies the claim.
     pub fn can_fit(&self, low: f64, high: f64) -> bool {
         self.at_least.is_none_or(|least| high >= least) && self.at_most.is_none_or(|most| low <= most)
     }
 
-    /// Its limits for people.
+    /// Formats its limits.
     pub fn limits(&self) -> String {
         match (self.at_least, self.at_most) {
             (Some(least), Some(most)) => format!("between {least} and {most}"),
@@ -237,7 +237,7 @@ impl Conclusion {
     }
 }
 
-/// The form that takes seconds.
+/// The form of a reproduction that takes seconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tiny {
@@ -252,7 +252,7 @@ impl Article {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// The published ratio of a row.
+    /// Returns the published ratio of a row.
     pub fn ratio(&self, row: &Row, of: &str, to: &str, figure: Figure) -> Option<f64> {
         let of = figure.of(row.figures.get(of)?)?;
         let to = figure.of(row.figures.get(to)?)?;
@@ -260,12 +260,12 @@ impl Article {
     }
 }
 
-/// The names, for people.
+/// Returns the names of the articles.
 pub fn names() -> Vec<&'static str> {
     FILES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The article of that name.
+/// Returns the article with that name.
 pub fn find(name: &str) -> Result<Article> {
     let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
         match nearest(name, names()) {

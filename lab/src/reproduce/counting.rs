@@ -1,5 +1,5 @@
-//! How ab, wrk and vegeta count latency, shown where it changes the result: on a script that waits, asked for more than its
-//! workers can serve.
+//! Shows how ab, wrk and vegeta count latency where that changes the result: on a script that waits, with more requests
+//! than its workers can serve.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,10 @@ use crate::view::{CaseView, State};
 /// Beginning of the ids of its cases.
 pub const PREFIX: &str = "counting.";
 
-/// More is offered than can be served, in shares of what a closed loop reaches.
+/// Offered rates, as shares of a closed loop's throughput. The last is more than can be served.
 pub const OFFERED: [f64; 2] = [0.8, 1.3];
 
-/// The same work counted in several ways.
+/// The same work, counted in several ways.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Counting {
     pub system: String,
@@ -31,17 +31,17 @@ pub struct Way {
     pub title: String,
     pub how: String,
     pub figures: Option<Figures>,
-    /// Why there are none.
+    /// Reason why there are no figures.
     pub reason: Option<String>,
 }
 
-/// The case of one way, on the script that waits.
+/// Returns the case of one way, on the script that waits.
 pub fn case(way: &str, title: &str, how: &str) -> Option<Case> {
     let base = catalogue::all().into_iter().find(|case| case.id == "usleep")?;
     Some(Case { id: format!("{PREFIX}{way}"), title: title.into(), about: how.into(), ..base })
 }
 
-/// Requests per second that the first closed loop reached.
+/// Returns the requests per second of the first closed loop.
 pub fn reached(results: &ResultSet) -> Option<f64> {
     results.runs.iter().filter(|run| run.case.starts_with(PREFIX)).find_map(|run| match &run.outcome {
         Outcome::Measured(sample) => Some(sample.rate()),
@@ -50,7 +50,7 @@ pub fn reached(results: &ResultSet) -> Option<f64> {
 }
 
 impl Counting {
-    /// From what was measured, if anything was.
+    /// Collects the results, if there are any.
     pub fn of(views: &[CaseView<'_>]) -> Option<Self> {
         let mine: Vec<&CaseView<'_>> = views.iter().filter(|view| view.case.id.starts_with(PREFIX)).collect();
         let first = mine.first()?;
@@ -75,7 +75,7 @@ impl Counting {
     }
 }
 
-/// A generator at a fixed rate, instead of one in a closed loop.
+/// Runs a generator at a fixed rate instead of in a closed loop.
 pub struct AtRate<'a> {
     pub inner: &'a dyn Load,
     pub rate: f64,

@@ -1,10 +1,10 @@
-//! The part of a page that shows how ways of counting change a latency.
+//! The part of a page that shows how the way of counting changes a latency.
 
 use super::document::Document;
 use crate::report::blocks::{Block, Cell, Table};
 use crate::report::{number, time};
 
-/// Adds it, where something was measured for it.
+/// Adds it, if it was measured.
 pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
     let Some(counting) = &document.counting else { return };
     blocks.push(Block::Heading("How latency is counted".into()));

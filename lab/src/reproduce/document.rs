@@ -1,4 +1,4 @@
-//! What a reproduction comes to: everything that its pages show, as one file that a repository keeps.
+//! The result of a reproduction: everything that its pages show, as one file for a repository.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::record::{Machine, ResultSet, SystemStatus};
 use crate::view::{self, CaseView};
 use crate::warn;
 
-/// What tells such a file from other summaries.
+/// Value that distinguishes such a file from other summaries.
 pub const KIND: &str = "reproduction";
 
 /// A reproduction of one article.
@@ -31,7 +31,7 @@ pub struct Document {
     pub generator: String,
     pub machine: Machine,
     pub differences: Vec<String>,
-    /// What else the reader has to know of the application that was measured.
+    /// Notes about the measured application for the reader.
     #[serde(default)]
     pub notes: Vec<String>,
     pub warnings: Vec<String>,
@@ -54,7 +54,7 @@ pub struct SystemEntry {
 }
 
 impl Document {
-    /// From what was measured so far.
+    /// Collects the results measured so far.
     pub fn of(article: &Article, form: Form, results: &ResultSet, notes: &[String]) -> Self {
         let views = view::cases(results);
         let mut cases = Vec::new();
@@ -97,12 +97,12 @@ impl Document {
         self.systems.iter().find(|system| system.id == id)
     }
 
-    /// Name for people.
+    /// Returns the display name of a system.
     pub fn title<'a>(&'a self, id: &'a str) -> &'a str {
         self.system(id).map_or(id, |system| &system.title)
     }
 
-    /// Systems that were not there, with what was looked for and how to get it.
+    /// Returns the missing systems, with the missing program and the way to install it.
     pub fn missing(&self) -> Vec<(&str, &str, &str)> {
         let missing = |system| match system {
             &SystemEntry { ref title, status: SystemStatus::Missing { ref what, ref how }, .. } => {
@@ -114,7 +114,7 @@ impl Document {
     }
 }
 
-/// A system as it is kept.
+/// Returns the kept facts of a system.
 pub fn system(record: &crate::record::SystemRecord) -> SystemEntry {
     SystemEntry {
         id: record.id.clone(),
@@ -125,7 +125,7 @@ pub fn system(record: &crate::record::SystemRecord) -> SystemEntry {
     }
 }
 
-/// The article's pair, and each other system beside the base.
+/// Explains the article's pair, and each other system compared with the base.
 fn why(article: &Article, view: &CaseView<'_>) -> Vec<Why> {
     let others = article.systems.iter().map(|system| &system.id).filter(|id| **id != article.base);
     others

@@ -1,4 +1,4 @@
-//! What was measured for one case, as a reproduction keeps it.
+//! The results of one case in a reproduction.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ pub struct CaseEntry {
     pub why: Vec<Why>,
 }
 
-/// Why two systems differ.
+/// Causes of the difference between two systems.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Why {
     pub headline: String,
     pub causes: Vec<String>,
 }
 
-/// What became of a system.
+/// Result of a system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {
@@ -65,7 +65,7 @@ impl Cell {
         }
     }
 
-    /// The reason why there is no figure.
+    /// Returns the reason why there is no figure.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Measured(_) => None,
@@ -74,7 +74,7 @@ impl Cell {
     }
 }
 
-/// What became of a system on a case, as it is kept.
+/// Returns the kept result of a system on a case.
 pub fn of_cell(state: &State<'_>) -> Cell {
     match state {
         State::Measured(measured) => Cell::Measured(Box::new(of_runs(measured))),
@@ -85,7 +85,7 @@ pub fn of_cell(state: &State<'_>) -> Cell {
     }
 }
 
-/// The figures of one system on one case.
+/// Returns the figures of one system on one case.
 pub fn of_runs(measured: &Measured<'_>) -> Figures {
     let known = |value: f64| value.is_finite().then(|| tenth(value));
     let at = |percentile| known(measured.median(|sample| sample.latency.at(percentile).unwrap_or(f64::NAN)));
@@ -114,7 +114,7 @@ pub fn of_runs(measured: &Measured<'_>) -> Figures {
     }
 }
 
-/// A tenth of a microsecond is below what two runs of one build differ by.
+/// Rounds to a tenth of a microsecond, which is less than the difference of two runs of one build.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

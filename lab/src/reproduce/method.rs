@@ -1,4 +1,4 @@
-//! From an article and a form to what will be measured, and in what that differs from what was published.
+//! Turns an article and a form into a plan, and lists the differences from the published method.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use crate::plan::Plan;
 use crate::record::{Machine, SystemStatus};
 use crate::systems::{self, System, tailored::Tailored};
 
-/// How much of an article is measured, and for how long.
+/// Extent and duration of a reproduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// Everything, as long as in the article.
+    /// Everything, with the article's durations.
     Full,
     /// Everything, in minutes.
     Short,
-    /// Some of it, in seconds: whether it works at all.
+    /// A part of it, in seconds: a smoke test.
     Tiny,
 }
 
-/// How long a form measures.
+/// Durations of a form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lengths {
     pub seconds: f64,
-    /// Instead of a length.
+    /// Number of requests, instead of a duration.
     pub requests: Option<u64>,
     pub warmup: f64,
     pub rounds: u32,
@@ -42,11 +42,11 @@ impl Form {
         }
     }
 
-    /// Lengths of this form of an article.
+    /// Returns the durations of this form of an article.
     pub fn lengths(self, article: &Article) -> Lengths {
         let method = &article.method;
         match self {
-            // A warm-up of a few requests is what the lab's own checks before each run are.
+            // A warm-up of a few requests equals the lab's own checks before each run.
             Self::Full => Lengths {
                 seconds: method.seconds.max(1.0),
                 requests: method.requests,
@@ -64,18 +64,18 @@ impl Form {
     }
 }
 
-/// The set-ups that are measured; one without words when the article has none.
+/// Returns the set-ups that are measured; one without words if the article has none.
 pub fn setups(article: &Article, form: Form) -> Vec<&SetupEntry> {
     let wanted = |setup: &&SetupEntry| form != Form::Tiny || article.tiny.setups.iter().any(|id| id == setup.id.word());
     article.setups.iter().filter(wanted).collect()
 }
 
-/// The rows that are measured.
+/// Returns the rows that are measured.
 pub fn rows(article: &Article, form: Form) -> Vec<&Row> {
     article.rows.iter().filter(|row| form != Form::Tiny || article.tiny.rows.contains(&row.id)).collect()
 }
 
-/// The case of a row in a set-up.
+/// Returns the case of a row in a set-up.
 pub fn case_id(row: &Row, setup: &SetupEntry) -> String {
     format!("{}.{}", row.id, setup.id.word())
 }
@@ -84,7 +84,7 @@ fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
 }
 
-/// Every row in every set-up.
+/// Returns every row in every set-up.
 pub fn cases(article: &Article, form: Form, path: Option<&str>) -> Result<Vec<Case>> {
     let all: Vec<Case> = catalogue::all().into_iter().chain(catalogue::of_articles()).collect();
     let mut cases = Vec::new();
@@ -92,7 +92,7 @@ pub fn cases(article: &Article, form: Form, path: Option<&str>) -> Result<Vec<Ca
         let workers = setup.workers.unwrap_or_else(|| cores() * setup.per_core.unwrap_or(1));
         for row in rows(article, form) {
             let base = all.iter().find(|case| case.id == row.case).with_context(|| format!("no case {}", row.case))?;
-            // A second is too short for many who wait for each other.
+            // A second is too short for many clients that wait for each other.
             let most = if form == Form::Tiny { 10 } else { u32::MAX };
             let mut case = base.clone().load(row.connections.min(most), workers);
             case.id = case_id(row, setup);
@@ -106,7 +106,7 @@ pub fn cases(article: &Article, form: Form, path: Option<&str>) -> Result<Vec<Ca
             if let Some(path) = path {
                 case = Case { app: App::User, expect: Expect::Success, needs: Vec::new(), ..case }.path(path);
             }
-            // ab asks for no compression.
+            // ab does not request compression.
             if article.method.generator == Generator::Ab {
                 case = case.identity();
             }
@@ -116,7 +116,7 @@ pub fn cases(article: &Article, form: Form, path: Option<&str>) -> Result<Vec<Ca
     Ok(cases)
 }
 
-/// The systems, the missing ones too.
+/// Returns the systems, including missing ones.
 pub fn systems(article: &Article, form: Form) -> Result<Vec<(Box<dyn System>, SystemStatus)>> {
     let mut all = systems::builtin();
     let mut picked: Vec<(Box<dyn System>, SystemStatus)> = Vec::new();
@@ -139,9 +139,9 @@ pub fn systems(article: &Article, form: Form) -> Result<Vec<(Box<dyn System>, Sy
     Ok(picked)
 }
 
-/// What is measured with the article's generator.
+/// Returns the plan with the article's generator.
 ///
-/// `app` is a directory of the user's and a path of it, instead of the article's own cases.
+/// `app` is a directory of the user and a path in it, which replace the article's own cases.
 pub fn plan(article: &Article, form: Form, app: Option<(&Path, &str)>) -> Result<Plan> {
     let lengths = form.lengths(article);
     Ok(Plan {
@@ -157,7 +157,7 @@ pub fn plan(article: &Article, form: Form, app: Option<(&Path, &str)>) -> Result
     })
 }
 
-/// In what this run differs from what was published, in sentences.
+/// Describes the differences between this run and the published one, in sentences.
 pub fn differences(article: &Article, form: Form, machine: &Machine, generator: &str) -> Vec<String> {
     let lengths = form.lengths(article);
     let mut list = Vec::new();

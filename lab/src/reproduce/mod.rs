@@ -1,7 +1,8 @@
-//! `howdah-lab reproduce NAME`: a published comparison with its own method, on the systems it names that are found and on
-//! Howdah's modes. The page sets its table beside what was measured here, as ratios.
+//! `howdah-lab reproduce NAME`: repeats a published comparison with its own method, on those of its systems that are
+//! installed and on Howdah's modes. The page shows its table next to the results measured here, as ratios.
 //!
-//! [`article`] is what was published, [`method`] what of it is measured, [`document`] what came out, [`page`] how it is shown.
+//! [`article`] contains the published data, [`method`] selects what is measured, [`document`] holds the results,
+//! [`page`] renders them.
 
 pub mod article;
 pub mod counting;
@@ -55,7 +56,7 @@ pub struct ReproduceArgs {
     out: Option<PathBuf>,
 }
 
-/// What is true of the whole run.
+/// Context of the whole run.
 struct Session<'a> {
     article: &'a Article,
     stage: &'a Stage,
@@ -81,7 +82,7 @@ impl Session<'_> {
         .run(plan, results)
     }
 
-    /// The same waiting script, counted in every way that is at hand.
+    /// Measures the same waiting script with every available way of counting.
     fn count(&self, mut plan: Plan, results: &mut ResultSet) -> Result<()> {
         let wanted = [&self.article.base, &self.article.counterpart];
         let found = |status: &SystemStatus| matches!(status, SystemStatus::Found { .. });
@@ -143,7 +144,7 @@ impl Session<'_> {
     }
 }
 
-/// The article's generator; wrk in its place where it is missing.
+/// Returns the article's generator, or wrk if it is missing.
 fn generator(article: &Article, form: Form) -> Result<Box<dyn Load>> {
     let own: Option<Box<dyn Load>> = match article.method.generator {
         Generator::Ab => Ab::find(form.lengths(article).requests).map(|ab| Box::new(ab) as Box<dyn Load>),
@@ -153,7 +154,7 @@ fn generator(article: &Article, form: Form) -> Result<Box<dyn Load>> {
     own.map_or_else(|| Ok(Box::new(RealLoad::find()?) as Box<dyn Load>), Ok)
 }
 
-/// Gives the lab's own application its weight, where it stands for the article's. Says how heavy it is.
+/// Sets the weight of the lab's own application, if it replaces the article's. Returns a description of it.
 fn weighed(article: &Article, form: Form, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Result<Option<String>> {
     match article.heavy {
         Some(_) if form == Form::Tiny && plan.app.is_none() => Ok(Some(weight::light())),
@@ -162,7 +163,7 @@ fn weighed(article: &Article, form: Form, plan: &Plan, stage: &Stage, interrupt:
     }
 }
 
-/// Measures it and writes its pages.
+/// Measures the article's cases and writes the pages.
 pub fn main(args: &ReproduceArgs) -> Result<u8> {
     let article = article::find(&args.name)?;
     let form = match (args.short, args.tiny) {
@@ -226,7 +227,7 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
     Ok(u8::from(failed > 0))
 }
 
-/// What became of the conclusions, for the terminal.
+/// Formats the verdicts on the conclusions for the terminal.
 fn summary_lines(document: &Document) -> String {
     let lines = document.conclusions.iter().map(|judged| {
         let counterpart = judged.counterpart.as_ref().map_or_else(String::new, |counterpart| {

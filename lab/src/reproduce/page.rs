@@ -1,4 +1,4 @@
-//! The page of a reproduction: what the article says, what was measured here, and why they differ.
+//! The page of a reproduction: the article's figures, the results measured here, and the causes of differences.
 
 use super::article::{Article, Figure};
 use super::document::Document;
@@ -10,7 +10,7 @@ use crate::report::blocks::{Block, Cell, Item, Page, Table};
 use crate::report::ratios::{self, Row as RatioRow};
 use crate::report::{bytes, frame, number, time};
 
-/// The whole page.
+/// Renders the whole page.
 pub fn of(article: &Article, document: &Document) -> Page {
     let machine = &document.machine;
     let date = document.started.replace('T', " ").replace('Z', " UTC");
@@ -105,7 +105,7 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
     }));
 }
 
-/// Ratios of throughput to the base: published and measured on one axis.
+/// Adds ratios of throughput to the base: published and measured on one axis.
 fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     blocks.push(Block::Heading("Ratios side by side".into()));
     blocks.push(Block::Text(format!(
@@ -153,7 +153,7 @@ fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document)
     blocks.push(Block::Details("The same as a table".into(), vec![Block::Table(table)]));
 }
 
-/// A reason in a few words, for charts and cells.
+/// Shortens a reason, for charts and cells.
 fn short(reason: &str) -> String {
     let words = reason.split(['(', ':', ';']).next().unwrap_or(reason).trim();
     let words = if words.is_empty() { reason } else { words };
@@ -197,7 +197,7 @@ fn published(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     blocks.push(Block::Table(Table { head, rows: rows.collect() }));
 }
 
-/// A table of all cases and systems with one kind of figure.
+/// Returns a table of all cases and systems with one kind of figure.
 fn table_of(document: &Document, figure: impl Fn(&Figures) -> Cell) -> Block {
     let mut head = vec!["row".to_owned()];
     head.extend(document.systems.iter().map(|system| system.title.clone()));

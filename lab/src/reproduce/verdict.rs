@@ -1,11 +1,11 @@
-//! Which of an article's conclusions hold in what was measured here.
+//! Checks which of an article's conclusions hold for the results measured here.
 
 use serde::{Deserialize, Serialize};
 
 use super::article::{Article, Conclusion, Figure};
 use super::entry::{CaseEntry, Figures};
 
-/// What became of a conclusion.
+/// Verdict on a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -27,7 +27,7 @@ impl Verdict {
     }
 }
 
-/// A conclusion beside what was measured.
+/// A conclusion with the measured ratios.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Judged {
     pub text: String,
@@ -35,20 +35,20 @@ pub struct Judged {
     pub of: String,
     pub to: String,
     pub figure: String,
-    /// What the ratio has to be.
+    /// Limits of the ratio.
     pub limits: String,
-    /// What the article's figures come to, by row.
+    /// The ratios of the article's figures, by row.
     pub published: Vec<(String, f64)>,
     pub verdict: Verdict,
     /// Ratios here, by case.
     pub here: Vec<Ratio>,
-    /// Why there is none, where it cannot be told.
+    /// Reason why there is no verdict.
     pub reason: Option<String>,
-    /// The same with Howdah instead of the article's challenger.
+    /// The verdict with Howdah instead of the article's challenger.
     pub counterpart: Option<Counterpart>,
 }
 
-/// Howdah in the challenger's place.
+/// Howdah instead of the challenger.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Counterpart {
     pub system: String,
@@ -56,7 +56,7 @@ pub struct Counterpart {
     pub here: Vec<Ratio>,
 }
 
-/// One system's figure over another's, from medians, and between the worst and the best of the runs.
+/// One system's figure divided by another's, from medians, and between the worst and the best of the runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ratio {
     pub case: String,
@@ -64,7 +64,7 @@ pub struct Ratio {
     pub low: f64,
     pub high: f64,
     pub fits: bool,
-    /// Some runs say the one and some the other.
+    /// `true` if runs contradict each other.
     pub close: bool,
 }
 
@@ -80,12 +80,12 @@ impl Ratio {
     }
 }
 
-/// A small ratio is not nothing.
+/// Formats a ratio; a small one must not become 0.
 fn figures(ratio: f64) -> String {
     if ratio < 0.1 { format!("{ratio:.3}") } else { format!("{ratio:.2}") }
 }
 
-/// All conclusions of the article.
+/// Returns the verdicts on all conclusions of the article.
 pub fn all(article: &Article, cases: &[CaseEntry]) -> Vec<Judged> {
     article.conclusions.iter().map(|conclusion| judge(article, conclusion, cases)).collect()
 }
@@ -146,7 +146,7 @@ fn ratios(conclusion: &Conclusion, cases: &[CaseEntry], of: &str, to: &str) -> V
     mine.filter_map(ratio).collect()
 }
 
-/// The ratio of medians, and the least and the most that single runs allow.
+/// Returns the ratio of medians, and the minimum and maximum from single runs.
 pub fn between(figure: Figure, of: &Figures, to: &Figures) -> Option<(f64, f64, f64)> {
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
     let same = |of: f64, to: f64| (to > 0.0).then(|| (rounded(of / to), rounded(of / to), rounded(of / to)));

@@ -1,5 +1,5 @@
-//! Making the lab's heavy shop as heavy as a published figure says that an application is: by processor time of one request,
-//! once with the application booted before and once started anew.
+//! Sets the weight of the lab's heavy shop to match a published application: by the processor time of one request, in a
+//! booted application and in a fresh one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::sample::Reading;
 use crate::stage::Stage;
 use crate::systems::{Site, System, free_address, wait_until_ready};
 
-/// Processor time of one request that is aimed at, in microseconds.
+/// Target processor time of one request, in microseconds.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Aim {
-    /// Started anew for the request.
+    /// With a fresh PHP process state for the request.
     pub fresh_us: f64,
-    /// Booted before.
+    /// With a booted application.
     pub booted_us: f64,
 }
 
-/// Requests that fill caches, and those that are measured.
+/// Requests that fill caches, and requests that are measured.
 const WARM: u32 = 4;
 const MEASURED: u32 = 12;
 
-/// Finds the weight and sets it. Says how.
+/// Finds and sets the weight. Returns a description of it.
 pub fn find(aim: Aim, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Result<String> {
     let case = plan.cases.first().context("nothing to measure")?;
     let script = stage.loop_script(case).context("the heavy shop could not be prepared")?;
     let dir = script.parent().context("the heavy shop has no directory")?;
-    // The first of these starts PHP anew for each request.
+    // The first of these boots the application again for each request.
     let fresh = ["nginx-fpm", "howdah-classic"];
     let system = fresh.iter().find_map(|wanted| {
         let (system, status) = plan.systems.iter().find(|(system, _)| system.id() == **wanted)?;
@@ -81,7 +81,7 @@ pub fn find(aim: Aim, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Resu
     ))
 }
 
-/// What the form that takes seconds says.
+/// Returns the description for the form that takes seconds.
 pub fn light() -> String {
     let Weight { variants, parts } = Weight::LIGHT;
     format!(
@@ -90,7 +90,7 @@ pub fn light() -> String {
     )
 }
 
-/// Where a line through two points meets a height.
+/// Returns the position where a line through two points reaches a height.
 fn meet(height: f64, (x1, y1): (u32, f64), (x2, y2): (u32, f64), most: u32) -> u32 {
     let slope = (y2 - y1) / (f64::from(x2) - f64::from(x1));
     if slope <= 0.0 {
@@ -99,7 +99,7 @@ fn meet(height: f64, (x1, y1): (u32, f64), (x2, y2): (u32, f64), most: u32) -> u
     (f64::from(x1) + (height - y1) / slope).round().clamp(0.0, f64::from(most)) as u32
 }
 
-/// Processor time of one request in a system with one process.
+/// Returns the processor time of one request in a system with one process.
 fn fresh_us(stage: &Stage, system: &dyn System, case: &Case, interrupt: &Interrupt) -> Result<f64> {
     let address = free_address()?;
     let site = Site { workers: 1, processes: Some(1), ..stage.site(case, address)? };
@@ -121,7 +121,7 @@ fn fresh_us(stage: &Stage, system: &dyn System, case: &Case, interrupt: &Interru
     Ok(measured)
 }
 
-/// A directory of the user's that is to be Sylius: what is missing in it, or nothing.
+/// Checks that a directory of the user contains Sylius; the error names what is missing.
 pub fn check_sylius(app: &Path) -> Result<()> {
     let has = |name: &str| app.join(name).exists();
     let lacking: Vec<&str> = ["composer.json", "vendor/autoload.php", "bin/console", "public/index.php"]

@@ -1,4 +1,5 @@
-//! Measuring a mixed load: what it refers to, the run with readings at its marks, and whether its number says something.
+//! Measures a mixed load: finds the capacity it refers to, reads the costs at the run's marks, and checks that the
+//! result is meaningful.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -18,21 +19,21 @@ use crate::sample::{Reading, proc_tree};
 use crate::stats::Summary;
 use crate::systems::{Running, System};
 
-/// How often each kind of answer is checked before a run.
+/// Number of checks of each kind of response before a run.
 const CHECKS: u32 = 3;
 
-/// How long a system may take after a load until its answers are right again: after an overload it may still work off requests
-/// whose clients have left.
+/// Maximum time until a system's responses are correct again after a load: after an overload it may still be serving
+/// requests whose clients have left.
 const RECOVERS_WITHIN: Duration = Duration::from_secs(120);
 
-/// The least time for connections to be opened and the load to settle.
+/// Minimum time for opening connections and settling the load.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// At most so long requests without an answer are waited for after the measured time.
+/// Maximum time to wait for responses after the measured period.
 const TAIL: Duration = Duration::from_secs(5);
 
 impl Runner<'_> {
-    /// A mixed load on a started system.
+    /// Runs a mixed load on a started system.
     #[allow(clippy::too_many_arguments, reason = "the facts of one run, used in one place")]
     pub(super) fn measure_mixed(
         &self,
@@ -75,7 +76,7 @@ impl Runner<'_> {
         Ok(sample)
     }
 
-    /// The load on a thread of its own, so that this one can read what it costs at the moments between which it counts.
+    /// Runs the load on a separate thread, so that this one can read the costs at the marks.
     fn marked_load(&self, system: &dyn System, running: &Running, load: &Prepared, phases: Phases) -> Result<Sample> {
         let roots = running.roots();
         let role = |name: &str| system.role(name);
@@ -84,7 +85,7 @@ impl Runner<'_> {
         let interrupt = self.interrupt;
         let (report, readings) = thread::scope(|scope| {
             let mut tell = move |mark: Mark| {
-                // Who listens waits for both marks; it is gone only if it panicked.
+                // The receiver waits for both marks; it is gone only if it panicked.
                 let _ = sender.send(mark);
             };
             let generator = scope.spawn(move || mixed::run(load, phases, &mut tell, interrupt));
@@ -105,7 +106,7 @@ impl Runner<'_> {
     }
 }
 
-/// The mix with rates instead of shares of what this run has measured before.
+/// Returns the mix with rates instead of shares of capacities that this run has measured before.
 fn resolve(mix: &Mix, system: &str, results: &ResultSet) -> Result<Mix> {
     let Some((of, scope)) = mix.capacity_case() else { return Ok(mix.clone()) };
     let median = |system: &str| {
@@ -128,7 +129,7 @@ fn resolve(mix: &Mix, system: &str, results: &ResultSet) -> Result<Mix> {
     Ok(mix.at_capacity(capacity))
 }
 
-/// Asks for one request of each kind and compares its answer.
+/// Sends one request of each kind and compares its response.
 fn check_each(case: &Case, load: &Prepared, target: &Target, seen: &mut Seen) -> Result<()> {
     for request in load.one_of_each() {
         let one = Target { path: request.path.clone(), ..target.clone() };
@@ -150,7 +151,8 @@ fn right(case: &Case, wanted: Option<&[u8]>, answer: &Answer, body: &[u8]) -> Re
     }
 }
 
-/// Refuses runs whose number would say nothing. Refused requests are no reason: under overload they are part of the result.
+/// Rejects runs whose result would be meaningless. Refused requests are no reason: under overload they are part of the
+/// result.
 fn judge(sample: &Sample, running: &Running) -> Result<()> {
     if let Some(how) = running.ended() {
         bail!("{how} during the run");
@@ -185,7 +187,7 @@ fn from_report(report: MixReport) -> Sample {
     }
 }
 
-/// A line for each kind of request.
+/// Returns a line for each kind of request.
 pub fn kind_lines(kinds: &[KindSample], seconds: f64) -> Vec<String> {
     let at = |latency: &crate::record::Latency| {
         let values: Vec<String> = [50.0, 90.0, 99.0].iter().filter_map(|p| latency.at(*p)).map(time).collect();

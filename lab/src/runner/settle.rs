@@ -1,5 +1,5 @@
-//! Waiting until a system has done what a load left behind. When a generator stops, it drops its connections; a server that does
-//! not see that goes on with their requests, and with slow ones that would take from what is measured next.
+//! Waits until a system has finished the rest of a load. When a generator stops, it closes its connections; a server
+//! that does not notice that continues with their requests, and slow ones would distort the next measurement.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use crate::interrupt::Interrupt;
 use crate::record::Role;
 use crate::sample::Reading;
 
-/// How often it looks.
+/// Interval between checks.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A system that takes less of a processor than this has nothing to do.
+/// A system that uses less of a processor than this is idle.
 const IDLE: f64 = 0.1;
 
-/// After that what is left is measured too.
+/// After this time the rest is measured, too.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Waits for it.
+/// Waits until the system is idle.
 pub(super) fn wait(roots: &[u32], interrupt: &Interrupt) -> Result<()> {
     let role = |_: &str| Role::Both;
     let deadline = Instant::now() + SETTLE_TIMEOUT;

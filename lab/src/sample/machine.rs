@@ -1,4 +1,4 @@
-//! Facts about the machine, and how busy all of it was.
+//! Facts about the machine, and its total load.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::record::Machine;
 /// Time that all processors together spent since boot, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MachineTime {
-    /// Busy with anything.
+    /// Busy for any reason.
     pub busy: f64,
     /// Busy or idle.
     pub total: f64,
@@ -84,7 +84,7 @@ fn virtualisation(cpuinfo: &str) -> String {
     if parts.is_empty() { "none seen".into() } else { parts.join(" in ") }
 }
 
-/// A short name for this class of machine, fit for a directory.
+/// Returns a short name for this class of machine that can be part of a directory's name.
 pub fn host_class(machine: &Machine) -> String {
     let vendor = ["EPYC", "Xeon", "Ryzen", "Core", "Graviton", "Neoverse", "Altra", "Apple"]
         .into_iter()

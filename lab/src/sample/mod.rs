@@ -1,4 +1,5 @@
-//! Reading what a run cost: processor time, memory and context switches of a process tree, and facts about the machine.
+//! Reads the costs of a run: processor time, memory and context switches of a process tree, and facts about the
+//! machine.
 
 pub mod machine;
 pub mod mysql;
@@ -8,7 +9,7 @@ use crate::record::Cpu;
 use machine::MachineTime;
 use proc_tree::{Classify, TreeReading};
 
-/// Everything that is read right before and right after a run.
+/// All readings right before and right after a run.
 #[derive(Debug)]
 pub struct Reading {
     tree: TreeReading,
@@ -31,7 +32,7 @@ impl Reading {
         }
     }
 
-    /// Processor time between an earlier reading and this one. The generator's share is added by the caller.
+    /// Returns the processor time between an earlier reading and this one. The caller adds the generator's share.
     pub fn cpu_since(&self, before: &Self) -> Cpu {
         let (by_role, by_process) = self.tree.since(&before.tree);
         let services = self
@@ -51,7 +52,7 @@ impl Reading {
         }
     }
 
-    /// Context switches between an earlier reading and this one.
+    /// Returns the context switches between an earlier reading and this one.
     pub fn switches_since(&self, before: &Self) -> crate::record::Switches {
         self.tree.switches_since(&before.tree)
     }

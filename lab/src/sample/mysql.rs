@@ -13,7 +13,7 @@ use crate::record::MysqlWork;
 pub struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Asks the server behind `socket`, and lets it count anew how many connections are open at once.
+    /// Reads the counters of the server at `socket`, and resets its maximum of simultaneous connections.
     pub fn read(socket: &Path) -> Result<Self> {
         let output = Command::new("mariadb")
             .arg("--no-defaults")
@@ -41,14 +41,14 @@ impl Counters {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Work since `before`, without the work of reading the counters, which `reading` holds.
+    /// Returns the work since `before`, without the work of reading the counters, which is `reading`.
     pub fn since(&self, before: &Self, reading: &MysqlWork) -> MysqlWork {
         let difference = |name: &str| self.get(name).saturating_sub(before.get(name));
         MysqlWork {
             connections: difference("connections").saturating_sub(reading.connections),
             questions: difference("questions").saturating_sub(reading.questions),
             bytes_sent: difference("bytes_sent").saturating_sub(reading.bytes_sent),
-            // The connection that reads is one of them.
+            // The connection that reads the counters is one of them.
             most_open: self.get("max_used_connections").saturating_sub(1),
         }
     }

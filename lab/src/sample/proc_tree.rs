@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use crate::record::{Memory, Role, Switches};
 
-/// Decides from a process's name what it is for.
+/// Returns the role of a process by its name.
 pub type Classify<'a> = &'a dyn Fn(&str) -> Role;
 
-/// What is needed of a process that was there a moment ago.
+/// Returns the needed facts of all current processes.
 fn all_processes() -> Vec<Stat> {
     let processes = process::all_processes().into_iter().flatten().flatten();
     processes.filter_map(|process| process.stat().ok()).collect()
@@ -31,7 +31,7 @@ fn below(all: &[Stat], root: u32) -> Vec<&Stat> {
     found
 }
 
-/// All live processes below `root`, without `root` itself.
+/// Returns all live processes below `root`, without `root` itself.
 pub fn descendants(root: u32) -> Vec<u32> {
     let all = all_processes();
     below(&all, root).into_iter().map(|process| process.pid.cast_unsigned()).collect()
@@ -53,12 +53,13 @@ fn of_this_process(figure: fn(&Stat) -> f64) -> f64 {
     Process::myself().and_then(|process| process.stat()).map_or(0.0, |stat| figure(&stat))
 }
 
-/// Processor time of the lab's own children that have ended: the load generator, right after it was waited for.
+/// Returns the processor time of the lab's own children that have ended: of the load generator, right after it was
+/// waited for.
 pub fn own_ended_children_seconds() -> f64 {
     of_this_process(ended_children)
 }
 
-/// Processor time of the lab's own threads.
+/// Returns the processor time of the lab's own threads.
 pub fn own_seconds() -> f64 {
     of_this_process(own)
 }
@@ -78,7 +79,8 @@ impl TreeReading {
         let mut reading = Self::default();
         for root in roots {
             let tree = below(&all, *root);
-            // What a guard reaped was adopted or was the main process: same role as the rest of its tree, or both.
+            // A process that a guard reaped was adopted or was the main process: it has the same role as the rest of
+            // its tree, or both.
             let reaped_role = tree.first().map_or(Role::Both, |process| classify(&process.comm));
             if let Some(guard) = all.iter().find(|process| process.pid == root.cast_signed()) {
                 reading.add(reaped_role, "(ended)", ended_children(guard));
@@ -86,7 +88,7 @@ impl TreeReading {
             for process in tree {
                 let role = classify(&process.comm);
                 let threads = ThreadTotals::of(process.pid);
-                // Threads that have ended are in the ticks only, and fractions of a tick are in the counters only.
+                // Threads that have ended count in the ticks only, and fractions of a tick in the counters only.
                 let own = own(process).max(threads.seconds);
                 reading.add(role, &process.comm, own + ended_children(process));
                 reading.switches.voluntary += threads.voluntary;
@@ -101,17 +103,17 @@ impl TreeReading {
         *self.by_process.entry(name.to_owned()).or_default() += seconds;
     }
 
-    /// Processor time of the whole tree since its start.
+    /// Returns the processor time of the whole tree since its start.
     pub fn seconds(&self) -> f64 {
         self.by_role.values().sum()
     }
 
-    /// Processor time by role and by process name since an earlier reading.
+    /// Returns the processor time by role and by process name since an earlier reading.
     pub fn since(&self, before: &Self) -> (BTreeMap<Role, f64>, BTreeMap<String, f64>) {
         (subtract(&self.by_role, &before.by_role), subtract(&self.by_process, &before.by_process))
     }
 
-    /// Context switches since an earlier reading. A process that ended in between takes its count with it.
+    /// Returns the context switches since an earlier reading, without those of processes that have ended in between.
     pub fn switches_since(&self, before: &Self) -> Switches {
         Switches {
             voluntary: self.switches.voluntary.saturating_sub(before.switches.voluntary),
@@ -153,7 +155,7 @@ impl ThreadTotals {
     }
 }
 
-/// Memory of the processes below the roots.
+/// Returns the memory of the processes below the roots.
 pub fn memory(roots: &[u32]) -> Memory {
     let all = all_processes();
     let mut memory = Memory::default();

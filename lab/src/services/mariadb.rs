@@ -24,7 +24,7 @@ pub const DATABASE: &str = "lab";
 pub struct MariaDb {
     guarded: Guarded,
     pub socket: PathBuf,
-    /// What reading its counters once adds to them.
+    /// Counts that one reading adds to its counters.
     pub reading_cost: MysqlWork,
 }
 
@@ -72,13 +72,13 @@ impl MariaDb {
         service.wait_until_ready(interrupt)?;
         service.execute(&schema())?;
         service.execute(&rows(KEYED_ROWS))?;
-        // Twice in a row: the difference is what one reading adds.
+        // Twice in a row: the difference is caused by one reading.
         let first = Counters::read(&service.socket)?;
         service.reading_cost = Counters::read(&service.socket)?.since(&first, &MysqlWork::default());
         Ok(service)
     }
 
-    /// The guard.
+    /// Returns the guard's process id.
     pub fn root(&self) -> u32 {
         self.guarded.root()
     }

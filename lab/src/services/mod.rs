@@ -1,4 +1,4 @@
-//! MariaDB, Redis and the server that proxies hand on to, all of the lab's own: in private directories, stopped with the lab.
+//! The lab's own MariaDB, Redis and upstream server: in private directories, stopped with the lab.
 
 pub mod mariadb;
 pub mod redis;
@@ -21,12 +21,12 @@ pub struct Services {
     pub mariadb: Option<mariadb::MariaDb>,
     /// Redis, likewise.
     pub redis: Option<redis::Redis>,
-    /// What requests are handed on to.
+    /// The upstream server for proxied requests.
     pub upstream: Option<upstream::Upstream>,
 }
 
 impl Services {
-    /// Starts and fills what is needed.
+    /// Starts and fills the required services.
     pub fn start(needs: &BTreeSet<Need>, dir: &Path, interrupt: &Interrupt) -> Result<Self> {
         let mut services = Self::default();
         if needs.contains(&Need::MariaDb) {
@@ -41,7 +41,7 @@ impl Services {
         Ok(services)
     }
 
-    /// Name and guard of each.
+    /// Returns the name and guard of each.
     pub fn roots(&self) -> Vec<(String, u32)> {
         let mariadb = self.mariadb.as_ref().map(|service| ("mariadb".to_owned(), service.root()));
         let redis = self.redis.as_ref().map(|service| ("redis".to_owned(), service.root()));
@@ -50,12 +50,12 @@ impl Services {
         mariadb.into_iter().chain(redis).chain(upstream).collect()
     }
 
-    /// MariaDB's counters, when it runs.
+    /// Returns MariaDB's counters, if it runs.
     pub fn counters(&self) -> Result<Option<Counters>> {
         self.mariadb.as_ref().map(|service| Counters::read(&service.socket)).transpose()
     }
 
-    /// What reading the counters costs by itself.
+    /// Returns the counts caused by reading the counters.
     pub fn reading_cost(&self) -> MysqlWork {
         self.mariadb.as_ref().map(|service| service.reading_cost.clone()).unwrap_or_default()
     }

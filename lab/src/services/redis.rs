@@ -21,7 +21,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it responds.
     pub fn start(dir: &Path, interrupt: &Interrupt) -> Result<Self> {
         let server = program("redis-server").context("redis-server is not installed (apt-get install redis-server)")?;
         fs::create_dir_all(dir)?;
@@ -66,7 +66,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The guard.
+    /// Returns the guard's process id.
     pub fn root(&self) -> u32 {
         self.guarded.root()
     }

@@ -1,4 +1,4 @@
-//! The server that proxies hand requests on to: the same for all, and it computes nothing.
+//! The upstream server for proxied requests: the same for all systems, and it computes nothing.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::load::{Target, floor};
 use crate::systems::{Running, free_address, wait_until_ready};
 
-/// It, running.
+/// A running upstream server.
 #[derive(Debug)]
 pub struct Upstream {
     running: Running,
@@ -20,7 +20,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it responds.
     pub fn start(dir: &Path, interrupt: &Interrupt) -> Result<Self> {
         fs::create_dir_all(dir)?;
         let address = free_address()?;
@@ -37,7 +37,7 @@ impl Upstream {
         Ok(Self { running, address })
     }
 
-    /// The guards.
+    /// Returns the guards' process ids.
     pub fn roots(&self) -> Vec<u32> {
         self.running.roots()
     }

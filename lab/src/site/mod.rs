@@ -1,5 +1,5 @@
-//! `howdah-lab site`: all summaries that a repository keeps as one small static site, ready for any web host: no server side, no
-//! script but one line, nothing from elsewhere.
+//! `howdah-lab site`: renders all summaries in a repository as one small static site for any web host: no server side,
+//! one line of script, no external resources.
 
 mod suite;
 
@@ -29,7 +29,7 @@ pub struct SiteArgs {
 struct Entry {
     /// Path of its page, from the site's directory.
     address: String,
-    /// What it is filed under, in the order of the index.
+    /// Its section of the index; sections are in this order.
     kind: &'static str,
     title: String,
     started: String,
@@ -88,7 +88,7 @@ fn read(file: &Path, results: &Path) -> Result<Entry> {
     let value: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
     let place = file.parent().and_then(|dir| dir.strip_prefix(results).ok()).unwrap_or(Path::new(""));
     let address = place.join("index.html").display().to_string();
-    // The index has that name at the top.
+    // The index already has that name at the top.
     let address = if address == "index.html" { "result/index.html".to_owned() } else { address };
     let kind = value["kind"].as_str().unwrap_or_default();
     if kind == reproduce::document::KIND {

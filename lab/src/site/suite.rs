@@ -10,7 +10,7 @@ use crate::report::blocks::{Block, Cell, Item, Page, Table};
 use crate::report::{bytes, number, time};
 use crate::stats::Summary;
 
-/// What is read of a kept summary.
+/// The parts of a kept summary that are read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Document {
     suite: String,
@@ -69,7 +69,7 @@ struct Kind {
 }
 
 impl Document {
-    /// How much was measured.
+    /// Describes the extent of the measurement.
     pub(super) fn extent(&self) -> String {
         format!("{} cases, {} systems", self.cases.len(), self.systems.len())
     }
@@ -79,7 +79,7 @@ impl Document {
     }
 }
 
-/// The suite, and the directory where that says more.
+/// Returns the suite, and the directory if its name adds information.
 pub(super) fn title(document: &Document, place: &Path) -> String {
     match place.file_name().map(|name| name.to_string_lossy()) {
         Some(name) if name != document.suite.as_str() => format!("{name} (suite {})", document.suite),
@@ -163,7 +163,7 @@ fn figures(document: &Document, case: &Case) -> Table {
     Table { head: head.map(str::to_owned).to_vec(), rows: rows.collect() }
 }
 
-/// Words instead of a figure, and nothing in those beside it.
+/// Adds words instead of a figure, and leaves the neighbouring cells empty.
 fn without(cells: &mut Vec<Cell>, reason: &str, columns: usize) {
     cells.push(Cell { text: reason.to_owned(), class: "words absent", ..Cell::default() });
     while cells.len() < columns {
@@ -171,7 +171,7 @@ fn without(cells: &mut Vec<Cell>, reason: &str, columns: usize) {
     }
 }
 
-/// Each kind of request of a mixed load.
+/// Returns the table of each kind of request of a mixed load.
 fn kinds(document: &Document, case: &Case) -> Option<Table> {
     let mut rows = Vec::new();
     for (id, outcome) in &case.systems {

@@ -14,7 +14,7 @@ pub struct Apache;
 
 const MODULES: &str = "/usr/lib/apache2/modules";
 
-/// More processes than that are no set-up that anybody would choose.
+/// More processes than this are no realistic set-up.
 const MAX_PROCESSES: u32 = 256;
 
 fn php_module() -> Option<(String, PathBuf)> {
@@ -59,7 +59,7 @@ impl System for Apache {
         })
     }
 
-    /// HTTP/2 is not for prefork.
+    /// Apache's HTTP/2 does not work with prefork.
     fn speaks(&self, over_tls: Protocol) -> bool {
         over_tls == Protocol::Http1 && Path::new(MODULES).join("mod_ssl.so").exists()
     }

@@ -1,4 +1,4 @@
-//! A system of the user's own, described by a small TOML file.
+//! A user-defined system, described by a small TOML file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::record::{Role, SystemStatus};
 pub struct Description {
     /// Name on the command line.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub title: Option<String>,
     /// The command, word by word. `{address}`, `{host}`, `{port}`, `{root}`, `{workers}`, `{dir}` and `{script}` are
     /// replaced.
@@ -34,15 +34,15 @@ pub struct Description {
     /// A command that prints the version.
     #[serde(default)]
     pub version: Vec<String>,
-    /// Names of processes that hold no PHP.
+    /// Names of processes that run no PHP.
     #[serde(default)]
     pub front: Vec<String>,
-    /// Names of processes that run PHP and nothing else.
+    /// Names of processes that only run PHP.
     #[serde(default)]
     pub php: Vec<String>,
-    /// Cases that it can serve; all when absent.
+    /// Cases that it can serve; all if absent.
     pub cases: Option<Vec<String>>,
-    /// Other paths than the usual, by case.
+    /// Paths that differ from the usual ones, by case.
     #[serde(default)]
     pub paths: BTreeMap<String, String>,
     /// Its configuration, with reasons.

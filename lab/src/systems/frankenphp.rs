@@ -15,7 +15,7 @@ pub struct FrankenPhp {
     pub worker: bool,
 }
 
-/// `$FRANKENPHP`, else in `PATH`.
+/// Returns `$FRANKENPHP`, else the program in `PATH`.
 fn binary() -> Option<PathBuf> {
     match std::env::var_os("FRANKENPHP") {
         Some(path) => Some(PathBuf::from(path)).filter(|path| path.is_file()),
@@ -81,7 +81,7 @@ impl System for FrankenPhp {
             ),
             _ => String::new(),
         };
-        // FrankenPHP wants at least one thread more than its workers.
+        // FrankenPHP needs at least one thread more than its workers.
         let threads = site.workers + u32::from(!worker.is_empty());
         let config = site.write(
             "Caddyfile",

@@ -1,4 +1,4 @@
-//! HAProxy with PHP-FPM behind it: FastCGI without a web server between them. It serves no files.
+//! HAProxy in front of PHP-FPM: FastCGI without a web server between them. It serves no files.
 
 use anyhow::{Context, Result};
 
@@ -10,7 +10,7 @@ use crate::record::{Role, SystemStatus};
 #[derive(Debug)]
 pub struct HaproxyFpm;
 
-/// Types that are compressed, the same as in nginx.
+/// Compressed media types, the same as in nginx.
 const TYPES: &str = "text/html text/plain text/css text/xml application/json application/javascript application/xml \
                      application/rss+xml image/svg+xml";
 
@@ -74,7 +74,7 @@ impl System for HaproxyFpm {
 
 fn config(site: &Site, socket: &str) -> String {
     let account = drop_to().map_or_else(String::new, |user| format!("    user {user}\n    group {user}\n"));
-    // The path stays what the client asked for: applications route by it. Only the script is named.
+    // The path stays as requested by the client: applications route by it. Only the script is set.
     let (front, script) = if site.front_controller {
         let file = site.root.join("index.php");
         (

@@ -1,4 +1,4 @@
-//! Howdah, once in each of its modes.
+//! Howdah, in each of its modes.
 
 use std::path::PathBuf;
 
@@ -22,10 +22,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Classic, Self::Worker, Self::Snapshot, Self::Async];
 
-    /// The word on Howdah's command line.
+    /// Returns the word on Howdah's command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Classic => "classic",
@@ -36,19 +36,19 @@ impl Mode {
     }
 }
 
-/// Which build.
+/// The build of Howdah.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Build {
-    /// The one that `$HOWDAH` names or that is found.
+    /// The one in `$HOWDAH`, or the one that is found.
     Found,
-    /// Another one to compare with: `$HOWDAH_BASE`.
+    /// A second build for comparison: `$HOWDAH_BASE`.
     Base(PathBuf),
-    /// Another one, named with the system as `howdah-classic@/path/to/howdah`.
+    /// A build named with the system as `howdah-classic@/path/to/howdah`.
     At(PathBuf),
 }
 
 impl Build {
-    /// The build and mode of the system's name.
+    /// Returns the suffix with the build in the system's name.
     fn suffix(&self) -> String {
         match self {
             Self::Found => String::new(),
@@ -65,7 +65,7 @@ impl Build {
         }
     }
 
-    /// Another build's host always lies next to it: two builds must not share one.
+    /// Another build's host is always next to it: two builds must not share one.
     fn php_host(&self) -> Option<PathBuf> {
         match self {
             Self::Found => php_host(),
@@ -84,7 +84,7 @@ pub struct Howdah {
 }
 
 impl Howdah {
-    /// The build that is found, in every mode; and the one to compare with, where `$HOWDAH_BASE` names one.
+    /// Returns the build that is found, in every mode, and the one for comparison if `$HOWDAH_BASE` names one.
     pub fn builtin() -> Vec<Self> {
         let base = std::env::var_os("HOWDAH_BASE").map(|path| Build::Base(path.into()));
         let builds = [Some(Build::Found), base];
@@ -95,7 +95,7 @@ impl Howdah {
             .collect()
     }
 
-    /// The system of that name, where it names a build by its path.
+    /// Returns the system with that name, if it contains the path of a build.
     pub fn at_path(id: &str) -> Option<Self> {
         let (name, path) = id.split_once('@')?;
         let mode = Mode::ALL.into_iter().find(|mode| name == format!("howdah-{}", mode.word()))?;
@@ -103,19 +103,19 @@ impl Howdah {
     }
 }
 
-/// `$HOWDAH`, else next to the lab's own binary or in the release build next to it, else in `PATH`.
+/// Returns `$HOWDAH`, else the program next to the lab's own binary or in the release build next to it, else in `PATH`.
 pub fn server() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }
     let own = std::env::current_exe().ok()?;
     let dir = own.parent()?;
-    // Tests of the debug build lie one directory deeper.
+    // Tests of the debug build are one directory deeper.
     let beside = [dir.join("howdah"), dir.join("../release/howdah"), dir.join("../../release/howdah")];
     beside.into_iter().find(|path| path.is_file()).or_else(|| program("howdah"))
 }
 
-/// `$HOWDAH_PHP`, else next to the server.
+/// Returns `$HOWDAH_PHP`, else the program next to the server.
 fn php_host() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH_PHP") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
@@ -129,7 +129,8 @@ fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
 }
 
-/// Requests that one async worker takes at once: all of them, should every connection meet the same worker.
+/// Returns the requests that one async worker takes at once: all of them, in case every connection reaches the same
+/// worker.
 fn concurrency(site: &Site) -> u32 {
     site.connections.max(100)
 }
@@ -223,7 +224,7 @@ impl System for Howdah {
     }
 
     fn role(&self, process: &str) -> Role {
-        // The kernel cuts process names after 15 characters; worker titles keep the prefix.
+        // The kernel truncates process names after 15 characters; worker titles keep the prefix.
         if process.starts_with("howdah-php") || process.starts_with("php") { Role::Php } else { Role::Front }
     }
 
@@ -234,7 +235,7 @@ impl System for Howdah {
 }
 
 impl Howdah {
-    /// Starts it on an address of any kind, with further settings.
+    /// Starts it on an address of any kind, with additional settings.
     pub fn listening(&self, site: &Site, listen: &str, further: &[(&str, &str)]) -> Result<Running> {
         let binary = self.build.server().context("howdah is not there")?;
         let php = self.build.php_host().context("howdah-php is not there")?;
@@ -268,18 +269,18 @@ impl Howdah {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut launch = site.launch("howdah", binary, &words);
         launch.environment.push(("LAB_WORKERS".into(), workers.to_string()));
-        // All systems run as the user who measures.
+        // All systems run as the user of the lab.
         launch.environment.push(("HOWDAH_ALLOW_ROOT".into(), "true".into()));
         running.spawn(&launch)?;
         Ok(running)
     }
 
-    /// The recipe that boots the application. It chooses the mode and the warm-up.
+    /// Returns the recipe that boots the application. It determines the mode and the warm-up.
     fn recipe(&self, site: &Site) -> Option<&'static str> {
         site.recipe.filter(|_| self.mode == Mode::Snapshot)
     }
 
-    /// Settings that the command line does not take, as a file.
+    /// Writes settings that the command line does not accept to a file.
     fn configure(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
         if let Some(most) = site.pool.max_requests {
             arguments.extend(["--set".to_owned(), format!("max_requests={most}")]);
@@ -314,7 +315,7 @@ impl Howdah {
         Ok(())
     }
 
-    /// The mode, and what it boots, as arguments.
+    /// Adds the mode and its boot script to the arguments.
     fn boot(&self, site: &Site, arguments: &mut Vec<String>) -> Result<()> {
         if self.recipe(site).is_some() {
             return Ok(());

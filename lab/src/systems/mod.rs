@@ -1,7 +1,7 @@
 //! The systems that the lab measures: one adapter each, behind one trait.
 //!
-//! An adapter knows how to find its system, how to configure it and why so, how to start it, and what each of its
-//! processes is for. It does not measure. Whether a started system is ready is found out by asking it for a page.
+//! An adapter finds its system, configures it and explains the configuration, starts it, and knows the role of each of
+//! its processes. It does not measure. A started system is ready when it responds to a request for a page.
 
 pub mod apache;
 pub mod custom;
@@ -46,38 +46,38 @@ pub struct Site {
     pub app: App,
     /// Document root.
     pub root: PathBuf,
-    /// True if `index.php` answers what no file matches.
+    /// `true` if `index.php` handles paths that match no file.
     pub front_controller: bool,
-    /// Script that boots once and then answers requests, where the application has one.
+    /// Script that boots once and then handles requests, if the application has one.
     pub worker_script: Option<PathBuf>,
-    /// Script of a Swoole server, where the application has one.
+    /// Script of a Swoole server, if the application has one.
     pub swoole_script: Option<PathBuf>,
-    /// Script that boots once and then answers many requests at once in Howdah's async mode, where there is one.
+    /// Script that boots once and then handles many requests at once in Howdah's async mode, if there is one.
     pub async_script: Option<PathBuf>,
-    /// File that boots the application for snapshots of Howdah, where the application has no worker script.
+    /// File that boots the application for snapshots of Howdah, if the application has no worker script.
     pub boot_file: Option<PathBuf>,
-    /// Howdah's own recipe that boots the application for snapshots, where that is what is measured.
+    /// Howdah's own recipe that boots the application for snapshots, if that is measured.
     pub recipe: Option<&'static str>,
-    /// The path that will be asked for.
+    /// The path that will be requested.
     pub path: String,
     /// PHP workers.
     pub workers: u32,
-    /// The exact number of processes or threads, also for systems that take as many as they think best.
+    /// The exact number of processes or threads, also for systems that otherwise choose it themselves.
     pub processes: Option<u32>,
     /// Other requirements for the pool of workers.
     pub pool: Pool,
     pub setup: Setup,
     /// True if PHP compiles with its JIT.
     pub jit: bool,
-    /// Connections that will come at the same time.
+    /// Connections that will be open at the same time.
     pub connections: u32,
     /// Its certificate for clients that use TLS.
     pub certificate: Option<Certificate>,
-    /// Their protocol over TLS.
+    /// Protocol of those clients over TLS.
     pub protocol: Protocol,
-    /// Where all requests are handed on to, instead of being answered.
+    /// Upstream server for all requests, which are then not handled locally.
     pub upstream: Option<SocketAddr>,
-    /// Where to listen.
+    /// Address to listen on.
     pub address: SocketAddr,
     /// Private directory of this start: configuration, sockets, logs.
     pub dir: PathBuf,
@@ -91,7 +91,8 @@ impl Site {
         Ok(path)
     }
 
-    /// A launch with this site's directory as working directory, `NAME.log` as log and the environment for the JIT.
+    /// Returns a launch with this site's directory as working directory, `NAME.log` as log and the environment for the
+    /// JIT.
     pub fn launch(&self, name: &str, program: impl Into<PathBuf>, arguments: &[&str]) -> Launch {
         Launch {
             program: program.into(),
@@ -129,12 +130,12 @@ impl Running {
         Ok(())
     }
 
-    /// The guards' process ids.
+    /// Returns the guards' process ids.
     pub fn roots(&self) -> Vec<u32> {
         self.processes.iter().map(Guarded::root).collect()
     }
 
-    /// The description of the first process that ended, if one did.
+    /// Returns the description of the first process that ended, if one did.
     pub fn ended(&self) -> Option<String> {
         self.processes.iter().find_map(|process| {
             let program = process.line.split(' ').find(|word| !word.contains('=')).unwrap_or("a process");
@@ -142,7 +143,7 @@ impl Running {
         })
     }
 
-    /// The last lines of all logs.
+    /// Returns the last lines of all logs.
     pub fn log_tail(&self, lines: usize) -> Vec<String> {
         let mut tail = Vec::new();
         for path in &self.logs {
@@ -166,23 +167,23 @@ impl Running {
     }
 }
 
-/// Scripts that a system runs.
+/// Kinds of scripts that a system runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Script {
-    /// Whatever lies in the document root.
+    /// Any script in the document root.
     Any,
-    /// A script that boots once and then answers requests.
+    /// A script that boots once and then handles requests.
     Worker,
     /// A Swoole server.
     Swoole,
-    /// A script that boots once and then answers many requests at once.
+    /// A script that boots once and then handles many requests at once.
     Async,
     /// A script that boots once, a file that only boots, or a recipe.
     WorkerOrBoot,
 }
 
 impl Script {
-    /// The reason why an application cannot run this way, if there is one.
+    /// Returns the reason why an application cannot run in this way, if there is one.
     pub fn lacks(self, site: &Site) -> Option<&'static str> {
         match self {
             Self::Worker if site.worker_script.is_none() => {
@@ -209,58 +210,58 @@ pub trait System {
     /// Name on the command line.
     fn id(&self) -> String;
 
-    /// Name for people.
+    /// Display name.
     fn title(&self) -> String;
 
     /// Looks for the system on this machine.
     fn find(&self) -> SystemStatus;
 
-    /// Its configuration, with reasons.
+    /// Returns its configuration, with reasons.
     fn tuning(&self) -> Vec<String>;
 
-    /// The kind of script that an application must have for it.
+    /// Returns the kind of script that an application must have for it.
     fn script(&self) -> Script {
         Script::Any
     }
 
-    /// The reason why it cannot serve a case, if there is one.
+    /// Returns the reason why it cannot serve a case, if there is one.
     fn refuses(&self, _case: &Case) -> Option<String> {
         None
     }
 
-    /// True if its adapter sets up TLS with this protocol.
+    /// Returns `true` if its adapter can configure TLS with this protocol.
     fn speaks(&self, _over_tls: Protocol) -> bool {
         false
     }
 
-    /// True if its adapter can hand requests on to another server.
+    /// Returns `true` if its adapter can configure a proxy to another server.
     fn proxies(&self) -> bool {
         false
     }
 
-    /// True if its adapter heeds the site's wishes for the pool, other than the number of workers.
+    /// Returns `true` if its adapter applies the site's requirements for the pool, other than the number of workers.
     fn shapes_pool(&self) -> bool {
         false
     }
 
-    /// Where it serves a case.
+    /// Returns the path of a case on this system.
     fn path(&self, case: &Case) -> String {
         case.path.clone()
     }
 
-    /// The address, if it cannot be configured.
+    /// Returns the address, if it cannot be configured.
     fn fixed_address(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// Purpose of a process of this name.
+    /// Returns the role of a process with this name.
     fn role(&self, process: &str) -> Role;
 
-    /// Starts it. The caller waits until it answers.
+    /// Starts it. The caller waits until it responds.
     fn start(&self, site: &Site) -> Result<Running>;
 }
 
-/// Every system that the lab has an adapter for.
+/// Returns every system that the lab has an adapter for.
 pub fn builtin() -> Vec<Box<dyn System>> {
     let mut systems: Vec<Box<dyn System>> = vec![
         Box::new(nginx_fpm::NginxFpm),
@@ -277,22 +278,22 @@ pub fn builtin() -> Vec<Box<dyn System>> {
     systems
 }
 
-/// The names of [`builtin`].
+/// Returns the names of [`builtin`].
 pub fn builtin_ids() -> Vec<String> {
     builtin().iter().map(|system| system.id()).collect()
 }
 
-/// An address on the loopback interface without a listener.
+/// Returns an address on the loopback interface without a listener.
 pub fn free_address() -> Result<SocketAddr> {
     use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, getsockname, socket_with};
-    // Without listening: a process that is just being started has a copy of the socket for a moment.
+    // Bound but not listening: a process that is just being started briefly has a copy of the socket.
     let socket =
         socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).context("no socket")?;
     bind(&socket, &SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(SocketAddr::try_from(getsockname(&socket)?)?)
 }
 
-/// Fails when somebody already listens there: the lab would measure a stranger.
+/// Fails if a listener already exists there: the lab would measure the wrong server.
 pub fn require_free(address: SocketAddr) -> Result<()> {
     if TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_ok() {
         bail!("{address} is taken: something already listens there. Stop it, or give the system another address");
@@ -300,7 +301,7 @@ pub fn require_free(address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the system answers with anything but "not yet" (502, 503).
+/// Waits until the system responds with anything but "not yet" (502, 503).
 pub fn wait_until_ready(running: &Running, target: &Target, interrupt: &Interrupt) -> Result<()> {
     let deadline = Instant::now() + READY_WITHIN;
     loop {
@@ -320,12 +321,12 @@ pub fn wait_until_ready(running: &Running, target: &Target, interrupt: &Interrup
     }
 }
 
-/// The account that servers of Debian drop to, when the lab runs as root.
+/// Returns the account that Debian's servers use when the lab runs as root.
 pub fn drop_to() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("www-data")
 }
 
-/// A status of [`SystemStatus::Found`] with these versions.
+/// Returns a status of [`SystemStatus::Found`] with these versions.
 pub fn found(versions: impl IntoIterator<Item = (&'static str, Option<String>)>) -> SystemStatus {
     SystemStatus::Found {
         versions: versions
@@ -335,7 +336,7 @@ pub fn found(versions: impl IntoIterator<Item = (&'static str, Option<String>)>)
     }
 }
 
-/// A status of [`SystemStatus::Missing`].
+/// Returns a status of [`SystemStatus::Missing`].
 pub fn missing(what: impl Into<String>, how: impl Into<String>) -> SystemStatus {
     SystemStatus::Missing { what: what.into(), how: how.into() }
 }

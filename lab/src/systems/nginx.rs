@@ -13,7 +13,7 @@ use crate::certificate::Certificate;
 const GZIP_TYPES: &str = "text/plain text/css text/xml application/json application/javascript application/xml \
                           application/rss+xml image/svg+xml";
 
-/// Why nginx is set up as it is.
+/// Returns nginx's configuration, with reasons.
 pub fn tuning() -> Vec<String> {
     vec![
         "nginx: one worker per core, sendfile and tcp_nopush on, as Debian ships it".into(),
@@ -27,12 +27,12 @@ pub fn tuning() -> Vec<String> {
     ]
 }
 
-/// Version of nginx, if it is installed.
+/// Returns the version of nginx, if it is installed.
 pub fn version() -> Option<String> {
     version_line(program("nginx")?, &["-v"]).map(|line| line.replace("nginx version: ", ""))
 }
 
-/// Settings of the distribution's packages, and faster ones.
+/// Returns the settings of the distribution's packages, and faster ones.
 fn http(site: &Site) -> String {
     match site.setup {
         Setup::Lab | Setup::Tuned => {
@@ -44,7 +44,7 @@ fn http(site: &Site) -> String {
     }
 }
 
-/// A whole configuration around the given `server` content.
+/// Returns a whole configuration around the given `server` content.
 pub fn config(site: &Site, upstream: &str, server: &str) -> String {
     let user = drop_to().map_or_else(String::new, |user| format!("user {user};\n"));
     let dir = site.dir.display();
@@ -74,7 +74,7 @@ http {{
 {server}    }}
 }}
 ",
-        // One to the client and one to what is behind, should one worker get them all.
+        // One to the client and one to the backend, in case one worker gets all of them.
         connections = (3 * site.connections).max(1024),
         address = site.address,
         http = http(site),
@@ -84,7 +84,7 @@ http {{
     )
 }
 
-/// TLS as Debian's nginx does it: tickets are on by default, and clients choose among what is safe.
+/// Returns TLS settings as Debian's nginx has them: tickets are on by default, and clients choose among safe ciphers.
 fn tls(certificate: &Certificate) -> String {
     format!(
         "        ssl_certificate {};\n        ssl_certificate_key {};\n        ssl_protocols TLSv1.2 TLSv1.3;\n",
@@ -93,7 +93,7 @@ fn tls(certificate: &Certificate) -> String {
     )
 }
 
-/// True if this nginx speaks a protocol over TLS in the way that the lab sets it up.
+/// Returns `true` if this nginx supports a protocol over TLS in the lab's configuration.
 pub fn speaks(protocol: Protocol) -> bool {
     let has = |module: &str| {
         let output = program("nginx").and_then(|nginx| Command::new(nginx).arg("-V").output().ok());
@@ -106,7 +106,7 @@ pub fn speaks(protocol: Protocol) -> bool {
     }
 }
 
-/// The `upstream` and the content of `server` that hand all requests on, over connections that stay open.
+/// Returns the `upstream` and the content of `server` that proxy all requests over persistent connections.
 pub fn handing_on(site: &Site, upstream: SocketAddr) -> (String, String) {
     (
         format!("    upstream behind {{\n        server {upstream};\n        keepalive {};\n    }}\n", site.connections.max(16)),
@@ -114,7 +114,7 @@ pub fn handing_on(site: &Site, upstream: SocketAddr) -> (String, String) {
     )
 }
 
-/// The content of `server` that serves files and hands scripts on over FastCGI; `pass` says where to.
+/// Returns the content of `server` that serves files and passes scripts on over FastCGI to `pass`.
 pub fn scripts(site: &Site, pass: &str) -> String {
     let fallback = if site.front_controller { "/index.php?$query_string" } else { "=404" };
     format!(

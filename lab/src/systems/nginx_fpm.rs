@@ -1,4 +1,4 @@
-//! nginx with PHP-FPM behind a Unix socket: the most common way to serve PHP.
+//! nginx in front of PHP-FPM on a Unix socket: the most common way to serve PHP.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::record::{Role, SystemStatus};
 #[derive(Debug)]
 pub struct NginxFpm;
 
-/// Connections to PHP-FPM that stay open, as many for each of nginx's workers as their share of the children: more would keep
-/// children busy that nobody asks anything of.
+/// Returns persistent connections to PHP-FPM, for each of nginx's workers as many as their share of the children: more
+/// would occupy children without requests.
 fn kept(site: &Site, socket: &Path) -> (String, String) {
     let workers = std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
     let share = (php_fpm::children(site) / workers).max(1);

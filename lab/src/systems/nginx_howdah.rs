@@ -1,4 +1,4 @@
-//! nginx with Howdah behind it instead of PHP-FPM: the same nginx, the same socket, the same variables.
+//! nginx in front of Howdah instead of PHP-FPM: the same nginx, the same socket, the same variables.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use super::howdah::{Build, Howdah, Mode};
 use super::{Running, Script, Site, System, drop_to, missing, nginx, program};
 use crate::record::{Role, SystemStatus};
 
-/// Connections that each of nginx's workers keeps: unlike in PHP-FPM they occupy no process.
+/// Persistent connections per nginx worker: unlike in PHP-FPM they occupy no process.
 const KEPT: u32 = 64;
 
 /// The adapter.
@@ -14,7 +14,7 @@ const KEPT: u32 = 64;
 pub struct NginxHowdah(Howdah);
 
 impl NginxHowdah {
-    /// Howdah in a mode, with the build that is found.
+    /// Creates the adapter for a mode, with the build that is found.
     pub fn new(mode: Mode) -> Self {
         Self(Howdah { mode, build: Build::Found })
     }

@@ -1,4 +1,4 @@
-//! PHP-FPM behind a Unix socket, for every system that has something else in front of it.
+//! PHP-FPM on a Unix socket, for every system with another server in front of it.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use super::{Running, Site, drop_to, newest_php};
 use crate::cases::Setup;
 
-/// The newest PHP-FPM on this machine: its version and its program.
+/// Returns the newest PHP-FPM on this machine: its version and its program.
 pub fn find() -> Option<(String, PathBuf)> {
     newest_php("/usr/sbin", "php-fpm", "")
 }
 
-/// Configuration of PHP-FPM, with reasons.
+/// Returns the configuration of PHP-FPM, with reasons.
 pub fn tuning() -> Vec<String> {
     vec![
         "PHP-FPM: pm = static with as many children as the case gives workers; where a case lets the pool grow, pm = dynamic with \
@@ -23,12 +23,12 @@ pub fn tuning() -> Vec<String> {
     ]
 }
 
-/// Children: the exact number where one is asked for, else the case's workers.
+/// Returns the number of children: the exact number if one is requested, else the case's workers.
 pub fn children(site: &Site) -> u32 {
     site.processes.unwrap_or(site.workers)
 }
 
-/// Lines for how many children there are, and how long each lives.
+/// Returns the settings for the number and the lifetime of children.
 fn pool(site: &Site) -> String {
     let children = children(site);
     let fewest = site.pool.fewest.or((site.setup == Setup::Shipped).then_some(1));

@@ -1,4 +1,4 @@
-//! Swoole's HTTP server, alone and behind nginx.
+//! Swoole's HTTP server, alone and with nginx in front.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,11 +11,11 @@ use crate::record::{Role, SystemStatus};
 /// The adapter.
 #[derive(Debug)]
 pub struct Swoole {
-    /// nginx speaks to the clients and serves files.
+    /// `true` if nginx speaks to the clients and serves files.
     pub behind_nginx: bool,
 }
 
-/// `$SWOOLE_SO` names the extension when php.ini does not load it.
+/// Returns the arguments that load the extension `$SWOOLE_SO`, if php.ini does not load it.
 fn extension_arguments() -> Vec<String> {
     match std::env::var("SWOOLE_SO") {
         Ok(path) => vec!["-d".into(), format!("extension={path}")],

@@ -1,4 +1,5 @@
-//! A system with an exact number of processes or threads, where a published comparison gave each its own.
+//! A system with an exact number of processes or threads, where a published comparison gave each system a different
+//! one.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! One connection of the generator: its socket, what is under way on it, and nothing about when or why.
+//! One connection of the generator: its socket and its pending request. Scheduling is elsewhere.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -11,51 +11,51 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 /// A request that was sent or is about to be.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// Which of the group's requests.
+    /// Index of the group's request.
     pub request: usize,
-    /// When it was due; latency counts from here.
+    /// Time when it was due; latency counts from here.
     pub due: Instant,
-    /// True if that was in the measured time.
+    /// `true` if that was in the measured period.
     pub counted: bool,
 }
 
-/// What a connection does.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// There is no socket.
     Closed,
-    /// The kernel connects.
+    /// The kernel is connecting.
     Connecting,
-    /// Connected, and nothing is under way.
+    /// Connected, without a pending request.
     Idle,
     /// A request was sent.
     Busy,
 }
 
-/// A connection, or the place for one.
+/// A connection, or a slot for one.
 #[derive(Debug)]
 pub struct Connection {
     /// Index of its group.
     pub group: usize,
-    /// Where it comes from.
+    /// Source address.
     pub from: Option<Ipv4Addr>,
     /// What it does.
     pub state: State,
-    /// The request under way.
+    /// The pending request.
     pub pending: Option<Pending>,
-    /// Right answers in the measured time.
+    /// Correct responses in the measured period.
     pub good: u64,
-    /// What has come of a reply that is not complete.
+    /// The received part of an incomplete reply.
     pub held: Vec<u8>,
     socket: Option<OwnedFd>,
-    /// Bytes of the request that were sent.
+    /// Number of bytes of the request that were sent.
     sent: usize,
-    /// Counts sockets, so that an event of an earlier one is known.
+    /// Number of the socket, which identifies events of earlier ones.
     life: u32,
 }
 
 impl Connection {
-    /// Closed.
+    /// A closed connection.
     pub fn new(group: usize, from: Option<Ipv4Addr>) -> Self {
         Self {
             group,
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Begins to connect. Its events carry `index` and the connection's life.
+    /// Starts connecting. Events carry `index` and the connection's life.
     pub fn open(&mut self, address: SocketAddr, epoll: &OwnedFd, index: usize) -> rustix::io::Result<()> {
         self.close();
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -84,7 +84,7 @@ impl Connection {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error),
         }
-        // Told once of each change, for all its life: no further system call to wait for another direction.
+        // Edge-triggered for its whole life: no further system call to wait for another direction.
         let events = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         let data = epoll::EventData::new_u64(u64::from(self.life) << 32 | index as u64);
         epoll::add(epoll, &socket, data, events)?;
@@ -93,17 +93,17 @@ impl Connection {
         Ok(())
     }
 
-    /// True if an event that carries this is about the present socket.
+    /// Returns `true` if an event with this data belongs to the current socket.
     pub fn is_life(&self, data: u64) -> bool {
         self.socket.is_some() && data >> 32 == u64::from(self.life)
     }
 
-    /// Changes with each socket.
+    /// Returns the number of the current socket.
     pub fn life(&self) -> u32 {
         self.life
     }
 
-    /// Ends the connection. What is pending stays so.
+    /// Closes the connection; its pending request stays pending.
     pub fn close(&mut self) {
         self.socket = None;
         self.state = State::Closed;
@@ -112,14 +112,14 @@ impl Connection {
         self.life = self.life.wrapping_add(1);
     }
 
-    /// Begins a request on a connected socket.
+    /// Starts sending a request on a connected socket.
     pub fn send(&mut self, bytes: &[u8]) -> rustix::io::Result<()> {
         self.sent = 0;
         self.state = State::Busy;
         self.send_rest(bytes)
     }
 
-    /// Goes on with it.
+    /// Continues sending it.
     pub fn send_rest(&mut self, bytes: &[u8]) -> rustix::io::Result<()> {
         let Some(socket) = &self.socket else { return Err(Errno::NOTCONN) };
         while self.sent < bytes.len() {
@@ -133,7 +133,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once; `None` when there is nothing now, 0 at the end.
+    /// Reads once; `None` if no data is available, 0 at the end.
     pub fn receive(&mut self, buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
         let Some(socket) = &self.socket else { return Err(Errno::NOTCONN) };
         loop {

@@ -1,4 +1,4 @@
-//! The loop of the generator: moments, events and connections.
+//! The loop of the generator: timers, events and connections.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -18,33 +18,33 @@ use super::{Mark, MixReport, Phases};
 use crate::cases::mix::{Rhythm, Source};
 use crate::interrupt::Interrupt;
 
-/// Connections that are being opened at the same time before the load begins: fewer than any usual backlog.
+/// Maximum number of connections that are opened at the same time before the load begins: less than any usual backlog.
 const OPENING_AT_ONCE: usize = 64;
 
-/// How long a client waits for its answer.
+/// Maximum time that a client waits for its response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client that could not connect waits before it tries again.
+/// Delay after which a client that could not connect tries again.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// How often what is late is looked for.
+/// Interval between checks for timeouts.
 const SCAN: Duration = Duration::from_millis(50);
 
-/// So long the load waits for its connections to be opened.
+/// Maximum time for opening the connections before the load.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// The timer among the events.
+/// Data of the timer's events.
 const TIMER: u64 = u64::MAX;
 
-/// Events that are taken at once: few, so that what is due meanwhile is not late.
+/// Maximum number of events per call: few, so that requests that become due meanwhile are not late.
 const EVENTS: usize = 64;
 
-/// The connection is no more.
+/// The connection has failed.
 const BROKEN: epoll::EventFlags = epoll::EventFlags::ERR.union(epoll::EventFlags::HUP);
 
 const BUFFER: usize = 64 * 1024;
 
-/// When a group's requests are due.
+/// Times when a group's requests are due.
 #[derive(Debug)]
 enum Arrivals {
     Closed,
@@ -60,7 +60,7 @@ impl Arrivals {
         }
     }
 
-    /// The next moment and how many requests are due at it, if that is not after `now`.
+    /// Returns the next time and the number of requests due at it, unless it is after `now`.
     fn take(&mut self, now: Instant) -> Option<(Instant, u32)> {
         match self {
             Self::Poisson { moments, next } if *next <= now => {
@@ -78,18 +78,18 @@ impl Arrivals {
     }
 }
 
-/// A group while it runs.
+/// State of a running group.
 #[derive(Debug)]
 struct Crowd<'a> {
     group: &'a Group,
     arrivals: Arrivals,
-    /// Place in the group's order.
+    /// Position in the group's order.
     place: usize,
-    /// Connections without a request; used in turn.
+    /// Idle connections, used in turn.
     free: VecDeque<usize>,
-    /// Moments of requests that were due while no connection was free.
+    /// Due times of requests that found no idle connection.
     waiting: VecDeque<Instant>,
-    /// Connections of this group among all.
+    /// Index of this group's first connection.
     first: usize,
 }
 
@@ -102,19 +102,19 @@ pub(super) struct Engine<'a> {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     timer: OwnedFd,
-    /// When the timer will wake us.
+    /// Time for which the timer is set.
     armed: Option<Instant>,
     buffer: Vec<u8>,
-    /// Connections that could not be opened, and when to try again.
+    /// Connections that could not be opened, and the time to try again.
     retries: VecDeque<(Instant, usize)>,
-    /// The measured time, once it is known.
+    /// The measured period, once it is known.
     window: Option<(Instant, Instant)>,
-    /// Requests due in the measured time that have not ended.
+    /// Requests due in the measured period that have not ended.
     unfinished: u64,
     bytes: u64,
     opened: u64,
     lateness: Latencies,
-    /// Processor time of this thread at the last mark, then between the two.
+    /// Processor time of this thread: at the last mark, then between the two marks.
     cpu: f64,
 }
 
@@ -164,8 +164,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Opens what is kept alive, a few at a time, before anything is asked. What the server refuses or leaves in its backlog is
-    /// opened when it is needed; only where nobody listens there is no load.
+    /// Opens persistent connections, a few at a time, before any request. Connections that the server refuses or leaves
+    /// in its backlog are opened when needed; the load fails only if there is no listener.
     pub(super) fn open_all(&mut self, interrupt: &Interrupt) -> Result<()> {
         let deadline = Instant::now() + OPEN_WITHIN;
         let mut wanted: VecDeque<usize> = (0..self.connections.len())
@@ -239,8 +239,8 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Requests that were due before the measured time and have waited through all of it count too: a closed loop that gets no answer
-    /// has none that is due in it, and would be forgotten.
+    /// Counts requests that were due before the measured period and have waited through all of it: in a closed loop
+    /// without responses, no request becomes due in that period, so these would be missing.
     fn count_starved(&mut self, from: Instant) {
         for connection in &mut self.connections {
             if let Some(pending) = &mut connection.pending
@@ -253,14 +253,14 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What was seen.
+    /// Returns the results.
     pub(super) fn report(self, phases: Phases) -> MixReport {
         let mut all = self.lateness.clone();
         all.clear();
         self.tallies.iter().for_each(|tally| all.merge(tally.latencies()));
         let mut kinds: Vec<_> = self.tallies.iter().map(Tally::sample).collect();
         for (index, crowd) in self.crowds.iter().enumerate() {
-            // A connection's answers say something where it asks again and again for one kind, and no other group asks for it.
+            // The counts per connection are meaningful if it repeats one kind of request that no other group sends.
             if !matches!(crowd.arrivals, Arrivals::Closed) {
                 continue;
             }
@@ -309,7 +309,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Sends what is due by now, or lets it wait for a free connection.
+    /// Sends requests that are due by now, or queues them for an idle connection.
     fn arrive(&mut self, now: Instant) {
         for index in 0..self.crowds.len() {
             while let Some((due, count)) = self.crowds[index].arrivals.take(now) {
@@ -319,7 +319,7 @@ impl<'a> Engine<'a> {
                     let crowd = &mut self.crowds[index];
                     match crowd.free.pop_front() {
                         Some(connection) => {
-                            // Of a wave all but the first are late, because they cannot be sent at once.
+                            // All requests of a wave but the first are late, because they cannot be sent at once.
                             if counted && count == 1 {
                                 self.lateness.add(due.elapsed());
                             }
@@ -336,7 +336,7 @@ impl<'a> Engine<'a> {
         self.window.is_some_and(|(from, until)| from <= moment && moment < until)
     }
 
-    /// The next request of a group in its order.
+    /// Returns the next request of a group's order.
     fn choose(&mut self, crowd: usize) -> usize {
         let crowd = &mut self.crowds[crowd];
         let chosen = crowd.group.order[crowd.place];
@@ -344,7 +344,7 @@ impl<'a> Engine<'a> {
         chosen as usize
     }
 
-    /// A closed loop's next request.
+    /// Sends a closed loop's next request.
     fn ask_at(&mut self, index: usize, now: Instant) {
         let counted = self.counts(now);
         self.unfinished += u64::from(counted);
@@ -361,7 +361,8 @@ impl<'a> Engine<'a> {
         self.submit(index);
     }
 
-    /// Sends what is pending, on a new connection where there is none (any more); on one that is being opened, once it is open.
+    /// Sends the pending request, on a new connection if there is none (any more); if one is being opened, once it is
+    /// open.
     fn submit(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         let Some(pending) = connection.pending else { return };
@@ -378,7 +379,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What is pending has ended so.
+    /// Ends the pending request with this result.
     fn finish(&mut self, index: usize, end: End, keep: bool) {
         self.finish_at(Instant::now(), index, end, keep);
     }
@@ -403,7 +404,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A connection is free.
+    /// Called when a connection has become idle.
     fn next(&mut self, index: usize, now: Instant) {
         let crowd = &mut self.crowds[self.connections[index].group];
         if matches!(crowd.arrivals, Arrivals::Closed) {
@@ -424,7 +425,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Clients that have waited too long leave.
+    /// Ends requests that have waited too long.
     fn lose_patience(&mut self, now: Instant) {
         for index in 0..self.connections.len() {
             if self.connections[index]
@@ -456,7 +457,7 @@ impl<'a> Engine<'a> {
         self.load.groups[crowd].requests[request].kind
     }
 
-    /// The generator ends: what has no answer yet is counted as such.
+    /// Counts requests without a response at the end of the run.
     fn leave(&mut self) {
         let end = Instant::now();
         for connection in &self.connections {
@@ -476,11 +477,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Waits until a moment for events, and hands on those of living connections.
+    /// Waits for events until a given time, and passes on those of current sockets.
     fn wait(&mut self, until: Instant, mut handle: impl FnMut(&mut Self, usize, epoll::EventFlags)) -> Result<()> {
         let now = Instant::now();
         let nothing = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // A timer that wakes too early costs less than one that is set anew for each wait.
+        // A timer that fires too early costs less than setting it again for each wait.
         if until > now && self.armed.is_none_or(|armed| armed <= now || until < armed) {
             let left = until - now;
             let value = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
@@ -526,19 +527,19 @@ impl<'a> Engine<'a> {
             // An error shows again when the reply is read.
             let _ = connection.send_rest(&self.load.groups[connection.group].requests[pending.request].bytes);
         }
-        // Also what a server says before it was asked: one that has no room may answer and close at once.
+        // Includes data sent before a request: a server without capacity may respond and close at once.
         if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::RDHUP | BROKEN) {
             self.read(index, flags.intersects(epoll::EventFlags::RDHUP | BROKEN));
         }
     }
 
-    /// Reads what is there; to its end, if the server has sent its last.
+    /// Reads available data; to the end, if the server has finished sending.
     fn read(&mut self, index: usize, ends: bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let life = self.connections[index].life();
         while self.connections[index].life() == life {
             let received = self.connections[index].receive(&mut buffer);
-            // One moment for the bytes and the answer that they end: the measured time may begin in between.
+            // One time for the bytes and the response that they complete: the measured period may begin in between.
             let now = Instant::now();
             match received {
                 Ok(None) => break,
@@ -558,7 +559,7 @@ impl<'a> Engine<'a> {
                         held.extend_from_slice(&buffer[..count]);
                         self.reply(now, index, &held, false);
                     }
-                    // Less than there was room for: that was all, and more brings a new event.
+                    // A short read has emptied the socket; more data causes a new event.
                     if count < buffer.len() && !ends {
                         break;
                     }
@@ -568,7 +569,7 @@ impl<'a> Engine<'a> {
         self.buffer = buffer;
     }
 
-    /// All that has come of a reply so far.
+    /// Handles all received bytes of a reply.
     fn reply(&mut self, now: Instant, index: usize, bytes: &[u8], ended: bool) {
         let connection = &mut self.connections[index];
         let Some(pending) = connection.pending else { return connection.close() };

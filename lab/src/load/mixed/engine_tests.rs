@@ -1,4 +1,4 @@
-//! The generator against a server in the test, whose every answer is known.
+//! The generator against a test server with known responses.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -22,8 +22,8 @@ struct Seen {
     now: AtomicU64,
 }
 
-/// Answers on any number of connections what `answer` makes of the path and the running number of the request; an empty answer
-/// ends the connection.
+/// Sends, on any number of connections, the response that `answer` returns for the path and the number of the request;
+/// an empty one closes the connection.
 fn server(answer: impl Fn(&str, u64) -> String + Send + Sync + 'static) -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -106,8 +106,8 @@ fn each_kind_has_its_own_counts_and_percentiles() {
 
 #[test]
 fn a_stall_shows_in_every_request_that_was_due_meanwhile() {
-    // One connection, 200 requests a second, one stall of 300 ms in the middle: 60 of 200 come due while it lasts. A closed loop, or
-    // one that counts from sending, would show it in one request only.
+    // One connection, 200 requests per second, one stall of 300 ms in the middle: 60 of 200 become due meanwhile. A
+    // closed loop, or one that counts from sending, would show it in one request only.
     let stalled = AtomicU64::new(0);
     let (address, _) = server(move |_, number| {
         if number > 60 && stalled.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -124,7 +124,7 @@ fn a_stall_shows_in_every_request_that_was_due_meanwhile() {
 
 #[test]
 fn an_open_loop_offers_its_rate_whether_or_not_the_server_keeps_up() {
-    // 20 ms each on 2 connections: 100 a second at most, and 400 are due.
+    // 20 ms each on 2 connections: at most 100 per second, and 400 are due.
     let (address, _) = server(|_, _| {
         thread::sleep(Duration::from_millis(20));
         reply("200 OK", "ok")
@@ -134,14 +134,14 @@ fn an_open_loop_offers_its_rate_whether_or_not_the_server_keeps_up() {
     let kind = &report.kinds[0];
     assert!((320..=480).contains(&kind.due), "{kind:?}");
     assert!(kind.good <= 100, "{kind:?}");
-    // 1.5 s after the end, some 150 more have been answered, and the rest is not forgotten.
+    // 1.5 s after the end, some 150 more have been answered, and the rest is still counted.
     assert!(kind.unanswered > 0, "{kind:?}");
     assert!(ms(&kind.latency, 100.0) >= 1500.0, "{kind:?}");
 }
 
 #[test]
 fn who_waits_through_all_of_the_measured_time_is_not_forgotten() {
-    // Asked before the measured time begins, answered after it has ended: none is due in it.
+    // Sent before the measured period begins, answered after its end: none is due in it.
     let (address, _) = server(|path, _| {
         if path == "/starved" {
             thread::sleep(Duration::from_millis(800));
@@ -198,7 +198,7 @@ fn without_keep_alive_each_request_has_its_connection() {
     assert!(report.opened >= report.kinds[0].good - 2, "{report:?}");
 }
 
-/// Accepts `most` connections at a time for good; the others are answered with 503 before they ask, and are closed.
+/// Keeps at most `most` connections open; others get a 503 before their request and are closed.
 fn small_server(most: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -213,7 +213,7 @@ fn small_server(most: u64) -> SocketAddr {
                 thread::spawn(move || {
                     let _ = stream.write_all(reply("503 Full\r\nConnection: close", "no").as_bytes());
                     let _ = stream.shutdown(std::net::Shutdown::Write);
-                    // Without reading what comes, closing would take the answer away from the client.
+                    // Closing with unread data would discard the response on its way to the client.
                     let _ = stream.read_to_end(&mut Vec::new());
                 });
             }

@@ -1,11 +1,12 @@
-//! The generator of mixed loads: all groups of clients in one thread around one `epoll`, with a histogram for each kind.
+//! The generator of mixed loads: all groups of clients in one thread around one `epoll`, with a histogram for each
+//! kind.
 //!
-//! One thread, because it shares the processors with the system under test: threads that wait for each other would cost more
-//! than they bring, and the order in which things happened is known. It looks at every answer, status and body.
+//! One thread, because it shares the processors with the system under test: synchronizing threads would cost more than
+//! they gain, and the order of events is known. It checks every response, status and body.
 //!
-//! A run has three parts. First all connections are opened and the load settles; then comes the measured time; after it the
-//! load goes on until every request that was due in the measured time has its answer, or nobody wants to wait longer.
-//! In an open loop latency counts from the moment a request was due, also when all connections were busy then.
+//! A run has three parts. First all connections are opened and the load settles; then comes the measured period; after
+//! it, the load continues until every request that was due in the measured period has its response or has timed out. In
+//! an open loop, latency counts from the time a request was due, also when all connections were busy then.
 
 pub mod connection;
 mod engine;
@@ -25,44 +26,44 @@ use requests::Prepared;
 /// The parts of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phases {
-    /// The load runs, and nothing is counted.
+    /// Duration of load that is not counted.
     pub settle: Duration,
-    /// The measured time.
+    /// The measured period.
     pub measure: Duration,
-    /// At most so long the load goes on for requests without an answer.
+    /// Maximum time that the load continues for requests without a response.
     pub tail: Duration,
 }
 
-/// A moment of a run, for whoever measures beside it.
+/// An event in a run, for a caller that takes other measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// The measured time begins.
+    /// The measured period begins.
     Begin,
     End,
 }
 
-/// What the generator saw.
+/// The generator's results.
 #[derive(Debug, Clone, Default)]
 pub struct MixReport {
-    /// Length of the measured time.
+    /// Length of the measured period.
     pub seconds: f64,
-    /// Answers of whatever status that came in it.
+    /// Responses with any status in that period.
     pub answers: u64,
-    /// Bytes that came in it.
+    /// Bytes received in that period.
     pub bytes: u64,
     /// Each kind of request.
     pub kinds: Vec<KindSample>,
-    /// All right answers together.
+    /// All correct responses together.
     pub latency: Latency,
-    /// Processor time of the generator in the measured time, in seconds.
+    /// Processor time of the generator in the measured period, in seconds.
     pub generator_cpu: f64,
-    /// Connections that were opened in the measured time.
+    /// Connections that were opened in the measured period.
     pub opened: u64,
-    /// How late the generator itself was with requests of an open loop that found a free connection.
+    /// Delay of the generator itself with requests of an open loop that found an idle connection.
     pub lateness: Latency,
 }
 
-/// Sends a load. `mark` is told when the measured time begins and ends, and must not take long.
+/// Sends a load. Calls `mark` when the measured period begins and ends; it must not take long.
 pub fn run(load: &Prepared, phases: Phases, mark: &mut dyn FnMut(Mark), interrupt: &Interrupt) -> Result<MixReport> {
     let mut engine = engine::Engine::new(load)?;
     engine.open_all(interrupt)?;

@@ -1,11 +1,11 @@
-//! Seeded random choices: moments of arrival, times of heavy-tailed work, and which request comes next.
+//! Seeded random choices: times of arrival, durations of heavy-tailed work, and the order of requests.
 
 use crate::cases::mix::Work;
 
-/// Values of a heavy-tailed distribution that stand for all of it.
+/// Number of values that represent a heavy-tailed distribution.
 pub const STRATA: usize = 512;
 
-/// Moments of a Poisson process: independent exponential gaps.
+/// Arrival times of a Poisson process: independent exponential gaps.
 #[derive(Debug)]
 pub struct Poisson {
     random: fastrand::Rng,
@@ -13,20 +13,20 @@ pub struct Poisson {
 }
 
 impl Poisson {
-    /// With so many arrivals per second on average.
+    /// Creates a process with this mean number of arrivals per second.
     pub fn new(per_second: f64, seed: u64) -> Self {
         Self { random: fastrand::Rng::with_seed(seed), per_second }
     }
 
-    /// Seconds until the next arrival.
+    /// Returns the seconds until the next arrival.
     pub fn gap(&mut self) -> f64 {
-        // The logarithm's argument is above 0, because `f64` gives at least 0 and less than 1.
+        // The logarithm's argument is above 0, because `f64` returns at least 0 and less than 1.
         -(1.0 - self.random.f64()).ln() / self.per_second
     }
 }
 
-/// The times of heavy-tailed work in milliseconds, rising: one from the middle of each of [`STRATA`] equally likely parts,
-/// so that the distribution is exact and not one more source of noise; only its last 1/1024 is cut off.
+/// Returns the times of heavy-tailed work in milliseconds, ascending: the middle of each of [`STRATA`] equally likely
+/// parts, so that the distribution is exact and not another source of noise. Only its last 1/1024 is cut off.
 pub fn times_of(work: &Work) -> Option<Vec<f64>> {
     let quantile: Box<dyn Fn(f64) -> f64> = match *work {
         Work::LogNormal { median_ms, sigma } => Box::new(move |p| median_ms * (sigma * normal_quantile(p)).exp()),
@@ -36,7 +36,7 @@ pub fn times_of(work: &Work) -> Option<Vec<f64>> {
     Some((0..STRATA).map(|stratum| quantile((stratum as f64 + 0.5) / STRATA as f64)).collect())
 }
 
-/// The quantile of the standard normal distribution, by halving an interval: slow, exact enough, and called rarely.
+/// The quantile of the standard normal distribution, by bisection: slow, exact enough, and called rarely.
 fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-10.0, 10.0);
     for _ in 0..60 {
@@ -68,7 +68,7 @@ fn normal_distribution(x: f64) -> f64 {
     0.5 + sum * (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// A long sequence of choices among entries with these weights; whoever needs more starts it again.
+/// Returns a long sequence of choices among entries with these weights; a caller that needs more repeats it.
 pub fn sequence(weights: &[f64], length: usize, seed: u64) -> Vec<u32> {
     let mut random = fastrand::Rng::with_seed(seed);
     let total: f64 = weights.iter().sum();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn arrivals_in_equal_times_scatter_as_poisson_says() {
-        // Variance over mean of the counts is 1; a constant rate would give 0, bursts more than 1.
+        // The variance of the counts over their mean is 1; a constant rate would give 0, bursts more than 1.
         let mut counts = vec![0.0f64; 2000];
         let mut now = 0.0;
         for gap in gaps(3, 150_000) {
@@ -141,7 +141,7 @@ mod tests {
         assert!((at(&lognormal, 97.725) / (1.5f64 * 2.0).exp() - 1.0).abs() < 0.05);
         let pareto = times_of(&Work::Pareto { least_ms: 0.5, alpha: 1.2 }).unwrap();
         assert!(pareto[0] >= 0.5 && pareto[0] < 0.501);
-        // Half of all take less than 2^(1/alpha) times the least.
+        // The median is 2^(1/alpha) times the minimum.
         assert!((at(&pareto, 50.0) / (0.5 * 2f64.powf(1.0 / 1.2)) - 1.0).abs() < 0.01);
         assert!((at(&pareto, 99.0) / (0.5 * 100f64.powf(1.0 / 1.2)) - 1.0).abs() < 0.1);
         assert!(lognormal.is_sorted() && pareto.is_sorted());

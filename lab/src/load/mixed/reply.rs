@@ -1,8 +1,8 @@
-//! Reading a reply from what has come so far.
+//! Parses a reply from the bytes received so far.
 
 use std::borrow::Cow;
 
-/// Headers that a reply may have.
+/// Maximum number of headers of a reply.
 const MAX_HEADERS: usize = 64;
 
 /// A whole reply.
@@ -10,29 +10,29 @@ const MAX_HEADERS: usize = 64;
 pub struct Reply<'a> {
     /// Status code.
     pub status: u16,
-    /// The body without chunk marks.
+    /// The body without chunk framing.
     pub body: Cow<'a, [u8]>,
-    /// True if the connection ends after it.
+    /// `true` if the connection closes after it.
     pub closes: bool,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub length: usize,
 }
 
-/// This is not a reply.
+/// The bytes are not a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// What a head says of its reply.
+/// Content of a reply's head.
 struct Head {
     status: u16,
-    /// Bytes of the head.
+    /// Length of the head in bytes.
     start: usize,
     length: Option<usize>,
     chunked: bool,
     closes: bool,
 }
 
-/// A reply whose whole length its head tells.
+/// A reply whose head contains its whole length.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SizedHead {
     pub status: u16,
@@ -68,7 +68,7 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Broken> {
     Ok(Some(Head { status, start, length, chunked, closes }))
 }
 
-/// The head at the start of `bytes`, if it is all there and tells the length.
+/// Returns the head at the start of `bytes`, if it is complete and contains the length.
 pub fn sized_head(bytes: &[u8]) -> Result<Option<SizedHead>, Broken> {
     let Some(Head { status, start, length: Some(length), chunked: false, closes }) = head(bytes)? else {
         return Ok(None);
@@ -76,7 +76,7 @@ pub fn sized_head(bytes: &[u8]) -> Result<Option<SizedHead>, Broken> {
     Ok(Some(SizedHead { status, closes, length: start + length }))
 }
 
-/// The reply at the start of `bytes`, if it is all there. `ended` says that nothing will follow.
+/// Returns the reply at the start of `bytes`, if it is complete. `ended` means that no more data follows.
 pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
     let Some(Head { status, start, length, chunked, mut closes }) = head(bytes)? else {
         return if ended { Err(Broken) } else { Ok(None) };
@@ -103,10 +103,10 @@ pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
     Ok(Some(Reply { status, body, closes, length: start + used }))
 }
 
-/// A body, and its length with all marks.
+/// A body, and its length with chunk framing.
 type Chunked<'a> = (Cow<'a, [u8]>, usize);
 
-/// The body in chunks; borrowed where there is one chunk only.
+/// Decodes a chunked body; borrows it if there is only one chunk.
 fn chunks(bytes: &[u8]) -> Result<Option<Chunked<'_>>, Broken> {
     let mut body = Cow::Borrowed(&[][..]);
     let mut at = 0;
@@ -135,7 +135,7 @@ fn chunks(bytes: &[u8]) -> Result<Option<Chunked<'_>>, Broken> {
     }
 }
 
-/// Length of the trailers with the empty line that ends them.
+/// Returns the length of the trailers with the empty line that ends them.
 fn trailers(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(b"\r\n") {
         return Some(2);
@@ -147,7 +147,7 @@ fn trailers(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Every shorter piece is incomplete, and the whole is the reply, also with more behind it.
+    /// Every shorter prefix is incomplete, and the whole is the reply, also with more data after it.
     fn assert_whole(text: &[u8], status: u16, body: &[u8], closes: bool) {
         for cut in 0..text.len() {
             assert_eq!(parse(&text[..cut], false), Ok(None), "cut at {cut}");

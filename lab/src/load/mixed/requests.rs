@@ -1,4 +1,4 @@
-//! From a mix to requests as bytes: everything random and everything slow is done before the first request is sent.
+//! Turns a mix into requests as bytes: all random choices and slow work happen before the first request is sent.
 
 use std::net::SocketAddr;
 
@@ -13,13 +13,13 @@ const SEQUENCE: usize = 1 << 16;
 /// A mix that can be sent.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// Where to.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Names of the kinds of requests; results are in this order.
     pub kinds: Vec<String>,
     /// The groups of clients.
     pub groups: Vec<Group>,
-    /// Seed of the moments.
+    /// Seed of the arrival times.
     pub seed: u64,
 }
 
@@ -28,12 +28,12 @@ pub struct Prepared {
 pub struct Group {
     /// The different requests.
     pub requests: Vec<Prototype>,
-    /// Which of them comes next, in a cycle.
+    /// Indexes of the requests to send, repeated in a cycle.
     pub order: Vec<u32>,
     pub connections: u32,
-    /// True if they are used again.
+    /// `true` if connections are reused.
     pub keep_alive: bool,
-    /// Where they come from.
+    /// Source addresses.
     pub from: Source,
     /// When requests are due.
     pub rhythm: Rhythm,
@@ -42,9 +42,9 @@ pub struct Group {
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prototype {
-    /// As it is sent.
+    /// The request's bytes.
     pub bytes: Vec<u8>,
-    /// The right body, if it is known.
+    /// The correct body, if it is known.
     pub body: Option<Vec<u8>>,
     /// Index of its kind.
     pub kind: usize,
@@ -52,7 +52,7 @@ pub struct Prototype {
     pub path: String,
 }
 
-/// What `work.php` does, so that its answer can be checked.
+/// Parameters of `work.php`, from which its correct response is computed.
 #[derive(Debug)]
 struct Generator {
     value: u64,
@@ -70,7 +70,7 @@ impl Generator {
     }
 }
 
-/// The right answer of `work.php` to so many rounds.
+/// Returns the correct response of `work.php` for this number of rounds.
 pub fn work_answer(rounds: u64) -> String {
     Generator { value: 1, rounds: 0 }.after(rounds).to_string()
 }
@@ -80,7 +80,7 @@ fn rounds_of(ms: f64, per_ms: f64) -> u64 {
 }
 
 impl Prepared {
-    /// Makes every request. `rounds_per_ms` is the machine's speed on `work.php`.
+    /// Creates every request. `rounds_per_ms` is the machine's speed on `work.php`.
     pub fn new(mix: &Mix, address: SocketAddr, rounds_per_ms: f64) -> Result<Self> {
         let mut prepared = Self { address, kinds: Vec::new(), groups: Vec::new(), seed: mix.seed };
         for (index, clients) in mix.clients.iter().enumerate() {
@@ -135,7 +135,7 @@ impl Prepared {
         }
     }
 
-    /// The index of a kind, which may be new.
+    /// Returns the index of a kind, and adds it if it is new.
     fn kind(&mut self, name: &str) -> usize {
         self.kinds.iter().position(|known| known == name).unwrap_or_else(|| {
             self.kinds.push(name.to_owned());
@@ -149,7 +149,7 @@ impl Prepared {
         Prototype { bytes, body: body.map(String::into_bytes), kind, path }
     }
 
-    /// One request of each kind: path and right body.
+    /// Returns one request of each kind.
     pub fn one_of_each(&self) -> Vec<&Prototype> {
         let all = || self.groups.iter().flat_map(|group| &group.requests);
         (0..self.kinds.len()).filter_map(|kind| all().find(|request| request.kind == kind)).collect()
@@ -194,7 +194,7 @@ mod tests {
         let prepared = prepare(vec![Clients::closed("x", 8, work)]);
         assert_eq!(prepared.kinds, ["short", "medium", "long"]);
         let group = &prepared.groups[0];
-        // Each request once and in a random order, so that a run of them has the distribution's mean.
+        // Each request once and in random order, so that a run of them has the distribution's mean.
         let mean = |order: &[u32]| {
             let rounds = |index: &u32| {
                 group.requests[*index as usize].path.trim_start_matches("/work.php?n=").parse::<f64>().unwrap()

@@ -1,7 +1,8 @@
-//! What became of the requests of each kind.
+//! Results of the requests of each kind.
 //!
-//! Percentiles are over the requests that were *due* in the measured time, whenever their answer came, and over those that waited
-//! through all of it: a request that waits past the end is not forgotten. Rates are over the answers that *came* in the measured time.
+//! Percentiles are over the requests that were *due* in the measured period, whenever their response arrived, and over
+//! those that waited through all of it, so a request that waits past the end is counted. Rates are over the responses
+//! that *arrived* in the measured period.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub struct Latencies(Histogram<u64>);
 const RANGE: (u64, u64) = (100, 600_000_000_000);
 
 impl Latencies {
-    /// None yet.
+    /// An empty histogram.
     pub fn new() -> anyhow::Result<Self> {
         Ok(Self(Histogram::new_with_bounds(RANGE.0, RANGE.1, 3)?))
     }
@@ -27,18 +28,18 @@ impl Latencies {
         self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Forgets all.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// Adds all of another.
+    /// Adds all values of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        // Both have the same bounds, so nothing can lie outside.
+        // Both have the same bounds, so no value is out of range.
         let _ = self.0.add(&other.0);
     }
 
-    /// In microseconds, as results have it.
+    /// Summarizes them in microseconds, as results have them.
     pub fn summary(&self) -> Latency {
         if self.0.is_empty() {
             return Latency::default();
@@ -52,27 +53,27 @@ impl Latencies {
     }
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The right answer.
+    /// The correct response.
     Good,
-    /// The server said that it has no room (429, 502, 503 or 504).
+    /// The server reported that it has no capacity (429, 502, 503 or 504).
     Refused,
-    /// Another status than success.
+    /// A status other than success.
     Status,
     /// Success with the wrong body.
     Wrong,
-    /// No connection.
+    /// The connection failed.
     Connect,
-    /// The connection ended before the reply did, or what came is no reply.
+    /// The connection ended before the reply did, or the bytes are not a reply.
     Read,
-    /// No reply in time; the client left.
+    /// No reply in time; the client disconnected.
     Timeout,
 }
 
 impl End {
-    /// What an answer with this status and body is.
+    /// Classifies a response by status and body.
     pub fn of(status: u16, body: &[u8], right: Option<&[u8]>) -> Self {
         match status {
             200..=299 if right.is_none_or(|right| right == body) => Self::Good,
@@ -98,7 +99,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Empty counts.
     pub fn new(name: &str) -> anyhow::Result<Self> {
         Ok(Self {
             name: name.into(),
@@ -113,16 +114,18 @@ impl Tally {
         })
     }
 
-    /// A request was due in the measured time.
+    /// Counts a request that was due in the measured period.
     pub fn due(&mut self) {
         self.due += 1;
     }
 
-    /// A request ended so long after it was due. `counted`: it was due in the measured time; `in_time`: it ended in it.
+    /// Counts a request that ended this long after it was due. `counted`: it was due in the measured period; `in_time`:
+    /// it ended in it.
     pub fn end(&mut self, end: End, latency: Duration, counted: bool, in_time: bool) {
         if counted {
             match end {
-                // Who left had waited at least so long; without them, the slowest would look fast.
+                // A client that gave up has waited at least this long; without such requests, the slowest system would
+                // look fast.
                 End::Good | End::Timeout => self.latency.add(latency),
                 End::Refused => self.refused_latency.add(latency),
                 _ => {}
@@ -144,23 +147,23 @@ impl Tally {
         }
     }
 
-    /// A request that was due in the measured time still had no answer when the generator gave up.
+    /// Counts a request that was due in the measured period and had no response when the generator stopped.
     pub fn unanswered(&mut self, latency: Duration) {
         self.unanswered += 1;
         self.latency.add(latency);
     }
 
-    /// Answers that came in the measured time.
+    /// Returns the responses that arrived in the measured period.
     pub fn answers(&self) -> u64 {
         self.good + self.refused + self.errors.status
     }
 
-    /// The latencies of right answers.
+    /// Returns the latencies of correct responses.
     pub fn latencies(&self) -> &Latencies {
         &self.latency
     }
 
-    /// As results have it.
+    /// Converts the counts for the results.
     pub fn sample(&self) -> KindSample {
         KindSample {
             name: self.name.clone(),

@@ -1,4 +1,4 @@
-//! The clients of one thread: each has a connection, asks, takes the answer, and asks again.
+//! The clients of one thread: each has a connection, sends a request, reads the response, and repeats.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::cases::Connections;
 use crate::interrupt::Interrupt;
 use crate::load::{Target, Tls};
 
-/// How long a client that could not connect waits before it tries again.
+/// Delay after which a client that could not connect tries again.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// What all clients of a thread do.
+/// Parameters of all clients of a thread.
 struct Plan {
     target: Target,
     tls: Tls,
@@ -26,7 +26,7 @@ struct Plan {
     interrupt: Interrupt,
 }
 
-/// Runs so many clients until the moment has come.
+/// Runs this number of clients until the given time.
 pub(super) fn run(target: &Target, tls: &Tls, clients: u32, until: Instant, interrupt: &Interrupt) -> Result<Seen> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().context("no runtime")?;

@@ -1,4 +1,4 @@
-//! The generator against a small server with rustls, so that what it counts is exact.
+//! The generator against a small server with rustls, so that its counts are exact.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +13,7 @@ use crate::cases::Protocol;
 use crate::certificate::Certificate;
 use crate::load::client;
 
-/// Answers each request on every connection.
+/// Responds to each request on every connection.
 fn server(certificate: &Certificate, tickets: usize, reply: &'static str) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let chain = CertificateDer::from_pem_file(&certificate.chain).unwrap();
@@ -52,7 +52,7 @@ fn load(connections: Connections, tickets: usize, reply: &'static str) -> Result
     let address = server(&certificate, tickets, reply);
     let tls = Tls { protocol: Protocol::Http1, connections, authority: certificate.authority };
     let target = Target { address, path: "/x".into(), accept_encoding: "identity".into(), tls: Some(tls.clone()) };
-    // The certificate holds for whoever checks it.
+    // The certificate is valid for a client that checks it.
     client::ask(&target, Duration::from_secs(20)).unwrap();
     run(&target, &tls, Shape { connections: 3, threads: 2, seconds: 0.3 }, &Interrupt::default())
 }

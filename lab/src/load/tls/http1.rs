@@ -1,4 +1,4 @@
-//! HTTP/1.1 on a connection that has a task of its own: one request after the other, bodies counted and dropped.
+//! HTTP/1.1 on a connection with a separate task: one request after the other, bodies counted and dropped.
 
 use std::io::{Error, ErrorKind};
 
@@ -9,7 +9,7 @@ use crate::load::mixed::reply;
 
 const BUFFER: usize = 64 * 1024;
 
-/// More than that is gathered of no reply without a length.
+/// Maximum number of buffered bytes of a reply without a length.
 const MAX_RESPONSE_LEN: usize = 4 << 20;
 
 /// A connection.
@@ -27,7 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         Self { stream, buffer: vec![0; BUFFER] }
     }
 
-    /// Sends a request and takes its whole reply.
+    /// Sends a request and reads its whole reply.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> std::io::Result<Answer> {
         self.stream.write_all(request).await?;
         self.stream.flush().await?;

@@ -1,4 +1,4 @@
-//! A connection of a client, in one of the protocols: one request after the other, bodies counted and dropped.
+//! A client's connection in one of the protocols: one request after the other, bodies counted and dropped.
 
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,10 +21,10 @@ use crate::cases::{Connections, Protocol};
 use crate::certificate::NAME;
 use crate::load::{Target, Tls};
 
-/// rustls reads 4 KiB at a time: from memory, and not by a system call each.
+/// rustls reads 4 KiB at a time; with a buffer, these reads are not system calls.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// So much may be on its way to one client over HTTP/2 and HTTP/3, so that it is not the client that holds the server up.
+/// Flow-control window of a client in HTTP/2 and HTTP/3, large enough that the client does not slow the server down.
 const WINDOW: u32 = 8 << 20;
 
 /// A connection.
@@ -35,7 +35,7 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// Connects. What kind of handshake it was is told of TLS over TCP.
+    /// Connects. The kind of handshake is reported for TLS over TCP only.
     pub(super) async fn open(
         target: &Target,
         tls: &Tls,
@@ -67,7 +67,7 @@ impl Link {
         Ok((Self::Http2(requests), handshake))
     }
 
-    /// Sends a request and takes its whole answer.
+    /// Sends a request and reads its whole response.
     pub(super) async fn exchange(&mut self, target: &Target) -> Result<Answer> {
         match self {
             Self::Http1 { over, request } => Ok(over.exchange(request).await?),
@@ -77,7 +77,7 @@ impl Link {
     }
 }
 
-/// The request as bytes of HTTP/1.1.
+/// Returns the request as bytes of HTTP/1.1.
 fn request_text(target: &Target, tls: &Tls) -> Vec<u8> {
     let mut text = target.request();
     if tls.connections != Connections::Kept {
@@ -91,7 +91,7 @@ fn request(target: &Target) -> Result<Request<()>> {
     Ok(Request::get(target.url()).header("accept-encoding", &target.accept_encoding).body(())?)
 }
 
-/// What a head has, as HTTP/1.1 would spell it.
+/// Returns the size of headers in HTTP/1.1's format.
 fn head_bytes(headers: &HeaderMap) -> u64 {
     let lines = headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + 4) as u64);
     "HTTP/1.1 200 OK\r\n\r\n".len() as u64 + lines.sum::<u64>()

@@ -1,9 +1,10 @@
 //! The generator of load over TLS: a closed loop, like `wrk`, over HTTP/1.1, HTTP/2 or HTTP/3.
 //!
-//! `wrk` can neither resume sessions nor speak anything but HTTP/1.1, so what is over TLS is all asked for from here. A thread has
-//! a part of the clients, a client one connection with one request at a time. Everybody speaks TLS 1.3 with the same group and
-//! cipher, those that browsers offer first, so that no system has other arithmetic to do than the next. Certificates are checked
-//! where answers are, before and after the load, and not under it: that is work of the client's.
+//! `wrk` can neither resume sessions nor speak anything but HTTP/1.1, so this generator sends all load over TLS. Each
+//! thread has a part of the clients; a client has one connection with one request at a time. All clients use TLS 1.3
+//! with the same group and cipher, the first choices of browsers, so that every system has the same cryptographic work.
+//! Certificates are checked when responses are checked, before and after the load, and not during it, because that
+//! would be the client's work.
 
 mod clients;
 mod http1;
@@ -24,27 +25,27 @@ use crate::sample::proc_tree;
 
 pub use session::{Checked, checked};
 
-/// How long a client waits for its answer.
+/// Maximum time that a client waits for its response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 struct Answer {
     status: u16,
-    /// On the wire of HTTP/1.1, or about as much as that would be.
+    /// Size on the wire of HTTP/1.1, or an approximation of it.
     bytes: u64,
-    /// True if the connection ends with it.
+    /// `true` if the connection closes with it.
     closes: bool,
 }
 
-/// What some clients saw.
+/// Results of some clients.
 #[derive(Debug)]
 struct Seen {
     latencies: Latencies,
     answers: u64,
     bytes: u64,
     errors: Errors,
-    /// Handshakes of clients that were here before, and those of them that resumed their session.
+    /// Handshakes of clients that have connected before, and those of them that resumed their session.
     again: u64,
     resumed: u64,
 }
@@ -68,7 +69,7 @@ impl Seen {
     }
 }
 
-/// As many requests as the connections can carry.
+/// Sends as many requests as the connections can carry.
 pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport> {
     let threads = shape.threads.clamp(1, shape.connections.max(1));
     let before = proc_tree::own_seconds();
@@ -113,7 +114,7 @@ pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> R
     })
 }
 
-/// Refuses a run whose handshakes were of the other kind.
+/// Rejects a run whose handshakes were of the wrong kind.
 fn as_wanted(connections: Connections, seen: &Seen) -> Result<()> {
     let share = seen.resumed as f64 / (seen.again as f64).max(1.0);
     match connections {

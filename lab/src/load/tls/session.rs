@@ -1,4 +1,4 @@
-//! What clients offer in handshakes: of the load, and of the checks of answers.
+//! Parameters of the clients' handshakes: for the load, and for checks of responses.
 
 use std::io;
 use std::net::TcpStream;
@@ -15,10 +15,10 @@ use crate::cases::{Connections, Protocol};
 use crate::certificate::NAME;
 use crate::load::Tls;
 
-/// Tickets that a client keeps.
+/// Number of tickets that a client keeps.
 const TICKETS: usize = 8;
 
-/// A blocking connection whose server has shown the right certificate.
+/// A blocking connection whose server has presented the right certificate.
 pub type Checked = StreamOwned<ClientConnection, TcpStream>;
 
 fn provider() -> Arc<CryptoProvider> {
@@ -29,18 +29,18 @@ fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// What clients ask for in handshakes.
+/// Returns the server name that clients request.
 pub(super) fn name() -> io::Result<ServerName<'static>> {
     ServerName::try_from(NAME).map_err(io::Error::other)
 }
 
-/// For one client: what it resumes is its own.
+/// Returns the configuration of one client, which resumes only its own sessions.
 pub(super) fn of_load(protocol: Protocol, connections: Connections) -> Result<ClientConfig, rustls::Error> {
     let provider = provider();
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
-        // Under load it is not the client that is measured.
+        // Under load the client is not what is measured.
         .with_custom_certificate_verifier(Trusting::blind(provider))
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.alpn().to_vec()];
@@ -51,7 +51,7 @@ pub(super) fn of_load(protocol: Protocol, connections: Connections) -> Result<Cl
     Ok(config)
 }
 
-/// Makes a connection for checks: its certificate must be the lab's. HTTP/1.1 whatever the load speaks.
+/// Opens a connection for checks: the certificate must be the lab's. Uses HTTP/1.1, whatever the protocol of the load.
 pub fn checked(tls: &Tls, stream: TcpStream) -> io::Result<Checked> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_file(&tls.authority).map_err(io::Error::other)?;
