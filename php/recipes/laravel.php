@@ -1,17 +1,17 @@
 <?php
 
 /**
- * Boots a Laravel application for request after request, as it is: the server runs this in the place of the application's own
+ * Boots an unmodified Laravel application once for many requests: the server runs this instead of the application's own
  * front controller.
  *
- * Snapshot mode, with or without Octane: the kernel has booted before the first request, all service providers included. What
- * requests change is undone; what those of the warm-up change is not, so after them everything that belongs to a visitor is
- * reset below, as Octane does before each request. When .env, the files in config, routes and bootstrap or the providers' list
- * change (config:cache, route:cache), the application boots anew before the next request.
+ * Snapshot mode, with or without Octane: the kernel has booted before the first request, including all service providers.
+ * Changes made by requests are undone. Changes made by the warm-up's requests are not, so after the warm-up everything that
+ * belongs to a visitor is reset below, as Octane does before each request. When .env, the files in config, routes and
+ * bootstrap or the providers' list change (config:cache, route:cache), the application boots again before the next request.
  *
- * Worker mode: Octane's own worker, since only Octane puts back between two requests what they have changed.
+ * Worker mode: Octane's own worker, since only Octane resets the changes of one request before the next.
  *
- * The front controller is not run, so it has to be Laravel's own: anything else is found here, and the server goes on in
+ * The front controller does not run, so it must be Laravel's own: this file detects any other, and the server continues in
  * classic mode. Written for Laravel 8 to 12.
  */
 
@@ -23,7 +23,7 @@ use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Http\Request;
 use Illuminate\Support\Facades\Facade;
 
-/** The statements of the front controllers that Laravel has had, one space between any two words. */
+/** The statements of Laravel's front controllers, with one space between any two words. */
 const STATEMENTS = [
     'use [\w\\\\]+ ;',
     'declare \( [^;]+ \) ;',
@@ -39,7 +39,7 @@ const STATEMENTS = [
     '(?:\( require_once __DIR__ \. \'\/\.\.\/bootstrap\/app\.php\' \)|\$app) -> handleRequest \( Request :: capture \( \) \) ;',
 ];
 
-/** The first statement of a front controller that is none of Laravel's; null: it is Laravel's. */
+/** Returns the first statement of a front controller that is not one of Laravel's; null if there is none. */
 function foreign_statement(string $file): ?string
 {
     $words = [];
@@ -53,14 +53,14 @@ function foreign_statement(string $file): ?string
     return trim((string) $rest) === '' ? null : substr($rest, 0, 80);
 }
 
-/** Ends the boot: the server goes on in classic mode. */
+/** Ends the boot: the server continues in classic mode. */
 function give_up(string $why): never
 {
     \frankenphp_log("recipe laravel: $why", 8);
     exit(1);
 }
 
-/** Returns what brings back what the warm-up's requests have used to how the boot has left it. */
+/** Returns a function that resets the services used by the warm-up's requests to their state after the boot. */
 function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
 {
     $peek = static fn (object $of, string $property): mixed => (fn () => $this->$property ?? null)->call($of);
@@ -71,7 +71,7 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             }
         })->call($of);
     };
-    // Calls the first of these methods that this version of Laravel has.
+    // Calls the first of these methods that exists in this version of Laravel.
     $call = static function (?object $of, string ...$methods): void {
         foreach ($methods as $method) {
             if ($of !== null && method_exists($of, $method)) {
@@ -106,7 +106,7 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             array_map([$app, 'forgetInstance'], $app['config']->get('octane.flush', []));
         }
 
-        // The visitor: session, user, cookies, and what has got hold of the session.
+        // The visitor: session, user, cookies, and services that hold the session.
         if ($session = $made('session')) {
             method_exists($session, 'forgetDrivers') ? $session->forgetDrivers() : $poke($session, 'drivers', []);
         }
@@ -138,7 +138,7 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             $call($view, 'flushState');
         }
 
-        // Settings and what is kept in memory.
+        // Settings and data kept in memory.
         $poke($app['config'], 'items', $config);
         if ($translator = $made('translator')) {
             $app->setLocale($locale[0]);
@@ -170,7 +170,7 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             }
         }
         $call($made('Illuminate\Foundation\Vite'), 'flush');
-        // Its page of an exception lists the queries so far.
+        // Its exception page lists all queries so far.
         if ($listener = $made('Illuminate\Foundation\Exceptions\Renderer\Listener')) {
             $poke($listener, 'queries', []);
         }
@@ -182,9 +182,9 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
 }
 
 /**
- * Brings the framework's code to the state in which requests find it warm, before any was seen: its services, the providers
- * that wait for a use, the routes, the models, and one request that ends in the page for what is not there. No controller runs.
- * What fails here fails in the request that needs it, and is told there.
+ * Warms up the framework's code before any request has run: its services, deferred providers, the routes, the models, and
+ * one request that ends in the 404 page. No controller runs. An error here occurs again in the request that needs the
+ * failing part, and is reported there.
  */
 function warm_code(\Illuminate\Foundation\Application $app, Kernel $kernel): void
 {
@@ -213,15 +213,15 @@ function warm_code(\Illuminate\Foundation\Application $app, Kernel $kernel): voi
         $app->make('router')->getRoutes()->match($request);
         $isThere = true;
     });
-    // A route may be for any path.
+    // A route may match any path.
     $isThere || $attempt(static fn () => $kernel->handle($request));
     restore_error_handler();
     ob_end_clean();
 }
 
 /**
- * Returns the files of settings and routes that the boot has read, with their directories: each request looks at them.
- * Laravel does not read the others either once `config:cache` or `route:cache` has run.
+ * Returns the files of settings and routes that the boot has read, with their directories: each request checks them. Once
+ * `config:cache` or `route:cache` has run, Laravel does not read the other files either.
  */
 function settings(\Illuminate\Foundation\Application $app): array
 {
@@ -235,7 +235,7 @@ function settings(\Illuminate\Foundation\Application $app): array
     return [...array_unique([$app->basePath('bootstrap/cache'), ...array_map('dirname', $files)]), ...$files];
 }
 
-/** One request after the other, on an application that has booted. */
+/** Serves one request after the other, with a booted application. */
 function serve(string $base): void
 {
     $began = time();
@@ -244,10 +244,10 @@ function serve(string $base): void
     require $base . '/vendor/autoload.php';
     $app = require $base . '/bootstrap/app.php';
     $kernel = $app->make(Kernel::class);
-    // It stays bound: what the boot makes of it is told of the request that takes its place.
+    // It stays bound: callbacks that the boot registers for it are called for the request that replaces it.
     $app->instance('request', Request::create('http://localhost'));
     $kernel->bootstrap();
-    // What .env has added, and the application's own files.
+    // Variables that .env has added, and the application's own files.
     $added = array_diff_key($_SERVER, $before);
 
     $sources = [$app->environmentFilePath(), ...settings($app)];
@@ -262,7 +262,7 @@ function serve(string $base): void
         $changed = (int) @filectime($file);
         $gone = !file_exists($file) && \in_array(basename($file), $there, true);
         if ($gone || $changed >= $began && $changed <= $now) {
-            // It may have been read before.
+            // The boot may have read the file before that change.
             $booted[$at] = 'changed while the application booted';
         }
     }
@@ -273,7 +273,7 @@ function serve(string $base): void
     });
     $reset = reset_after_warmup($app);
     if ($app['config']->get('app.debug')) {
-        // No request runs code of before.
+        // No request runs outdated code.
         ini_set('opcache.revalidate_freq', '0');
     } else {
         warm_code($app, $kernel);
@@ -285,7 +285,7 @@ function serve(string $base): void
     $handle = static function () use ($app, $kernel, $added, &$answered): void {
         $_SERVER += $added;
         $start = microtime(true);
-        // A request of the warm-up has defined it.
+        // A request of the warm-up may have defined it.
         \Howdah\redefine('LARAVEL_START', $start) || \defined('LARAVEL_START') || \define('LARAVEL_START', $start);
         if (is_file($maintenance = $app->storagePath() . '/framework/maintenance.php')) {
             require $maintenance;
@@ -327,5 +327,5 @@ function run_octane(string $base, string $public): void
     $snapshot = \Howdah\mode() === 'snapshot';
     $snapshot ? serve(\dirname($front, 2)) : run_octane(\dirname($front, 2), \dirname($front));
 })();
-// In the place of the front controller.
+// The front controller must not run.
 exit(0);

@@ -1,25 +1,25 @@
 <?php
 
 /**
- * Boots a Symfony application for request after request, in snapshot and in worker mode, as it is: the server runs this
- * before the application's own front controller, which then asks for a runtime and gets the one below. The kernel has booted
- * before the first request, `.env` included; `terminate()` runs when the client has its response; when the container is built
- * anew (cache:clear) or `.env` changes, the application boots anew before the next request, and in debug mode also when a file
- * of its own has changed that is loaded.
+ * Boots an unmodified Symfony application once for many requests, in snapshot and in worker mode: the server runs this
+ * before the application's own front controller, which then requests a runtime and gets the one below. The kernel has booted
+ * before the first request, `.env` included, and `terminate()` runs when the client has its response. When the container is
+ * rebuilt (cache:clear) or `.env` changes, the application boots again before the next request; in debug mode also when one
+ * of its own loaded files has changed.
  *
- * The front controller runs once, so it may do nothing but return the application: whatever else it does is found here, and
- * the server goes on in classic mode. Written for symfony/runtime 5.3 to 7.
+ * The front controller runs once, so it must do nothing but return the application: this file detects anything else, and the
+ * server continues in classic mode. Written for symfony/runtime 5.3 to 7.
  */
 
 declare(strict_types=1);
 
 namespace Howdah\Recipes\Symfony;
 
-/** The id of a request that warms the application up. */
+/** The id of a warm-up request. */
 const OF_WARM_UP = '0000000000000000';
-/** When the boot began. A file that has changed since may have been read before. */
+/** Time when the boot began. A file that has changed since may have been read before the change. */
 \define(__NAMESPACE__ . '\BEGAN', time());
-/** What lay in the project's directory then. A file that is gone since may have been read before. */
+/** The project's directory at that time. A file that was removed since may have been read before. */
 \define(__NAMESPACE__ . '\THERE', scandir(\dirname($_SERVER['SCRIPT_FILENAME'], 2)) ?: []);
 
 use Symfony\Component\Config\ConfigCache;
@@ -35,22 +35,22 @@ use Symfony\Component\Routing\Exception\ResourceNotFoundException;
 use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\Runtime\SymfonyRuntime;
 
-/** Looks at the front controller without running it. */
+/** Analyses the front controller without running it. */
 final class FrontController
 {
-    /** Statements that it may have before it returns the application. */
+    /** Statements that may precede the return of the application. */
     private const HARMLESS = '(?:use [^;]+ ; |declare \( [^;]+ \) ; |require_once [^;]*autoload_runtime\.php[\'"] ; '
         . '|(?:umask|ini_set|set_time_limit|date_default_timezone_set|define|error_reporting) \( [^;$]* \) ; '
         . '|\$_SERVER \[ \'APP_RUNTIME_OPTIONS\' \] = \[ [^;$]*\] ; )*';
 
-    /** The application, made of what the environment says. */
+    /** The application, created from the environment. */
     private const APPLICATION = 'return (?:static )?(?:function|fn) \( array \$context \) (?:: [\w\\\\]+ )?(?<body>.*)';
 
-    /** Variables of a request's own. */
+    /** Variables of a request. */
     private const OF_REQUESTS = '\$_(?:GET|POST|COOKIE|FILES|REQUEST|SERVER|SESSION)\b|createFromGlobals|getallheaders|php:\/\/input'
         . '|\$context(?! \[ \'(?!HTTP|REMOTE_|REQUEST_|SERVER_|QUERY_|PATH_|PHP_|CONTENT_|SCRIPT_)[A-Z][A-Z0-9_]*\' \])';
 
-    /** Why this front controller cannot run once for many requests; null if it can. */
+    /** Returns the reason why this front controller cannot run once for many requests; null if it can. */
     public static function obstacle(string $file): ?string
     {
         $code = self::code($file);
@@ -67,7 +67,7 @@ final class FrontController
         return null;
     }
 
-    /** Its code without comments, one space between any two words. */
+    /** Returns its code without comments, with one space between any two words. */
     private static function code(string $file): string
     {
         $words = [];
@@ -81,13 +81,13 @@ final class FrontController
     }
 }
 
-/** The variables that the boot has added (`.env`, bundles) and that each request shall have. */
+/** The variables that the boot has added (`.env`, bundles) and that each request must have. */
 final class Variables
 {
-    /** Not what the recipe itself needs. */
+    /** Variables that the recipe itself needs. */
     private const OWN = ['APP_RUNTIME' => 1, 'argv' => 1, 'argc' => 1];
 
-    /** Until the runtime has them. */
+    /** Set until the runtime has them. */
     public static ?self $ofBoot = null;
 
     private array $added = [];
@@ -118,7 +118,7 @@ final class Variables
     }
 }
 
-/** What the boot has read, and whether that is still so. */
+/** The files that the boot has read, and a check for changes. */
 final class Sources
 {
     private readonly string $container;
@@ -136,7 +136,7 @@ final class Sources
         $this->known = self::marks([$this->container]) + self::read($this->settings);
     }
 
-    /** In debug mode each request of classic mode would see its own code's changes. */
+    /** In debug mode, each request must see code changes, as in classic mode. */
     public function note(): void
     {
         if ($this->kernel->isDebug()) {
@@ -160,7 +160,7 @@ final class Sources
             default => null,
         };
         if ($why !== null && \function_exists('opcache_invalidate')) {
-            // The next boot must not get from the cache what it would look at again only some seconds later.
+            // Otherwise the next boot would get these files from the cache, which checks them only some seconds later.
             foreach ([...array_keys($now), ...array_keys($this->code)] as $file) {
                 @opcache_invalidate($file);
             }
@@ -170,8 +170,8 @@ final class Sources
     }
 
     /**
-     * The marks of what the boot has read; what has changed meanwhile never looks the same again. By the inode's time: a
-     * file's own may be any, as rsync and touch set it.
+     * Returns marks of the files that the boot has read; a changed file never has the same mark again. Uses the inode's
+     * change time, because rsync and touch set the modification time to any value.
      */
     private static function read(array $files): array
     {
@@ -191,7 +191,8 @@ final class Sources
 
     private static function marks(array $files): array
     {
-        // One system call for each: PHP remembers the file that it has found last, and what is missing is asked for once.
+        // One system call each: PHP caches the status of the last existing file, and stops after the first check of a
+        // missing one.
         $mark = static fn (string $file): string => is_file($file) ? filemtime($file) . ' ' . fileinode($file) . ' ' . filesize($file) : '';
 
         return array_combine($files, array_map($mark, $files));
@@ -199,12 +200,13 @@ final class Sources
 }
 
 /**
- * Loads what most requests need before any was seen: routes, texts, metadata, and by one request that ends in the page of an
- * error the listeners and the firewall. No controller runs. A step does without what an application does not have; what fails
- * here fails in the request that needs it, which reports it.
+ * Loads what most requests need before any request has run: routes, translations, metadata, and, by one request that ends in
+ * an error page, the listeners and the firewall. No controller runs. A step skips parts that the application does not have.
+ * An error here occurs again in the request that needs the failing part, which reports it.
  *
- * The learned warm-up loads the rest. All classes of the preload file, all public services, all templates and API Platform's
- * documentation made the boot of Sylius 3.5 times as long and its workers half as large again, and requests no faster.
+ * The learned warm-up loads the rest. Loading all classes of the preload file, all public services, all templates and API
+ * Platform's documentation made the boot of Sylius 3.5 times as long and its workers half as large again, and requests no
+ * faster.
  */
 final class WarmCode
 {
@@ -241,7 +243,7 @@ final class WarmCode
         }
     }
 
-    /** A public service, if there is one of this name. */
+    /** Returns a public service, if there is one with this name. */
     private function service(string $name): ?object
     {
         return $this->container->has($name) ? self::attempt(fn (): ?object => $this->container->get($name)) : null;
@@ -263,7 +265,7 @@ final class WarmCode
         }
     }
 
-    /** What is known of the application's classes: as far as their metadata was compiled, and Doctrine's. */
+    /** Loads metadata of the application's classes: compiled metadata, and Doctrine's. */
     private function loadMetadata(): void
     {
         foreach (['validation' => 'validator', 'serialization' => 'serializer.mapping.class_metadata_factory'] as $cache => $name) {
@@ -280,27 +282,28 @@ final class WarmCode
     }
 
     /**
-     * Through the whole stack, listeners and firewall included, to the page of an error. Routes are not asked; a path that
-     * no visitor knows, as a listener may keep the page for others.
+     * Sends a request through the whole stack, including listeners and firewall, to the error page. It matches no route; the
+     * path is one that no visitor knows, because a listener may cache the page.
      */
     private function askForAnError(): void
     {
         $page = fn (): Response => $this->container->get('error_controller')(new NotFoundHttpException());
         $request = Request::create('http://' . ($_SERVER['HTTP_HOST'] ?? 'localhost') . '/' . bin2hex(random_bytes(8)));
         $request->attributes->set('_controller', $page);
-        // By the kernel itself: a cache around it would keep the page. An application that asks for its own host refuses this one.
+        // Calls the kernel directly: a cache around it would keep the page. An application with trusted hosts would refuse
+        // this host.
         Request::getTrustedHosts() !== [] || $this->kernel->handle($request);
     }
 }
 
 /**
- * Takes from services what the warm-up's requests have left in them although the kernel has reset its services: entities,
- * whose manager does not know them any more, and requests. A service that keeps one in a property that begins as null or
- * an empty array has it from a request.
+ * Removes objects that the warm-up's requests have left in services although the kernel has reset them: entities, which
+ * their manager no longer knows, and requests. If a property that is initially null or an empty array holds one, it comes
+ * from a request.
  */
 final class Leftovers
 {
-    /** Objects that are looked at, at the most. */
+    /** Maximum number of objects to examine. */
     private const MOST = 500_000;
 
     private array $entities = [];
@@ -316,7 +319,7 @@ final class Leftovers
                 }
             }
         } catch (\Throwable) {
-            // A class with wrong metadata: requests that need it say so.
+            // A class with wrong metadata: requests that need it report that.
         }
     }
 
@@ -389,12 +392,12 @@ final class Leftovers
     }
 }
 
-/** Bytes of a booted application from which on a connection for each request costs less than a boot for each worker. */
+/** Size in bytes of a booted application above which a connection per request costs less than a boot per worker. */
 const LARGE = 8 << 20;
 
 /**
  * Closes the database connections of a large application, so that all workers share its boot: processes cannot share a
- * connection. Doctrine connects again in the request that needs it.
+ * connection. Doctrine reconnects in the request that needs it.
  */
 function share_boot(KernelInterface $kernel): void
 {
@@ -406,10 +409,10 @@ function share_boot(KernelInterface $kernel): void
     }
 }
 
-/** The classes that extend or implement Symfony's: they can only be there when Symfony's autoloader is. */
+/** Declares the classes that extend or implement Symfony's: that requires Symfony's autoloader. */
 function declare_classes(): void
 {
-    /** Symfony's own runtime, whose application is run for many requests. */
+    /** Symfony's own runtime, with an application that runs for many requests. */
     class Runtime extends SymfonyRuntime
     {
         public function getRunner(?object $application): RunnerInterface
@@ -422,7 +425,7 @@ function declare_classes(): void
         }
     }
 
-    /** One request after the other. */
+    /** Runs one request after the other. */
     class Runner implements RunnerInterface
     {
         private ?Request $request = null;
@@ -445,14 +448,14 @@ function declare_classes(): void
                 $kernel->boot();
                 $this->sources = new Sources($kernel);
                 if ($kernel->isDebug()) {
-                    // No request runs code of before.
+                    // No request runs outdated code.
                     ini_set('opcache.revalidate_freq', '0');
                 } elseif ($snapshot) {
                     (new WarmCode($kernel))->load();
                 }
                 $this->sources->note();
             }
-            // Bundles set some when they boot, which in classic mode is in each request.
+            // Bundles set some when they boot, which happens in each request in classic mode.
             $this->variables->booted();
             if ($snapshot && $kernel !== null) {
                 \Howdah\on_restore(function (): void {
@@ -463,19 +466,19 @@ function declare_classes(): void
                 $zone = date_default_timezone_get();
                 \Howdah\after_warmup(function () use ($kernel, $zone): void {
                     $kernel->boot();
-                    // A page may have set its visitor's.
+                    // A page may have set its visitor's time zone.
                     date_default_timezone_set($zone);
                     (new Leftovers($kernel->getContainer()))->drop();
                     share_boot($kernel);
                     $this->sources->note();
                 });
             }
-            // Who goes away must not take a worker down that is there for others.
+            // A disconnecting client must not end a worker that also serves others.
             $snapshot || ignore_user_abort(true);
             while (\frankenphp_handle_request($this->handle(...))) {
                 $this->terminate();
                 if (!$snapshot && $this->sources?->outdated() !== null) {
-                    // The next worker boots with what has changed.
+                    // The next worker boots with the changed files.
                     break;
                 }
             }
@@ -483,7 +486,7 @@ function declare_classes(): void
             return 0;
         }
 
-        /** The kernel under whatever is around it. */
+        /** Returns the innermost kernel. */
         private function kernel(): ?KernelInterface
         {
             $kernel = $this->application;
@@ -504,15 +507,15 @@ function declare_classes(): void
                 return;
             }
             $response = $this->application->handle($request);
-            // Only a request that was answered is terminated.
+            // Only a request with a response is terminated.
             [$this->request, $this->response] = [$request, $response];
             \Howdah\route((string) $request->attributes->get('_route'));
             $response->send();
         }
 
         /**
-         * The warm-up asks every application for a home page. One that has none would write an error into its log for each
-         * such request.
+         * Returns true for a home page that the application lacks: the warm-up requests one from every application, and each
+         * such request would write an error to the log.
          */
         private function lacks(Request $request): bool
         {
@@ -540,7 +543,7 @@ function declare_classes(): void
     }
 }
 
-/** Whether the project names a runtime of its own: then that is to be run, and not this one. */
+/** Returns whether the project configures its own runtime: then that one must run. */
 function names_runtime(string $front): bool
 {
     $generated = (string) @file_get_contents(\dirname($front, 2) . '/vendor/autoload_runtime.php');
@@ -556,7 +559,7 @@ function names_runtime(string $front): bool
         \frankenphp_log("recipe symfony: $front: $obstacle", 8);
         exit(1);
     }
-    // Autoloaders of the application come later, and know nothing of this namespace.
+    // Autoloaders of the application come later, and do not know this namespace.
     spl_autoload_register(static function (string $class): void {
         if ($class === __NAMESPACE__ . '\Runtime') {
             declare_classes();

@@ -1,32 +1,35 @@
 <?php
 
 /**
- * Boots WordPress once for the pages that strangers read: the server runs this before WordPress's own index.php.
+ * Boots WordPress once for the pages of visitors who are not logged in: the server runs this before WordPress's own
+ * index.php.
  *
- * The boot goes to the end of wp-load.php, hooks `init` and `wp_loaded` included; from there on each request runs as it would
- * without a snapshot. What WordPress itself has read of the request by then is read again, in its order (Request). What the boot
- * has read of the database is asked again by each request and compared (Sources), and so are the files that it is made of: if
- * anything differs, the request runs on a new boot. What plugins and the theme read of the request in those hooks cannot be read
- * again, so their code is searched for it first (Code): whoever does stays in classic mode, unless HOWDAH_WORDPRESS_TRUST names it.
+ * The boot runs to the end of wp-load.php, including the hooks `init` and `wp_loaded`; from there on, each request runs as
+ * it would without a snapshot. WordPress itself has read parts of the request by then; these are read again, in its order
+ * (Request). Each request repeats the boot's database queries and compares the results (Sources), and checks the boot's
+ * files: if anything differs, the request runs on a new boot. Parts of the request that plugins and the theme read in those
+ * hooks cannot be read again, so their code is searched for that first (Code). A site with such a plugin or theme stays in
+ * classic mode, unless HOWDAH_WORDPRESS_TRUST names it.
  *
- * The server gives only GET and HEAD requests of visitors who are not logged in to this boot. Written for WordPress 5.9 to 6.9.
+ * The server sends only GET and HEAD requests of visitors who are not logged in to this boot. Written for WordPress 5.9 to
+ * 6.9.
  */
 
 declare(strict_types=1);
 
 namespace Howdah\Recipes\WordPress;
 
-/** When the boot began. A file that has changed since may have been read before. */
+/** Time when the boot began. A file that has changed since may have been read before the change. */
 \define(__NAMESPACE__ . '\BEGAN', time());
 
-/** Ends the boot: the server goes on in classic mode. */
+/** Ends the boot: the server continues in classic mode. */
 function give_up(string $why): never
 {
     \frankenphp_log("recipe wordpress: $why", 8);
     exit(1);
 }
 
-/** PHP code without comments, one space between any two words. */
+/** Returns PHP code without comments, with one space between any two words. */
 function words_of(string $file): string
 {
     $words = [];
@@ -39,12 +42,12 @@ function words_of(string $file): string
     return implode(' ', $words);
 }
 
-/** Inputs of plugins, themes and the configuration. */
+/** The code of plugins, themes and the configuration, and the inputs that it reads. */
 final class Code
 {
     private const VARIABLES = ['$_GET', '$_POST', '$_REQUEST', '$_COOKIE', '$_SERVER', '$_FILES', '$_SESSION'];
 
-    /** Functions that tell of the request or of who sent it, that respond, or whose result is another one each time. */
+    /** Functions that depend on the request or its sender, that respond, or whose result varies. */
     private const FUNCTIONS = [
         'filter_input', 'filter_input_array', 'filter_has_var', 'getallheaders', 'apache_request_headers', 'getenv',
         'header', 'header_remove', 'headers_sent', 'http_response_code', 'setcookie', 'setrawcookie', 'session_start', 'ob_start',
@@ -58,7 +61,7 @@ final class Code
         'wp_remote_get', 'wp_remote_post', 'wp_remote_request', 'wp_safe_remote_get', 'wp_safe_remote_post', 'curl_init',
     ];
 
-    /** Files of these that were loaded, without WordPress's own. */
+    /** Returns the loaded files of these, without WordPress's own. */
     public static function loaded(): array
     {
         $core = realpath(\ABSPATH) . '/';
@@ -72,7 +75,7 @@ final class Code
         ));
     }
 
-    /** The first place that looks at the request; null: there is none, or its plugin or theme is trusted. */
+    /** Returns the first place that reads the request; null if there is none, or its plugin or theme is trusted. */
     public static function obstacle(array $files): ?string
     {
         $trusted = array_filter(array_map('trim', explode(',', (string) getenv('HOWDAH_WORDPRESS_TRUST'))));
@@ -92,13 +95,13 @@ final class Code
         return null;
     }
 
-    /** The plugin or theme that a file belongs to, by its directory, or the file's name. */
+    /** Returns the plugin or theme of a file by its directory, or the file's name. */
     private static function owner(string $file): string
     {
         return self::addition($file) ?? basename($file);
     }
 
-    /** The plugin or theme that a file belongs to, by its directory; null for the configuration. */
+    /** Returns the plugin or theme of a file by its directory; null for the configuration. */
     private static function addition(string $file): ?string
     {
         foreach ([\WP_PLUGIN_DIR, \WPMU_PLUGIN_DIR, get_theme_root()] as $top) {
@@ -111,7 +114,7 @@ final class Code
         return null;
     }
 
-    /** Whether the configuration would be another one for the hosts of some requests, such as with another database. */
+    /** Returns whether the configuration could differ between the hosts of requests, for example by another database. */
     private static function choosesByAnUnknownHost(string $file): bool
     {
         $names = Request::knowsHost() ? 'HTTP_X_FORWARDED_HOST' : 'HTTP_HOST|SERVER_NAME|HTTP_X_FORWARDED_HOST';
@@ -120,9 +123,9 @@ final class Code
     }
 
     /**
-     * Whether the configuration may have the word there: a proxy's header with which requests come here only by HTTPS, and
-     * what follows from that; what rules of the server may choose; the host without its port, if it is known; and headers,
-     * where the boot has sent none.
+     * Returns whether the configuration may use the word there. Allowed are: a proxy's header if all requests here use
+     * HTTPS, and its consequences; values that rules of the server may set; the host without its port, if it is known; and
+     * headers, if the boot has sent none.
      */
     private static function isTheSameForAll(array $words, int $at): bool
     {
@@ -147,7 +150,8 @@ final class Code
         $isConfiguration = basename($file) === 'wp-config.php';
         $variables = array_fill_keys(self::VARIABLES, true);
         $functions = array_fill_keys(self::FUNCTIONS, true);
-        // `$GLOBALS['_GET']`, `php://input`, and functions that are called by name; short ones are words of other meaning, too.
+        // `$GLOBALS['_GET']`, `php://input`, and functions that are called by name; short names are omitted, as they are
+        // also ordinary words.
         $texts = array_map(static fn (string $name): string => substr($name, 1), self::VARIABLES);
         $named = array_filter(self::FUNCTIONS, static fn (string $name): bool => str_contains($name, '_'));
         $texts = array_fill_keys(['php://input', ...$texts, ...$named], true);
@@ -170,30 +174,30 @@ final class Code
     }
 }
 
-/** What the boot has read, and whether that is still so. */
+/** The data that the boot has read, and a check for changes. */
 final class Sources
 {
-    /** An option that changes without changing what a boot makes of it: the list of what is to be done when. */
+    /** An option whose changes do not affect the boot: the list of scheduled tasks. */
     private const IGNORED = ['cron'];
 
-    /** Hooks that are used until the snapshot. */
+    /** Hooks that are set until the snapshot. */
     private const HOOKS = ['all' => 'noteOption', 'query' => 'noteQuery', 'pre_get_ready_cron_jobs' => 'noTasks'];
 
-    /** Files that a request may look at without taking long. */
+    /** Maximum number of files that a request can check without a noticeable delay. */
     private const MOST_FILES = 100;
 
-    /** Names of the options that the boot has read, then their values; null for one that does not exist. */
+    /** Options that the boot has read: names, then their values; null for one that does not exist. */
     private static array $options = [];
 
-    /** Other queries of the boot, with a hash of what they returned. */
+    /** Other queries of the boot, with a hash of their results. */
     private static array $queries = [];
 
-    /** Files, with what tells that one has changed. */
+    /** Files, with the marks that change with them. */
     private static array $files = [];
 
     private static bool $noting = true;
 
-    /** Before WordPress loads: hooks may be set already then. */
+    /** Runs before WordPress loads: hooks can already be set then. */
     public static function record(): void
     {
         foreach (self::HOOKS as $hook => $method) {
@@ -215,13 +219,13 @@ final class Sources
         return $query;
     }
 
-    /** Due tasks are looked for in the requests. */
+    /** Leaves due tasks to the requests. */
     public static function noTasks(): array
     {
         return [];
     }
 
-    /** Runs what asks again in each request by itself. */
+    /** Runs a function whose queries each request repeats anyway. */
     public static function without(\Closure $act): void
     {
         self::noteResult();
@@ -231,7 +235,7 @@ final class Sources
         self::$noting = true;
     }
 
-    /** At the snapshot. */
+    /** Runs at the snapshot. */
     public static function recorded(array $code): void
     {
         self::noteResult();
@@ -255,7 +259,7 @@ final class Sources
         }
     }
 
-    /** Something that the boot has read and that is not so any more. The options that it needs are loaded then. */
+    /** Returns something that the boot has read and that has changed since; loads the options for that check. */
     public static function changed(): ?string
     {
         foreach (self::$files as $file => $mark) {
@@ -286,7 +290,7 @@ final class Sources
         return null;
     }
 
-    /** The result of the last query, as long as it is there. */
+    /** Notes the result of the last query while it is available. */
     private static function noteResult(): void
     {
         global $wpdb;
@@ -309,7 +313,10 @@ final class Sources
         return self::hash();
     }
 
-    /** What the boot has seen is in the cache. What it has not looked for there was answered by a plugin. */
+    /**
+     * Keeps the options that the boot has found in the cache. An option that it did not look up there was provided by a
+     * plugin.
+     */
     private static function keepOptions(): void
     {
         $loaded = wp_load_alloptions();
@@ -325,7 +332,7 @@ final class Sources
         }
     }
 
-    /** Options that are not loaded together, all at once; get_option() finds them in the cache. */
+    /** Loads options that are not autoloaded, in one query; get_option() finds them in the cache. */
     private static function load(array $names): array
     {
         global $wpdb;
@@ -340,7 +347,7 @@ final class Sources
         return $found;
     }
 
-    /** What is there in every WordPress; a directory changes when something comes or goes in it. */
+    /** Returns the main files of every WordPress; a directory changes when an entry is added or removed. */
     private static function mainFiles(): array
     {
         $files = [\ABSPATH . 'index.php', \ABSPATH . \WPINC . '/version.php', \WP_CONTENT_DIR, \WPMU_PLUGIN_DIR, \WP_LANG_DIR];
@@ -370,15 +377,15 @@ final class Sources
     }
 }
 
-/** What WordPress looks at of a request while it loads. */
+/** The parts of a request that WordPress reads while it loads. */
 final class Request
 {
-    /** The part of wp-includes/vars.php that looks at the request. */
+    /** The part of wp-includes/vars.php that reads the request. */
     private static ?\Closure $variables = null;
 
     private static bool $reconnects = false;
 
-    /** The host of every request, where the server knows that there is one. */
+    /** The host of every request, if the server knows that there is only one. */
     private static ?string $host = null;
 
     public static function knowsHost(): bool
@@ -386,7 +393,7 @@ final class Request
         return self::$host !== null;
     }
 
-    /** The request that the boot is for, as far as it is known. */
+    /** Sets the request that the boot is for, as far as it is known. */
     public static function assume(): void
     {
         self::$host = $_SERVER['HTTP_HOST'] ?? null;
@@ -397,7 +404,7 @@ final class Request
         $GLOBALS['wp_filter']['option_siteurl'][PHP_INT_MAX][] = ['function' => [self::class, 'useAddress'], 'accepted_args' => 1];
     }
 
-    /** Addresses that are made while WordPress loads have the site's scheme and host, as in a request for it. */
+    /** Gives addresses that are made while WordPress loads the site's scheme and host, as in a request for it. */
     public static function useAddress(mixed $address): mixed
     {
         $parts = parse_url((string) $address);
@@ -410,14 +417,14 @@ final class Request
         return $address;
     }
 
-    /** A boot that redirects has no page to serve. */
+    /** Ends a boot that redirects: it has no page to serve. */
     public static function refuseRedirect(mixed $location): never
     {
         give_up(str_contains((string) $location, '/wp-admin/install.php')
             ? 'WordPress is not installed yet' : "WordPress redirects to $location while it boots");
     }
 
-    /** At the snapshot. */
+    /** Runs at the snapshot. */
     public static function prepare(): void
     {
         global $wpdb;
@@ -437,7 +444,7 @@ final class Request
         }
     }
 
-    /** First in each request. */
+    /** Runs first in each request. */
     public static function begin(): void
     {
         wp_fix_server_vars();
@@ -457,7 +464,7 @@ final class Request
         (self::$variables)();
         wp_magic_quotes();
         do_action('sanitize_comment_cookies');
-        // Who asks is in the request's cookies.
+        // The user is identified by the request's cookies.
         $GLOBALS['current_user'] = null;
         $GLOBALS['wp']->init();
         _show_post_preview();
@@ -470,10 +477,10 @@ final class Request
 /** Data that block themes compute from their files for every page. */
 final class Blocks
 {
-    /** Templates by type and name, as the theme's files have them. */
+    /** Templates by type and name, as in the theme's files. */
     private static array $templates = [];
 
-    /** Reads the templates once: WordPress reads all of them several times for a page. */
+    /** Reads the templates once: WordPress reads all of them several times per page. */
     public static function keepTemplates(): void
     {
         if (!\function_exists('wp_is_block_theme') || !wp_is_block_theme()) {
@@ -489,11 +496,11 @@ final class Blocks
 
     public static function templates(mixed $templates, array $query, string $type): mixed
     {
-        // Only the question that a page asks: templates with these names. The rest is WordPress's own.
+        // Handles only the query of a page: templates with these names. WordPress handles all others.
         if ($templates !== null || !isset($query['slug__in']) || array_diff(array_keys($query), ['slug__in', 'theme']) !== []) {
             return $templates;
         }
-        // Templates that were edited are posts; with any, WordPress does it all.
+        // Edited templates are posts; if there are any, WordPress handles everything.
         static $edited = null;
         global $wpdb;
         $edited ??= $wpdb->get_var("SELECT 1 FROM $wpdb->posts WHERE post_type IN ('wp_template', 'wp_template_part') LIMIT 1") !== null;
@@ -507,28 +514,28 @@ final class Blocks
     }
 
     /**
-     * WordPress before 6.2 puts the theme's settings together anew for each question, dozens of times for a page. Functions of
-     * its own that ask while blocks are rendered get copies in this namespace, where the question is asked once.
+     * WordPress before 6.2 assembles the theme's settings again for each query, dozens of times per page. Its own functions
+     * that query them while blocks are rendered get copies in this namespace, which query them only once.
      */
     public static function shareSettings(): void
     {
         if (version_compare($GLOBALS['wp_version'], '6.2-alpha', '>=') || !\function_exists('wp_get_global_settings')) {
             return;
         }
-        // What users have set is in a post; it is followed like all that the boot reads.
+        // Settings made by users are in a post; it is tracked like everything that the boot reads.
         wp_get_global_settings();
         foreach ($GLOBALS['wp_filter']['render_block']->callbacks ?? [] as $priority => $callbacks) {
             foreach ($callbacks as $id => ['function' => $function]) {
                 $copy = \is_string($function) ? self::copy($function) : null;
                 if ($copy !== null) {
-                    // In its place and under its name, so who removes it later removes the copy.
+                    // Under the same key, so that code which removes the callback later removes the copy.
                     $GLOBALS['wp_filter']['render_block']->callbacks[$priority][$id]['function'] = $copy;
                 }
             }
         }
     }
 
-    /** A copy of a function of WordPress's that asks for the theme's settings; null for any other. */
+    /** Returns a copy of a function of WordPress that queries the theme's settings; null for any other function. */
     private static function copy(string $name): ?string
     {
         $function = new \ReflectionFunction($name);
@@ -559,7 +566,7 @@ final class Blocks
     }
 }
 
-/** WordPress's function of that name, for copies: asked once until other blocks or features of the theme are there. */
+/** WordPress's function of that name, for the copies: queries once until other blocks or theme features are registered. */
 function wp_get_global_settings(array $path = [], array $context = []): mixed
 {
     static $known = [], $features = null, $blocks = 0;
@@ -575,13 +582,13 @@ function wp_get_global_settings(array $path = [], array $context = []): mixed
     return _wp_array_get($all, $path, $all);
 }
 
-/** Before WordPress loads. */
+/** Runs before WordPress loads. */
 (static function (): void {
     if (\Howdah\mode() !== 'snapshot') {
         give_up('it is for snapshot mode');
     }
     $front = $_SERVER['SCRIPT_FILENAME'];
-    // It runs in each request, but nothing of it before the boot.
+    // It runs in each request, but none of it runs before the boot.
     $own = '/^(?:define \( \'WP_USE_THEMES\' , true \) ; )?require(?:_once)? (?:\( )?'
         . '(?:__DIR__|dirname \( __FILE__ \)) \. \'\/wp-blog-header\.php\'(?: \))? ;(?: \?>)?$/';
     if (preg_match($own, words_of($front)) !== 1) {
@@ -589,7 +596,7 @@ function wp_get_global_settings(array $path = [], array $context = []): mixed
     }
     Sources::record();
     Request::assume();
-    // Before its installation WordPress sends everybody to install.php.
+    // Before its installation, WordPress redirects every request to install.php.
     $GLOBALS['wp_filter']['wp_redirect'][PHP_INT_MAX][] = ['function' => [Request::class, 'refuseRedirect'], 'accepted_args' => 1];
     $GLOBALS['wp_filter']['enable_loading_advanced_cache_dropin'][PHP_INT_MAX][] = ['accepted_args' => 1,
         'function' => static fn (bool $loads): bool => $loads && is_file(\WP_CONTENT_DIR . '/advanced-cache.php')

@@ -1,7 +1,7 @@
 <?php
 
-/* Revolt's FiberLocal tells fibers apart. In async mode code runs in coroutines, which are none: this class of the same
- * name and the same methods tells both apart. It is there before Revolt's own would be loaded. */
+/* Revolt's FiberLocal distinguishes fibers. In async mode code runs in coroutines, which are no fibers: this class with the
+ * same name and methods distinguishes both. It is loaded before Revolt's own would be. */
 
 declare(strict_types=1);
 
@@ -13,14 +13,14 @@ final class FiberLocal
 {
     /** @var \WeakMap<object, \WeakMap<self, array{mixed}>>|null by fiber or coroutine */
     private static ?\WeakMap $storages = null;
-    /** Stands for code outside of both. */
+    /** Represents code outside of both. */
     private static ?\stdClass $outside = null;
 
     public function __construct(private readonly \Closure $initializer)
     {
     }
 
-    /** Forgets all values of the running fiber or coroutine. */
+    /** Clears all values of the running fiber or coroutine. */
     public static function clear(): void
     {
         if (self::$storages !== null) {

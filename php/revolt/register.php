@@ -1,6 +1,6 @@
 <?php
 
-/* Makes Howdah's driver the one of Revolt's event loop, in async mode only. */
+/* Sets Howdah's driver for Revolt's event loop, in async mode only. */
 
 declare(strict_types=1);
 

@@ -1,7 +1,7 @@
 <?php
 
-/* Functions, constants and short class names of Swoole. Classes are found by Composer's autoloader, which is asked only
- * for what no extension defines. */
+/* Functions, constants and short class names of Swoole. Composer's autoloader finds the classes; it is called only for
+ * classes that no extension defines. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// The stubs and the reference say what the library has: `make generate` writes them.
+// The stubs and the reference match the library: `make generate` writes them.
 
 declare(strict_types=1);
 

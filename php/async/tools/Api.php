@@ -1,6 +1,6 @@
 <?php
 
-/* The library's interface, read from its files by PHP's own tokenizer: the stubs for IDEs and the reference. */
+/* The library's interface, read from its files by PHP's own tokenizer, for the IDE stubs and the reference. */
 
 declare(strict_types=1);
 
@@ -91,7 +91,7 @@ final class Api
                 || $depth === 1 && $token->is(T_PUBLIC)) {
                 $head = self::head($tokens, $i);
                 if (preg_match('/\b(class|interface)\b/', $head) && $depth === 0) {
-                    // A file's comment is that of its class.
+                    // Without a doc comment, a class gets its file's comment.
                     $said = array_filter($doc, static fn (string $line): bool => !str_contains($line, '@implements')) === [];
                     $classes[] = ['doc' => $said ? self::lines('/**' . substr((string) $purpose, 2)) : $doc, 'head' => $head, 'items' => []];
                 } elseif (str_contains($head, 'function ') && !str_contains($head, '__destruct') && !str_contains(implode($doc), '@internal')) {
@@ -116,7 +116,7 @@ final class Api
     }
 
     /**
-     * From here to the body, in one line; the position is behind it then.
+     * Returns the tokens from here to the body in one line; the position is after it then.
      *
      * @param list<\PhpToken> $tokens
      */

@@ -1,6 +1,6 @@
 <?php
 
-/* Common start of the worker scripts: loads the project's classes. Returns its directory. */
+/* Common start of the worker scripts: loads the project's classes. Returns the project's directory. */
 
 declare(strict_types=1);
 

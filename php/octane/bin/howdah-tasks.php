@@ -1,6 +1,6 @@
 <?php
 
-/* The script of the pool octane-tasks: Octane's worker, task after task. */
+/* The script of the pool octane-tasks: Octane's worker, one task after the other. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-/* The script of the pool octane-ticks, which is one worker in async mode: a tick each second. */
+/* The script of the pool octane-ticks, which is one worker in async mode: one tick per second. */
 
 declare(strict_types=1);
 

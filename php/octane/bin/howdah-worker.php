@@ -1,6 +1,6 @@
 <?php
 
-/* The script of Howdah's workers, as octane:start has them run it: Octane's worker, request after request. */
+/* The script of Howdah's workers, started by octane:start: Octane's worker, one request after the other. */
 
 declare(strict_types=1);
 

@@ -12,7 +12,7 @@ final class Binary
     {
     }
 
-    /** @throws \InvalidArgumentException if it is not there */
+    /** @throws \InvalidArgumentException if it does not exist */
     public function path(): string
     {
         if ($this->configured !== null) {

@@ -13,7 +13,7 @@ use Laravel\Octane\RequestContext;
 use Symfony\Component\HttpFoundation\Response;
 use Throwable;
 
-/** Octane's way to the client of a request: superglobals and PHP's output, which are the request's own under Howdah. */
+/** Connects Octane with the client of a request: superglobals and PHP's output, which Howdah provides per request. */
 final class HowdahClient implements StoppableClient
 {
     private bool $stopped = false;
@@ -33,7 +33,7 @@ final class HowdahClient implements StoppableClient
 
             return;
         }
-        // As under PHP-FPM: what the application has printed goes before its response.
+        // As under PHP-FPM: output printed by the application precedes its response.
         $response->headers->remove('Content-Length');
         $response->sendHeaders();
         echo $printed;
@@ -47,7 +47,7 @@ final class HowdahClient implements StoppableClient
         (new Response(Octane::formatExceptionForClient($e, $debug), 500, ['Content-Type' => 'text/plain']))->send();
     }
 
-    /** Octane asks for it where an error may have left the worker in a state that is not to be trusted. */
+    /** Octane calls this when an error may have left the worker in an unreliable state. */
     public function stop(): void
     {
         $this->stopped = true;

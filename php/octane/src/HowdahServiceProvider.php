@@ -6,7 +6,7 @@ namespace Howdah\Octane;
 
 use Illuminate\Support\ServiceProvider;
 
-/** Teaches Octane's commands the server "howdah". */
+/** Adds the server "howdah" to Octane's commands. */
 final class HowdahServiceProvider extends ServiceProvider
 {
     public function register(): void
@@ -26,7 +26,7 @@ final class HowdahServiceProvider extends ServiceProvider
             return;
         }
         $this->publishes([\dirname(__DIR__) . '/config/howdah.php' => $this->app->configPath('howdah.php')], 'howdah-config');
-        // Behind Octane's provider, whose commands these take the place of.
+        // After Octane's provider, because these commands replace Octane's.
         $this->app->booted(fn () => $this->commands([
             Commands\StartCommand::class,
             Commands\ReloadCommand::class,

@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Howdah\Octane;
 
 /**
- * Replaces this process by the server: signals, process id, standard streams and a service manager's sockets are
- * the server's from then on. Where pcntl_exec() is not there it is a child, which this process waits for.
+ * Replaces this process with the server, which inherits signals, process id, standard streams and a service manager's
+ * sockets. Without pcntl_exec(), the server is a child that this process waits for.
  */
 class Launcher
 {
-    /** Microseconds between two looks at a server that is a child. */
+    /** Microseconds between two checks of a server that is a child. */
     private const GLANCE = 100_000;
 
     /**
      * @param list<string>          $command     the program's path first
      * @param array<string, string> $environment
      *
-     * @return int the server's exit status, where it was a child
+     * @return int the server's exit status, if it was a child
      */
     public function launch(array $command, array $environment, string $directory): int
     {
@@ -30,7 +30,7 @@ class Launcher
         if ($process === false) {
             return 1;
         }
-        // Not proc_close(), within which no signal is handled: Octane's command stops the server at one.
+        // Not proc_close(), which blocks the handling of signals: Octane's command stops the server on a signal.
         while (($state = proc_get_status($process))['running']) {
             usleep(self::GLANCE);
         }

@@ -10,7 +10,7 @@ use Laravel\Octane\Contracts\DispatchesTasks;
 use Laravel\Octane\RequestContext;
 use Laravel\Octane\Worker;
 
-/** A worker for requests: the application boots before the first one, and is in the snapshot therefore. */
+/** A worker for requests: the application boots before the first one, and so it is in the snapshot. */
 final class OctaneWorker
 {
     public function __construct(private readonly string $base)
@@ -24,7 +24,7 @@ final class OctaneWorker
         $tasks = $directory === null ? null : new TaskDispatcher($directory);
         $booted = new BootedWorker($this->base, $tasks === null ? [] : [DispatchesTasks::class => $tasks, 'octane.cacheTable' => $directory->cache()]);
         $front = self::frontController($this->base);
-        // From here on it counts for each request anew, and not for the boot.
+        // From here on, the limit counts per request, and not for the boot.
         $limit === null || set_time_limit((int) $limit);
         if (\function_exists('Howdah\after_warmup')) {
             \Howdah\after_warmup(static fn () => self::closeFiles($booted->worker));
@@ -39,8 +39,8 @@ final class OctaneWorker
     }
 
     /**
-     * The variables of Laravel's front controller: `/index.php/users` is `/users` then, as under PHP-FPM, and no address has
-     * the worker script's name.
+     * Returns the variables of Laravel's front controller, so that `/index.php/users` means `/users`, as under PHP-FPM, and
+     * no address contains the worker script's name.
      *
      * @return array<string, string>
      */
@@ -51,7 +51,10 @@ final class OctaneWorker
         return ['SCRIPT_FILENAME' => "$public/index.php", 'SCRIPT_NAME' => '/index.php', 'PHP_SELF' => '/index.php'];
     }
 
-    /** Files and locks of SQLite that warm-up requests have opened must not be open at the snapshot. */
+    /**
+     * Closes SQLite's files and releases its locks: warm-up requests may have opened them, and they must not be open at the
+     * snapshot.
+     */
     private static function closeFiles(Worker $worker): void
     {
         $app = $worker->application();

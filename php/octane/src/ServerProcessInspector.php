@@ -6,7 +6,7 @@ namespace Howdah\Octane;
 
 use Laravel\Octane\Contracts\ServerProcessInspector as Contract;
 
-/** Asks the running server, by Howdah's own commands and the address for them that it was started with. */
+/** Controls the running server with Howdah's own commands, at the admin address that it was started with. */
 final class ServerProcessInspector implements Contract
 {
     public function __construct(private readonly StateFile $state, private readonly Binary $binary)
@@ -18,7 +18,7 @@ final class ServerProcessInspector implements Contract
         return $this->status() !== null;
     }
 
-    /** Output of `howdah status`; null without a server. */
+    /** Returns the output of `howdah status`; null without a server. */
     public function status(): ?string
     {
         [$status, $text] = $this->order('status');
@@ -26,7 +26,7 @@ final class ServerProcessInspector implements Contract
         return $status === 0 ? $text : null;
     }
 
-    /** @throws \RuntimeException if the new workers do not start; the old ones go on then */
+    /** @throws \RuntimeException if the new workers do not start; then the old ones continue */
     public function reloadServer(): void
     {
         [$status, $text] = $this->order('reload');
@@ -40,7 +40,7 @@ final class ServerProcessInspector implements Contract
         return $this->order('stop')[0] === 0;
     }
 
-    /** @return array{int, string} the exit status, and what was said */
+    /** @return array{int, string} exit status and output */
     private function order(string $name): array
     {
         $state = $this->state->read();

@@ -6,25 +6,27 @@ namespace Howdah\Octane;
 
 use Howdah\Octane\Tasks\TaskDirectory;
 
-/** The options of octane:start, as flags and variables of `howdah serve`. */
+/** Translates the options of octane:start to flags and variables of `howdah serve`. */
 final class ServerSettings
 {
     private const MODES = ['worker', 'snapshot'];
 
-    /** Files to watch below a directory: code and settings, but no databases and caches, which requests write. */
+    /**
+     * Extensions of files to watch below a directory: code and settings, but not databases and caches, which requests write.
+     */
     private const WATCHED = ['php', 'json', 'yaml', 'yml'];
 
-    /** Words of Octane's servers for the log, as Howdah has them. */
+    /** Howdah's log levels for those of Octane's servers. */
     private const LEVELS = ['warning' => 'warn', 'panic' => 'error', 'fatal' => 'error', 'critical' => 'error'];
 
     /**
-     * @param string        $admin       where the server takes orders
+     * @param string        $admin       the server's admin address
      * @param string|null   $config      the project's howdah.toml
      * @param string        $workers     "auto", a number, or "2-8"
      * @param int|null      $maxRequests after which a worker is replaced; null leaves that to $config
      * @param list<string>  $watch       files and directories of the project, as in octane.watch
      * @param list<string>  $warmup      paths
-     * @param TaskDirectory|null $tasks  where tasks are taken; null without task workers
+     * @param TaskDirectory|null $tasks  directory of the tasks; null without task workers
      * @param int           $maxExecutionTime seconds for each request, 0 for no limit
      */
     public function __construct(
@@ -56,19 +58,19 @@ final class ServerSettings
         }
     }
 
-    /** The address for people. */
+    /** Returns the address to display. */
     public function address(): string
     {
         return ($this->https ? 'https://' : 'http://') . $this->listen();
     }
 
-    /** The settings file for every command of Howdah, so that none takes a howdah.toml by accident. */
+    /** Returns the settings file for every command of Howdah, so that none reads a howdah.toml by accident. */
     public function configFile(): string
     {
         return $this->config ?? $this->tasks?->settings() ?? \dirname(__DIR__) . '/config/howdah.toml';
     }
 
-    /** @return list<string> what stands behind `howdah` */
+    /** @return list<string> the arguments of `howdah` */
     public function arguments(): array
     {
         $listen = [($this->https ? 'https://' : '') . $this->listen()];
@@ -83,7 +85,7 @@ final class ServerSettings
             'mode' => $this->mode,
             'script' => \dirname(__DIR__) . '/bin/howdah-worker.php',
             'workers' => $this->workers === 'auto' ? null : $this->workers,
-            // Certificates of the project's own, if there are any, are in its howdah.toml.
+            // The project's own certificates, if any, are configured in its howdah.toml.
             'tls' => $this->https && $this->config === null ? 'auto' : null,
             'log-level' => $this->level(),
         ];
@@ -110,7 +112,7 @@ final class ServerSettings
             'APP_BASE_PATH' => $this->base,
             'APP_PUBLIC_PATH' => $this->public,
             'LARAVEL_OCTANE' => '1',
-            // Not another server's, where octane:start is run by one.
+            // Not the value of another server, if that one runs octane:start.
             TaskDirectory::VARIABLE => $this->tasks?->path ?? '',
             'REQUEST_MAX_EXECUTION_TIME' => (string) $this->maxExecutionTime,
         ];
@@ -138,7 +140,7 @@ final class ServerSettings
         return self::LEVELS[$level ?? ''] ?? $level;
     }
 
-    /** @return list<string> a name of octane.watch as patterns */
+    /** @return list<string> an entry of octane.watch as patterns */
     private function patterns(string $name): array
     {
         $path = $this->base . '/' . trim($name, '/');

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Howdah\Octane;
 
-/** Octane's note of the server that was started, in Octane's form, for the commands that come later. */
+/** Octane's state file of the started server, in Octane's format, for later commands. */
 final class StateFile
 {
     public function __construct(private readonly string $path)
     {
     }
 
-    /** @return array<string, mixed> what the server was started with; [] if there is none */
+    /** @return array<string, mixed> the server's start options; [] if there is none */
     public function read(): array
     {
         $noted = json_decode((string) @file_get_contents($this->path), true);

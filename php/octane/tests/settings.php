@@ -1,11 +1,12 @@
 <?php
 
-// Arguments of octane:start to the server, the search for the program, and requests of later commands: a script stands in for it.
+// Arguments that octane:start passes to the server, the search for the program, and requests of later commands; a script
+// stands in for the program.
 
 declare(strict_types=1);
 
 namespace Laravel\Octane\Contracts {
-    // Octane's, as far as it is asked for here.
+    // Octane's interface, as far as these tests need it.
     interface ServerProcessInspector
     {
     }
@@ -77,14 +78,14 @@ namespace {
     $own = implode(' ', $make(config: "$top/own.toml", https: true, environment: 'local')->arguments());
     $check(str_contains($own, "--config $top/own.toml") && !str_contains($own, '--tls') && !str_contains($own, '--access-log'), true, $own);
 
-    // Task workers: an address more, and a file with their pools.
+    // Task workers: one more address, and a file with their pools.
     $tasks = $make(tasks: new TaskDirectory('/t'));
     $line = implode(' ', $tasks->arguments());
     $check(str_contains($line, '--config /t/howdah.toml --listen h:1 --listen unix:/t/tasks.sock '), true, $line);
     $check($tasks->environment()['OCTANE_HOWDAH_TASKS'], '/t', 'where they are');
     $check($make(tasks: new TaskDirectory('/t'), config: "$top/own.toml")->configFile(), "$top/own.toml", "the project's own file");
 
-    // The program: where it is named, in the project, in PATH.
+    // The program: at the configured path, in the project, in PATH.
     putenv("PATH=$top/elsewhere:/usr/bin:/bin");
     $check(str_contains($refused(static fn () => (new Binary(null, $top))->path()), 'neither in the project nor in PATH'), true, 'no program');
     $check($refused(static fn () => (new Binary("$top/app", $top))->path()), "$top/app is no program: howdah.binary names it.", 'a directory');
@@ -103,7 +104,7 @@ namespace {
     $install("$top/vendor/bin/howdah");
     $check((new Binary(null, $top))->path(), "$top/vendor/bin/howdah", 'in vendor/bin');
 
-    // Later commands ask the server that the note names.
+    // Later commands contact the server in the state file.
     $note = "$top/state.json";
     $state = new StateFile($note);
     $binary = new Binary(null, $top);

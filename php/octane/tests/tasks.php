@@ -1,6 +1,6 @@
 <?php
 
-// Tasks that workers take and refuse, their directory, their pools and their table; with-octane-tasks.php has them at work.
+// Orders that workers accept and refuse, their directory, their pools and their table; with-octane-tasks.php runs them.
 
 declare(strict_types=1);
 

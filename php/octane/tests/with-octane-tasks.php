@@ -1,7 +1,7 @@
 <?php
 
-// Concurrent tasks and ticks with Octane itself, in a project that is served (support/Project.php, support/tasks.php).
-// Nothing is tried where that is not there.
+// Concurrent tasks and ticks with Octane itself, in a served project (support/Project.php, support/tasks.php). Skipped if
+// that is missing.
 
 declare(strict_types=1);
 
@@ -61,7 +61,7 @@ $ask = static function (string $path) use ($project, &$number): mixed {
 };
 $check = $project->check(...);
 $exception = static fn (string $class, string $why, int $code = 0): array => ['Laravel\Octane\Exceptions\TaskException', $class, $why, $code];
-/** @return array{int, string} what the socket of the tasks answers to this body */
+/** @return array{int, string} response of the tasks' socket to this body */
 $send = static function (string $directory, string $body, ?string $length = null): array {
     $stream = stream_socket_client("unix://$directory/tasks.sock");
     fwrite($stream, 'POST ' . Order::PATH . " HTTP/1.0\r\nHost: a\r\nContent-Length: " . ($length ?? strlen($body)) . "\r\n\r\n$body");
@@ -78,7 +78,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     $directory = json_decode($project->read('storage/logs/octane-server-state.json'), true)['state']['tasks'];
     $check([fileperms($directory) & 0777, fileperms("$directory/key") & 0777], [0700, 0600], 'for nobody else');
 
-    // Results: of other processes, at once, in the order of the keys.
+    // Results: from other processes, concurrently, in the order of the keys.
     $met = $ask('/tasks/meet');
     $check(array_column($met['results'] ?? [], 0), ['late', 'early', 7], 'keys: ' . json_encode($met));
     $check(array_column(array_column($met['results'], 1), 0), [true, true, 'setting'], 'two that wait for each other');
@@ -92,7 +92,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     $nested = $ask('/tasks/nested')['result'][0];
     $check($nested[0] === $nested[1], true, 'a task of a task runs in it');
 
-    // A failure is an exception of Octane's, and the next task finds a worker.
+    // A failure becomes one of Octane's exceptions, and the next task finds a worker.
     $pid = static fn (): bool => is_int($ask('/tasks/pid')['result'][0] ?? null);
     $check($ask('/tasks/throws'), $exception('DomainException', 'on purpose', 7), 'an exception');
     $check($ask('/tasks/unwritable'), $exception('Exception', "Serialization of 'Closure' is not allowed"), 'a result that cannot be written');
@@ -106,12 +106,12 @@ foreach (['worker', 'snapshot'] as $mode) {
     $check($ask('/tasks/too-large'), ['LengthException'], 'a task that is too large');
     $check($pid(), true, 'after all that');
 
-    // Neither the caller nor the client waits for what is dispatched.
+    // Neither the caller nor the client waits for dispatched tasks.
     $check($ask('/tasks/dispatch'), '200 dispatched', 'dispatch()');
     touch("$project->top/storage/go.$number");
     $project->until(static fn () => $project->read("storage/done.$number") === 'x', 'what was dispatched has not run');
 
-    // Only what this server has written is taken, and only at its socket.
+    // Only data written by this server is accepted, and only at its socket.
     $seal = new Seal($project->read(substr("$directory/key", strlen("$project->top/"))));
     $mark = "$project->top/storage/forged";
     $task = serialize('phpinfo');
@@ -139,11 +139,12 @@ foreach (['worker', 'snapshot'] as $mode) {
     $check($send($directory, 'x', (string) (Order::LIMIT + 1))[0], 413, 'too large');
     $check($project->get(Order::PATH, form: ['a' => $good])[0], 404, 'from an address');
 
-    // Octane's cache is that of all workers, and over the requests.
+    // All workers share Octane's cache, and it survives requests.
     [$put, $seen, $none] = $ask('/cache');
     $check([$seen === $put, $none, $ask('/cached')[0] === $put], [true, null, true], 'the cache store');
 
-    // Ticks: each second, one at a time, over reloads and deaths; what is rare is so for the server, not for a process.
+    // Ticks: each second, one at a time, surviving reloads and dead workers; a longer interval applies to the server, not to
+    // a process.
     $project->until(static fn () => $count('each') >= 2 && $count('rare') === 1, 'no ticks');
     $refreshed = $ask('/cached')[1];
     $project->until(static fn () => str_starts_with((string) $refreshed, 'by ') && $ask('/cached')[1] !== $refreshed, 'an interval cache is not refreshed');
@@ -159,7 +160,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     $project->until(static fn () => $count('each') >= $seen + 2, 'ticks after a death');
     $project->until(static fn () => str_contains($project->read('storage/logs/laravel.log'), 'a tick broken on purpose'), 'an error of a tick');
     preg_match_all('/^(begins|ends) \d+$/m', $project->read('storage/ticks'), $marks);
-    // The last one may be on its way.
+    // The last one may not have ended yet.
     $check(preg_match('/^(begins ends )*(begins )?$/', implode(' ', $marks[1]) . ' '), 1, 'two ticks at a time: ' . implode(' ', $marks[1]));
     $check([$count('rare'), $count('later')], [1, 0], 'rare ones');
 

@@ -1,7 +1,7 @@
 <?php
 
-// The commands, the worker script and the client with Octane itself, in a project that is served (support/Project.php).
-// Nothing is tried where that is not there.
+// The commands, the worker script and the client with Octane itself, in a served project (support/Project.php). Skipped if
+// that is missing.
 
 declare(strict_types=1);
 
@@ -31,7 +31,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     $project->check($project->get('/mode')[1], "$mode 1", 'the mode');
     $first = json_decode($project->get('/items/7?x=1')[1], true);
     $second = json_decode($project->get('/items/8')[1], true);
-    // A static stays in worker mode, and nowhere a singleton of a request.
+    // A static survives in worker mode; a singleton of a request never does.
     $project->check([$first['own'], $second['own'], $second['all'] - $first['all']], [1, 1, $mode === 'worker' ? 1 : 0], 'state');
     $project->check($first['url'], "http://127.0.0.1:$project->port/items/7?x=1", 'the address of a request');
     $own = ['setting', 'setting', 'From the environment', "http://127.0.0.1:$project->port/a"];

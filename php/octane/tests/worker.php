@@ -1,7 +1,7 @@
 <?php
 
-// The worker script's order of events and what requests see; the server's functions and Octane's classes are played here.
-// with-octane.php has it with Octane itself.
+// The worker script's order of events and the requests' environment; mocks replace the server's functions and Octane's
+// classes. with-octane.php runs it with Octane itself.
 
 declare(strict_types=1);
 
@@ -215,7 +215,7 @@ namespace {
         return true;
     }
 
-    // A worker that Octane asks to stop takes no further request; the application boots once, and before the first.
+    // A worker that Octane stops takes no further request; the application boots once, before the first.
     $_SERVER = ['APP_PUBLIC_PATH' => '/srv/shop/web'];
     (new OctaneWorker('/srv/shop'))->run();
     $request = static fn (string $uri): array => ['SCRIPT_FILENAME' => '/srv/shop/web/index.php', 'SCRIPT_NAME' => '/index.php',
@@ -224,7 +224,7 @@ namespace {
     $check($requests, ['/never'], 'what another worker gets');
     ($afterWarmup)();
     $check(Worker::$app->closed, ['/a.sqlite'], 'files at the snapshot');
-    // Until the server has no more.
+    // Until the server sends no more.
     Worker::$events = [];
     (new OctaneWorker('/srv/shop'))->run();
     $check(count(Worker::$events), 3, 'until the server stops');

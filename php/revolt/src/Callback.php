@@ -12,16 +12,16 @@ final class Callback
 {
     public bool $enabled = false;
     public bool $referenced = true;
-    /** True if run() of its request waits for it. */
+    /** True if its request's run() waits for it. */
     public bool $counted = false;
-    /** Its next call is not to be arranged yet: one is arranged, or runs and has not been suspended. */
+    /** True if its next call must not be scheduled yet: one is scheduled, or is running and has not been suspended. */
     public bool $due = false;
-    /** Counts when it was enabled and disabled: what was arranged before is void. */
+    /** Number of times that it was enabled or disabled; calls scheduled for an earlier version are void. */
     public int $version = 0;
     public float $expiration = 0.0;
-    /** Waits for the stream. */
+    /** The coroutine that waits for the stream. */
     public ?Coroutine $watcher = null;
-    /** It waits in stream_select(). */
+    /** True while it waits in stream_select(). */
     public bool $selecting = false;
 
     /**

@@ -7,11 +7,11 @@ namespace Howdah\Revolt;
 use Howdah\Coroutine;
 use Revolt\EventLoop\Suspension;
 
-/** Suspends a coroutine: the others, and with them the event loop, go on. */
+/** Suspends a coroutine; the others, and with them the event loop, continue. */
 final class CoroutineSuspension implements Suspension
 {
     private bool $pending = false;
-    /** An uncaught error has ended its wait: who still knows it can neither resume nor suspend it. */
+    /** True if an uncaught error has ended its wait: it can then be neither resumed nor suspended. */
     private bool $dead = false;
     private mixed $value = null;
     private ?\Throwable $error = null;
@@ -46,7 +46,7 @@ final class CoroutineSuspension implements Suspension
                 $this->share->park();
             }
         } catch (\Throwable $error) {
-            // A resumption in the same moment is kept: the cancellation ends its next wait as well.
+            // A simultaneous resumption is kept: the cancellation ends its next wait as well.
             if ($this->pending) {
                 $this->pending = false;
                 $this->counts && $this->share->enter();
@@ -77,7 +77,7 @@ final class CoroutineSuspension implements Suspension
         }
     }
 
-    /** Throws what was not caught. The coroutine gets another suspension when it asks for one. */
+    /** Throws an uncaught error. The coroutine gets a new suspension when it asks for one. */
     public function abandon(\Throwable $uncaught): void
     {
         $this->throw($uncaught);

@@ -14,23 +14,23 @@ use Revolt\EventLoop\UncaughtThrowable;
 use Revolt\EventLoop\UnsupportedFeatureException;
 
 /**
- * Revolt's event loop on Howdah's: each callback runs in a separate coroutine, and a suspension suspends its coroutine
- * alone, so that code for AMPHP, code for this driver and plain blocking code run side by side.
+ * Revolt's event loop on Howdah's: each callback runs in a separate coroutine, and a suspension suspends only its coroutine,
+ * so that code for AMPHP, code for this driver and plain blocking code run side by side.
  *
- * There is one driver in a worker for all of its requests. Callbacks run in the request that registered them while that
- * waits for the loop (run(), a suspension, an AMPHP future); queued and deferred ones in the request that queued them;
+ * A worker has one driver for all of its requests. Callbacks run in the request that registered them while that request
+ * waits for the loop (run(), a suspension, an AMPHP future); queued and deferred ones run in the request that queued them;
  * all others run outside of any request. A request does not wait for the callbacks it leaves behind.
  */
 final class Driver implements RevoltDriver
 {
-    /** Seconds between two looks for signals, while there are callbacks for any. */
+    /** Seconds between two checks for signals, while there are callbacks for any. */
     private const SIGNAL_PERIOD = 0.02;
 
     /** @var array<string, Callback> */
     private array $callbacks = [];
     /** @var \WeakMap<Coroutine, Share> by the requests' main coroutines */
     private \WeakMap $shares;
-    /** Of what belongs to no request. */
+    /** Share of the callbacks that belong to no request. */
     private readonly Share $common;
     /** @var \WeakMap<\Fiber, \WeakReference<FiberSuspension>> */
     private \WeakMap $fibers;
@@ -88,7 +88,7 @@ final class Driver implements RevoltDriver
         $share = $this->share();
         $share->enter();
         $parent = Coroutine::current();
-        // By reference, as the arguments are to be freed as soon as the closure frees them.
+        // By reference, so that the arguments are freed as soon as the closure frees them.
         $run = function () use ($closure, &$args, $share): void {
             Coroutine::current()->data['revolt call'] = $share;
             try {
@@ -167,7 +167,7 @@ final class Driver implements RevoltDriver
                 break;
             case CallbackType::Readable:
             case CallbackType::Writable:
-                // One that has just called back and was disabled then may still be there.
+                // A watcher that has just called back and was disabled then may still exist.
                 $callback->watcher ??= Coroutine::start(fn () => $this->watch($callback), true);
                 break;
             case CallbackType::Signal:
@@ -184,7 +184,7 @@ final class Driver implements RevoltDriver
         if ($callback !== null) {
             $this->disable($callbackId);
             unset($this->callbacks[$callbackId]);
-            // Timers forget theirs only when their time comes.
+            // Timers release theirs only when they expire.
             $callback->closure = null;
         }
     }
@@ -368,13 +368,13 @@ final class Driver implements RevoltDriver
                     }
                 };
             } elseif ($callback->type === CallbackType::Defer || $callback->type === CallbackType::Delay) {
-                // It is not in the heap any more.
+                // It is no longer in the heap.
                 $callback->due = true;
                 $this->cancel($callback->id);
             }
             if ($again !== null) {
-                // For the first suspension. In between, where the call may wait in a blocking function, another one would
-                // surprise code that knows such functions as blocking.
+                // For the first suspension. Not earlier: while the call waits in a blocking function, another call would
+                // surprise code that expects such functions to block.
                 $coroutine->data['revolt again'] = $again;
             }
             $result = match ($callback->type) {
@@ -393,7 +393,7 @@ final class Driver implements RevoltDriver
         }
     }
 
-    /** Arranges the next call of a repeated callback, at the end of this call or at its first suspension. */
+    /** Schedules the next call of a repeated callback, at the end of this call or at its first suspension. */
     private function repetition(Callback $callback): \Closure
     {
         // It is not in the heap now.
@@ -483,7 +483,7 @@ final class Driver implements RevoltDriver
         $this->signals[$callback->signal][$callback->id] = $callback;
     }
 
-    /** PHP calls the handlers of signals while it runs code, so there has to be some. */
+    /** Keeps some code running, because PHP calls the handlers of signals only while it runs code. */
     private function lookForSignals(): void
     {
         while ($this->signals !== []) {

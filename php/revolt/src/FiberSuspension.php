@@ -6,7 +6,7 @@ namespace Howdah\Revolt;
 
 use Revolt\EventLoop\Suspension;
 
-/** Suspends a fiber of the application: the code that started or resumed it goes on. */
+/** Suspends a fiber of the application; the code that started or resumed it continues. */
 final class FiberSuspension implements Suspension
 {
     private bool $pending = false;

@@ -7,19 +7,19 @@ namespace Howdah\Revolt;
 use Howdah\Coroutine;
 
 /**
- * A request's share of the event loop: what it has registered and whether it is in run(). Requests run at the same time
- * on one loop; what one of them registers, another one's run() neither waits for nor is stopped by.
+ * A request's share of the event loop: its registered callbacks, and whether it is in run(). Requests run concurrently on
+ * one loop; another request's run() neither waits for these callbacks nor is stopped by them.
  */
 final class Share
 {
-    /** Callbacks that are enabled and referenced, and calls that are arranged or run. */
+    /** Number of callbacks that are enabled and referenced, and of calls that are scheduled or running. */
     private int $open = 0;
     private bool $stopped = false;
     private ?\Throwable $failure = null;
     private ?Coroutine $runner = null;
-    /** Of the request's own coroutine, while it waits. */
+    /** Suspension of the request's own coroutine, while it waits. */
     public ?CoroutineSuspension $suspended = null;
-    /** @var \SplQueue<\Closure> calls to be begun by a coroutine of the request */
+    /** @var \SplQueue<\Closure> calls to be started by a coroutine of the request */
     private readonly \SplQueue $due;
     /** @var array<int, Coroutine> those of the request's coroutines that wait in park() */
     private array $parked = [];
@@ -46,7 +46,7 @@ final class Share
         return $this->runner !== null;
     }
 
-    /** Waits until nothing is left to be waited for. */
+    /** Waits until no callback is left that counts. */
     public function run(): void
     {
         if ($this->runner !== null) {
@@ -74,7 +74,10 @@ final class Share
         $this->runner?->wake();
     }
 
-    /** An error that no handler has taken ends run(), or the suspension of the request itself, or else its own coroutine. */
+    /**
+     * Handles an error that no handler has taken: it ends run(), or the suspension of the request itself, or else its own
+     * coroutine.
+     */
     public function fail(\Throwable $failure): void
     {
         if ($this->runner !== null) {
@@ -87,7 +90,7 @@ final class Share
         }
     }
 
-    /** Waits for wake(). Calls that become due meanwhile begin in this request. */
+    /** Waits for wake(). Calls that become due in the meantime start in this request. */
     public function park(): void
     {
         $coroutine = Coroutine::current();
@@ -103,7 +106,10 @@ final class Share
         }
     }
 
-    /** Begins a call in a separate coroutine: of the request if one of its coroutines waits for the loop, else of none. */
+    /**
+     * Starts a call in a separate coroutine: in the request if one of its coroutines waits for the loop, else outside of
+     * any.
+     */
     public function dispatch(\Closure $call): void
     {
         foreach ($this->parked as $id => $coroutine) {

@@ -6,13 +6,13 @@ namespace Howdah\Revolt;
 
 use Howdah\Coroutine;
 
-/** Timers, waited for by one coroutine of the worker, which is there while there are any. */
+/** Timers, which one coroutine of the worker waits for; it exists while there are timers. */
 final class Timers
 {
     /** @var \SplMinHeap<array{float, int, Callback, int}> expiration, order, callback, its version */
     private \SplMinHeap $heap;
     private int $order = 0;
-    /** Number of valid ones. */
+    /** Number of valid timers. */
     private int $valid = 0;
     private ?Coroutine $keeper = null;
 
@@ -38,7 +38,7 @@ final class Timers
         }
     }
 
-    /** A timer that was added holds no longer. */
+    /** Called when a timer that was added is no longer valid. */
     public function remove(): void
     {
         --$this->valid;

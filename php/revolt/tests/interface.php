@@ -1,7 +1,7 @@
 <?php
 
-// The driver has every method that Revolt's interface asks for. With Revolt installed (REVOLT=its directory) its own
-// interface is asked, else this list of Revolt 1's.
+// The driver has every method of Revolt's interface. With Revolt installed (REVOLT=its directory), its own interface is
+// checked, else this list of Revolt 1's.
 
 declare(strict_types=1);
 

@@ -12,7 +12,7 @@ use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** Runs a Symfony kernel for request after request; `terminate()` runs once the client has its answer. */
+/** Runs a Symfony kernel for one request after the other; `terminate()` runs once the client has its response. */
 final class KernelRunner implements RunnerInterface
 {
     private ?Request $request = null;
@@ -24,7 +24,7 @@ final class KernelRunner implements RunnerInterface
 
     public function run(): int
     {
-        // As Symfony's own worker runner names it: ErrorHandler and VarDumper answer in HTML then.
+        // As in Symfony's own worker runner: this makes ErrorHandler and VarDumper respond in HTML.
         $_SERVER['APP_RUNTIME_MODE'] = $_ENV['APP_RUNTIME_MODE'] = 'web=1&worker=1';
         if (\function_exists('Howdah\after_warmup')) {
             \Howdah\after_warmup($this->reset(...));
@@ -39,12 +39,15 @@ final class KernelRunner implements RunnerInterface
         $_SERVER += ['APP_RUNTIME_MODE' => 'web=1&worker=1'];
         $request = Request::createFromGlobals();
         $response = $this->kernel->handle($request);
-        // Only a request that was answered is terminated.
+        // Only a request with a response is terminated.
         [$this->request, $this->response] = [$request, $response];
         $response->send();
     }
 
-    /** After the warm-up of snapshot mode. A kernel that has handled requests resets its services when it is booted again. */
+    /**
+     * Resets the kernel after the warm-up of snapshot mode. A kernel that has handled requests resets its services when it
+     * is booted again.
+     */
     private function reset(): void
     {
         $kernel = $this->kernel;

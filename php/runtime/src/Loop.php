@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Howdah\Runtime;
 
 /**
- * The loop of a worker script: one request after the other until the server says that it is enough.
+ * The loop of a worker script: handles one request after the other until the server ends it.
  *
  *     $app = require __DIR__ . '/bootstrap.php';
  *     (new Loop())->run(fn () => $app->handle(), fn () => $app->afterwards());
  */
 final class Loop
 {
-    /** @var array<string, mixed> What the boot has put into $_SERVER: requests bring a new one. */
+    /** @var array<string, mixed> Variables that the boot has added to $_SERVER: each request replaces it. */
     private readonly array $boot;
 
     /** @param int $limit Requests after which run() returns; 0 leaves that to the server's `max_requests`. */
@@ -23,18 +23,18 @@ final class Loop
         $this->boot = array_filter(array_diff_key($_SERVER, $own), static fn ($name) => !$isRequests($name), ARRAY_FILTER_USE_KEY);
     }
 
-    /** True if the running script may loop: it is the script of a worker and has been started as such. */
+    /** Returns true if the running script may loop: it is a worker's script and was started as such. */
     public static function isAvailable(): bool
     {
         return isset($_SERVER['FRANKENPHP_WORKER']) && \function_exists('frankenphp_handle_request');
     }
 
     /**
-     * Calls $handle for each request. What it prints is the answer; superglobals are the request's.
+     * Calls $handle for each request. Its output is the response; superglobals are the request's.
      *
      * @param callable(): void $handle
-     * @param callable(): void|null $after called when the client has its whole answer; the worker takes no other request
-     *                                     meanwhile. It is called after a request that failed, too.
+     * @param callable(): void|null $after called when the client has its whole response; the worker takes no other request
+     *                                     in the meantime. It is called after a failed request, too.
      *
      * @return int requests handled
      */
@@ -44,7 +44,7 @@ final class Loop
             $_SERVER += $this->boot;
             $handle();
         };
-        // A client that goes away must not take the application down with it.
+        // A client that disconnects must not end the application.
         ignore_user_abort(true);
         $count = 0;
         do {

@@ -8,13 +8,13 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Runs a PSR-15 handler for request after request; needs no framework:
+ * Runs a PSR-15 handler for one request after the other; needs no framework:
  *
  *     (new Howdah\Runtime\Psr15Loop($handler))->run();
  */
 final class Psr15Loop
 {
-    /** Bytes of a body that are printed at a time. */
+    /** Bytes of a body that are printed at once. */
     private const PIECE = 65536;
 
     private readonly ServerRequests $requests;
@@ -39,7 +39,7 @@ final class Psr15Loop
         header(rtrim("HTTP/{$response->getProtocolVersion()} {$response->getStatusCode()} $reason"), true, $response->getStatusCode());
         foreach ($response->getHeaders() as $name => $values) {
             foreach ($values as $index => $value) {
-                // The first takes the place of what PHP sets automatically (Content-Type); cookies of a session stay.
+                // The first replaces the value that PHP sets automatically (Content-Type); cookies of a session stay.
                 header("$name: $value", $index === 0 && strcasecmp((string) $name, 'Set-Cookie') !== 0);
             }
         }

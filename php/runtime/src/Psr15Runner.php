@@ -7,7 +7,7 @@ namespace Howdah\Runtime;
 use Psr\Http\Server\RequestHandlerInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 
-/** The PSR-15 loop as a runner of Symfony's runtime component. */
+/** The PSR-15 loop as a runner for Symfony's runtime component. */
 final class Psr15Runner implements RunnerInterface
 {
     private readonly Psr15Loop $psr15;

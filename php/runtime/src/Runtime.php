@@ -10,10 +10,11 @@ use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\Runtime\SymfonyRuntime;
 
 /**
- * Symfony's runtime with a loop around the application where it runs in a Howdah worker; everywhere else it is Symfony's.
+ * Symfony's runtime with a loop around the application in a Howdah worker; elsewhere it is Symfony's runtime unchanged.
  *
- * Chosen by `APP_RUNTIME=Howdah\Runtime\Runtime` or in composer.json (`extra.runtime.class`). Symfony 7.4 has its own loop and does not need it. The option `worker_loop_max` (or the variable FRANKENPHP_LOOP_MAX) ends the script after so many
- * requests; by default the server's `max_requests` decides.
+ * Selected by `APP_RUNTIME=Howdah\Runtime\Runtime` or in composer.json (`extra.runtime.class`). Symfony 7.4 has its own loop
+ * and does not need it. The option `worker_loop_max` (or the variable FRANKENPHP_LOOP_MAX) ends the script after that number
+ * of requests; by default, the server's `max_requests` decides.
  */
 class Runtime extends SymfonyRuntime
 {

@@ -11,7 +11,7 @@ use Psr\Http\Message\UploadedFileFactoryInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Psr\Http\Message\UriFactoryInterface;
 
-/** Makes PSR-7 requests of PHP's superglobals. */
+/** Creates PSR-7 requests from PHP's superglobals. */
 final class ServerRequests
 {
     /** Packages that have one factory for everything, and packages that have one for each kind of object. */
@@ -26,7 +26,7 @@ final class ServerRequests
     ) {
     }
 
-    /** With the first PSR-17 factory that is installed. */
+    /** Uses the first installed PSR-17 factory. */
     public static function withInstalledFactory(): self
     {
         foreach (self::FACTORIES as $class) {
@@ -60,7 +60,7 @@ final class ServerRequests
             ->withUploadedFiles($this->uploads($_FILES))
             ->withBody($this->streams->createStreamFromFile('php://input'));
 
-        // PHP has parsed forms; everything else is the application's to parse.
+        // PHP has parsed forms; the application parses everything else.
         $type = strtolower(trim(explode(';', $_SERVER['CONTENT_TYPE'] ?? '')[0]));
         $isForm = $type === 'application/x-www-form-urlencoded' || $type === 'multipart/form-data';
 

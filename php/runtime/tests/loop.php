@@ -1,6 +1,6 @@
 <?php
 
-// The loop's contract with the server, whose function is played here. tests/tests/worker/package.rs has it on the server.
+// The loop's contract with the server, whose function is mocked here. tests/tests/worker/package.rs tests it on the server.
 
 declare(strict_types=1);
 

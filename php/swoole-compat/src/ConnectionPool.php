@@ -8,8 +8,8 @@ use Howdah\Pool;
 use Howdah\TimeoutException;
 
 /**
- * A pool as in Swoole's library, over Howdah's: a connection that is not put back returns when its coroutine ends, and each
- * one is checked and reset on its way.
+ * A pool with the interface of Swoole's library, based on Howdah's: a connection that is not put back returns when its
+ * coroutine ends, and each one is checked and reset when it returns.
  */
 class ConnectionPool
 {
@@ -45,7 +45,7 @@ class ConnectionPool
         }
     }
 
-    /** @param object|null $connection null for a broken one: it is found out when its coroutine ends */
+    /** @param object|null $connection null for a broken one: the pool detects it when its coroutine ends */
     public function put(?object $connection): void
     {
         if ($connection !== null) {

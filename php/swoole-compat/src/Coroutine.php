@@ -12,9 +12,9 @@ use Howdah\SwooleCompat\Known;
 use Swoole\Coroutine\Context;
 
 /**
- * Swoole's class of this name, as far as it makes sense in Howdah's async mode.
+ * Swoole's class of this name, as far as it applies to Howdah's async mode.
  *
- * A cancelled coroutine stays cancelled: not only its current wait ends, every later one does as well.
+ * A cancelled coroutine stays cancelled: its current wait ends, and so does every later one.
  */
 class Coroutine
 {
@@ -31,7 +31,7 @@ class Coroutine
         \Howdah\defer($callback);
     }
 
-    /** @param array<string, mixed> $options kept for getOptions(); Howdah's settings decide */
+    /** @param array<string, mixed> $options kept for getOptions(); only Howdah's settings take effect */
     public static function set(array $options): bool
     {
         self::$options = $options + self::$options;
@@ -128,7 +128,7 @@ class Coroutine
         return Coroutines::find($cid)?->context();
     }
 
-    /** Milliseconds since it began. */
+    /** Returns the milliseconds since it began. */
     public static function getElapsed(int $cid = 0): int
     {
         $known = Coroutines::find($cid);

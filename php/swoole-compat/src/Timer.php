@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Swoole;
 
-/** Timers belong to the worker. A tick that falls into the run of the one before is left out. */
+/** Timers belong to the worker. A tick that is due while the previous one is running is skipped. */
 class Timer
 {
     /** @var array<int, array{\Howdah\Timer, int, bool}> timer, milliseconds, whether it repeats */

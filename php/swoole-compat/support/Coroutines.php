@@ -8,7 +8,7 @@ use Howdah\CancelledException;
 use Howdah\Coroutine;
 use Howdah\Task;
 
-/** Swoole names coroutines by numbers: which is which. */
+/** Maps Swoole's numbers to coroutines. */
 final class Coroutines
 {
     /** @var array<int, Known> */
@@ -71,7 +71,7 @@ final class Coroutines
     private static function know(Coroutine $coroutine, int $parent): Known
     {
         $id = $coroutine->id();
-        // The coroutine's data goes when it ends.
+        // The coroutine's data is released when it ends.
         $coroutine->data['swoole'] = new class($id) {
             public function __construct(private readonly int $id)
             {

@@ -8,11 +8,11 @@ use Howdah\Coroutine;
 use Howdah\Internal\WaitQueue;
 use Swoole\Coroutine\Context;
 
-/** A coroutine that Swoole's functions can be asked about. */
+/** A coroutine that is known to Swoole's functions. */
 final class Known
 {
     public readonly float $began;
-    /** Where it waits between yield() and resume(). */
+    /** The queue where it waits between yield() and resume(). */
     public readonly WaitQueue $line;
     private ?Context $context = null;
 

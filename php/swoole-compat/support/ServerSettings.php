@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Howdah\SwooleCompat;
 
-/** Where a server is, and options for its client; the values lie in `$values`. */
+/** Address of a server, and options for its client; the values are in `$values`. */
 trait ServerSettings
 {
     public function withHost(string $host): static

@@ -1,6 +1,6 @@
 <?php
 
-/* Definitions of the Swoole extension besides classes with long names. Loaded only where it is absent. */
+/* Definitions of the Swoole extension other than classes with long names. Loaded only if the extension is absent. */
 
 declare(strict_types=1);
 
@@ -10,7 +10,7 @@ namespace {
     foreach (['SWOOLE_CHANNEL_OK' => 0, 'SWOOLE_CHANNEL_TIMEOUT' => -1, 'SWOOLE_CHANNEL_CLOSED' => -2, 'SWOOLE_CHANNEL_CANCELED' => -3] as $name => $value) {
         define($name, $value);
     }
-    // Howdah hooks everything it can or nothing: the bits mean nothing to it.
+    // Howdah hooks everything it can, or nothing: it ignores the bits.
     foreach (['TCP', 'UDP', 'UNIX', 'UDG', 'SSL', 'TLS', 'STREAM_FUNCTION', 'FILE', 'SLEEP', 'PROC', 'CURL', 'NATIVE_CURL', 'BLOCKING_FUNCTION', 'SOCKETS', 'STDIO', 'PDO_PGSQL', 'PDO_ODBC', 'PDO_ORACLE', 'PDO_SQLITE'] as $bit => $name) {
         define("SWOOLE_HOOK_$name", 1 << ($bit + 1));
     }
@@ -46,7 +46,7 @@ namespace {
         }
     }
 
-    // Co, Co\Channel, chan … are other names of Swoole\Coroutine and what lies in it.
+    // Co, Co\Channel, chan … are other names of Swoole\Coroutine and the classes in it.
     spl_autoload_register(static function (string $class): void {
         $long = match (true) {
             $class === 'chan' => Swoole\Coroutine\Channel::class,
@@ -64,7 +64,7 @@ namespace Swoole\Coroutine {
     use Howdah\Scope;
     use Howdah\SwooleCompat\Coroutines;
 
-    /** Calls the function in a coroutine and waits until that, and all it has started, has ended. */
+    /** Calls the function in a coroutine and waits until it and all coroutines it has started have ended. */
     function run(callable $fn, mixed ...$args): bool
     {
         Scope::run(static fn (Scope $scope) => $scope->go($fn, ...$args));
@@ -83,7 +83,7 @@ namespace Swoole\Coroutine {
     }
 
     /**
-     * Calls all at once.
+     * Calls all of them concurrently.
      *
      * @param array<callable> $tasks
      *
@@ -102,7 +102,7 @@ namespace Swoole\Coroutine {
         }
         $group->wait($timeout);
 
-        // Late ones must not write into what was returned.
+        // Late tasks must not write into the returned results.
         return array_map(static fn (mixed $result): mixed => $result, $results);
     }
 

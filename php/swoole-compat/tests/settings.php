@@ -1,6 +1,6 @@
 <?php
 
-// Settings of pools, which need no server. What runs in coroutines is tests/tests/async/php/library/swoole.php.
+// Settings of pools, which need no server. Tests in coroutines are in tests/tests/async/php/library/swoole.php.
 
 declare(strict_types=1);
 

@@ -6,7 +6,7 @@ namespace Howdah\SymfonyBundle;
 
 use Symfony\Component\HttpKernel\Bundle\Bundle;
 
-/** A panel of the profiler. For the environments that have the profiler: `dev` and `test`. */
+/** A panel for the profiler. For environments with the profiler: `dev` and `test`. */
 final class HowdahBundle extends Bundle
 {
     public function getPath(): string

@@ -6,7 +6,10 @@ namespace Howdah\SymfonyBundle;
 
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 
-/** When Symfony began with the request, and how many requests this application has begun since it was booted. */
+/**
+ * The time when Symfony began handling the request, and the number of requests that this application has begun since its
+ * boot.
+ */
 final class Moments
 {
     private ?float $began = null;
@@ -20,7 +23,7 @@ final class Moments
         }
     }
 
-    /** Seconds since the epoch; null before the first request. */
+    /** Returns seconds since the epoch; null before the first request. */
     public function began(): ?float
     {
         return $this->began;

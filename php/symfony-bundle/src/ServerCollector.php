@@ -8,7 +8,7 @@ use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\DataCollector\DataCollector;
 
-/** Howdah's data about the running request. Under another server only that it is another one. */
+/** Howdah's data about the running request. Under another server, only that server's name. */
 final class ServerCollector extends DataCollector
 {
     public function __construct(private readonly Moments $moments)
@@ -50,49 +50,49 @@ final class ServerCollector extends DataCollector
         return $this->data['howdah'];
     }
 
-    /** `SERVER_SOFTWARE`, or PHP's name of its interface. */
+    /** Returns `SERVER_SOFTWARE`, or the name of PHP's SAPI. */
     public function getSoftware(): string
     {
         return $this->data['software'];
     }
 
-    /** "classic", "worker", "snapshot" or "async". */
+    /** Returns "classic", "worker", "snapshot" or "async". */
     public function getMode(): ?string
     {
         return $this->data['mode'] ?? null;
     }
 
-    /** The request's id in the server's logs. */
+    /** Returns the request's id in the server's logs. */
     public function getId(): ?string
     {
         return $this->data['id'] ?? null;
     }
 
-    /** The worker's process. */
+    /** Returns the worker's process id. */
     public function getProcess(): ?int
     {
         return $this->data['process'] ?? null;
     }
 
-    /** Milliseconds from the request's arrival at the server until Symfony began with it. */
+    /** Returns the milliseconds from the request's arrival at the server until Symfony began handling it. */
     public function getWaited(): ?float
     {
         return $this->data['waited'] ?? null;
     }
 
-    /** Milliseconds from there until the response was made. */
+    /** Returns the milliseconds from then until the response was created. */
     public function getRan(): ?float
     {
         return $this->data['ran'] ?? null;
     }
 
-    /** The peak of PHP's memory, in bytes. */
+    /** Returns PHP's peak memory usage, in bytes. */
     public function getMemory(): ?int
     {
         return $this->data['memory'] ?? null;
     }
 
-    /** Requests that this application has begun since it was booted, this one included. */
+    /** Returns the number of requests that this application has begun since its boot, including this one. */
     public function getRequests(): ?int
     {
         return $this->data['requests'] ?? null;

@@ -1,6 +1,6 @@
 <?php
 
-// Notes of the collector, without and with Howdah's functions, on Debian's Symfony (or that of SYMFONY=an autoloader).
+// Data of the collector, without and with Howdah's functions, on Debian's Symfony (or SYMFONY=an autoloader).
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// The panel and the toolbar's item in Symfony's own profiler. tests/tests/worker/profiler.rs has them on the server.
+// The panel and the toolbar's item in Symfony's own profiler. tests/tests/worker/profiler.rs tests them on the server.
 
 declare(strict_types=1);
 

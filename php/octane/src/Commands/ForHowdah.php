@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Howdah\Octane\Commands;
 
-/** Decides whether a command of Octane's is about Howdah; every other server is left to Octane. */
+/** Decides whether a command of Octane's applies to Howdah; all other servers are left to Octane. */
 trait ForHowdah
 {
     private function isForHowdah(): bool

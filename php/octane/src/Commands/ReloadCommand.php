@@ -8,7 +8,7 @@ use Howdah\Octane\ServerProcessInspector;
 use Laravel\Octane\Commands\ReloadCommand as OctaneReloadCommand;
 use Symfony\Component\Console\Attribute\AsCommand;
 
-/** Octane's command, which knows the server "howdah" too. */
+/** Octane's command, with support for the server "howdah". */
 #[AsCommand(name: 'octane:reload')]
 final class ReloadCommand extends OctaneReloadCommand
 {

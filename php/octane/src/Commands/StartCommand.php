@@ -15,14 +15,14 @@ use Laravel\Octane\Commands\Concerns\InteractsWithEnvironmentVariables;
 use Laravel\Octane\Commands\StartCommand as OctaneStartCommand;
 use Symfony\Component\Console\Attribute\AsCommand;
 
-/** Octane's command, which knows the server "howdah" too. */
+/** Octane's command, with support for the server "howdah". */
 #[AsCommand(name: 'octane:start')]
 final class StartCommand extends OctaneStartCommand
 {
     use ForHowdah;
     use InteractsWithEnvironmentVariables;
 
-    /** The longest path that a socket can have, and then some. */
+    /** Limit for the length of a socket's path, with a margin. */
     private const SOCKET_LENGTH = 100;
 
     public function __construct()
@@ -95,7 +95,7 @@ final class StartCommand extends OctaneStartCommand
         if ($http) {
             throw new \InvalidArgumentException('--http-redirect: a howdah.toml of the project (howdah.config) says that, as tls.redirect.');
         }
-        // Octane's default is for workers that keep what requests leave.
+        // Octane's default limit is meant for workers that keep the state of requests.
         $limit = $mode === 'worker' || $this->input->hasParameterOption('--max-requests');
 
         return new ServerSettings(
@@ -129,7 +129,7 @@ final class StartCommand extends OctaneStartCommand
         );
     }
 
-    /** A howdah.toml of the project's own is the project's: it says whether there are pools for tasks. */
+    /** Returns whether pools for tasks may be added: if the project has its own howdah.toml, that one decides. */
     private function canHavePools(): bool
     {
         $own = $this->laravel['config']->get('howdah.config');
@@ -143,7 +143,7 @@ final class StartCommand extends OctaneStartCommand
         return false;
     }
 
-    /** A path in storage/framework, or one that is short enough for a socket. */
+    /** Returns a path in storage/framework, or one that is short enough for a socket. */
     private function runtime(string $name, string $socket = ''): string
     {
         $path = $this->laravel->storagePath() . "/framework/$name";

@@ -8,7 +8,7 @@ use Howdah\Octane\ServerProcessInspector;
 use Laravel\Octane\Commands\StatusCommand as OctaneStatusCommand;
 use Symfony\Component\Console\Attribute\AsCommand;
 
-/** Octane's command, which knows the server "howdah" too, and shows what that says. */
+/** Octane's command, with support for the server "howdah", whose status it prints. */
 #[AsCommand(name: 'octane:status')]
 final class StatusCommand extends OctaneStatusCommand
 {

@@ -9,7 +9,7 @@ use Howdah\Octane\StateFile;
 use Laravel\Octane\Commands\StopCommand as OctaneStopCommand;
 use Symfony\Component\Console\Attribute\AsCommand;
 
-/** Octane's command, which knows the server "howdah" too. */
+/** Octane's command, with support for the server "howdah". */
 #[AsCommand(name: 'octane:stop')]
 final class StopCommand extends OctaneStopCommand
 {

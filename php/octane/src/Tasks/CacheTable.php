@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Howdah\Octane\Tasks;
 
 /**
- * Storage of Octane's cache store "octane" and its ticks: a table that all workers of a server have together, as
- * Swoole's has it, with a file for each row. It is new with each start of the server and stays over reloads.
+ * Storage of Octane's cache store "octane" and its ticks: a table that all workers of a server share, as Swoole's does, with
+ * a file for each row. It is empty at each start of the server and survives reloads.
  *
  * @implements \IteratorAggregate<string, array{value: string, expiration: int}>
  */
 final class CacheTable implements \IteratorAggregate
 {
-    /** One in how many writes looks for rows that are over. */
+    /** One write in this many removes expired rows. */
     private const SWEEP_ONE_IN = 100;
 
     public function __construct(private readonly string $directory)
@@ -52,7 +52,7 @@ final class CacheTable implements \IteratorAggregate
         }
     }
 
-    /** Keys may have any characters, and any length. */
+    /** Returns the file of a key, which may have any characters and any length. */
     private function file(string $key): string
     {
         return "$this->directory/" . hash('sha256', $key) . '.row';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Howdah\Octane\Tasks;
 
-/** An order on its way to a task worker, and the response: one request of HTTP/1.0, which ends with the connection. */
+/** An order that was sent to a task worker, and the response: one request of HTTP/1.0, which ends with the connection. */
 final class Connection
 {
     private const CONNECT_SECONDS = 5.0;
@@ -17,7 +17,7 @@ final class Connection
     {
     }
 
-    /** @throws \RuntimeException if the server does not take it */
+    /** @throws \RuntimeException if the server does not accept it */
     public static function open(string $socket, string $order): self
     {
         $stream = @stream_socket_client("unix://$socket", $number, $why, self::CONNECT_SECONDS);
@@ -40,7 +40,7 @@ final class Connection
      * @param array<array-key, self> $connections
      * @param int                    $until       hrtime() at which to give up
      *
-     * @return bool whether all have
+     * @return bool whether all have their responses
      */
     public static function await(array $connections, int $until): bool
     {
@@ -51,7 +51,7 @@ final class Connection
             }
             $ready = array_map(static fn (self $connection): mixed => $connection->stream, $connections);
             $none = null;
-            // False: a signal came in between.
+            // False: interrupted by a signal.
             if (@stream_select($ready, $none, $none, intdiv($left, 1_000_000_000), intdiv($left, 1000) % 1_000_000) === false) {
                 continue;
             }
@@ -65,7 +65,7 @@ final class Connection
         return true;
     }
 
-    /** True if the response has ended. */
+    /** Returns true if the response has ended. */
     private function read(): bool
     {
         $this->received .= (string) fread($this->stream, self::CHUNK);

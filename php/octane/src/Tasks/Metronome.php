@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Howdah\Octane\Tasks;
 
-/** The worker of the pool octane-ticks: asks a task worker for a tick each second, and for the next when that has ended. */
+/** The worker of the pool octane-ticks: sends a tick to a task worker each second, once the previous tick has ended. */
 final class Metronome
 {
     private const MILLISECONDS = 1000;
 
-    /** Nanoseconds after which a tick that still waits for a worker is too late. */
+    /** Nanoseconds after which a tick that is still queued is too late. */
     private const PATIENCE = 10_000_000_000;
 
     public function __construct(private readonly TaskDirectory $directory)
@@ -24,10 +24,10 @@ final class Metronome
                 $order = (new Order('tick', hrtime(true) + self::PATIENCE))->sealed($seal);
                 Connection::await([Connection::open($this->directory->socket(), $order)], PHP_INT_MAX);
             } catch (\RuntimeException) {
-                // The server stops, or has told it: the next second brings another tick.
+                // The server is stopping, or has reported the failure; there is another tick in the next second.
             }
         });
-        // Until the server ends this worker: no request comes here.
+        // Until the server ends this worker: no request is sent to it.
         \frankenphp_handle_request(static fn () => http_response_code(404));
     }
 }

@@ -7,17 +7,17 @@ namespace Howdah\Octane\Tasks;
 /** Work for a task worker: one task, or a tick. */
 final class Order
 {
-    /** The path that task workers have. A request from elsewhere than the socket of the tasks gets 404 there. */
+    /** The path of task workers. A request that does not come through the tasks' socket gets 404 for it. */
     public const PATH = '/_howdah/octane';
 
-    /** Bytes that an order may have. */
+    /** Maximum size of an order in bytes. */
     public const LIMIT = 16 << 20;
 
     private const PURPOSE = 'order';
 
     /**
      * @param string $kind  "resolve": the caller waits for the result; "dispatch": it does not; "tick"
-     * @param int    $until hrtime() after which it is not to be begun any more: the caller has given up, or it is an old one
+     * @param int    $until hrtime() after which it must not begin: the caller has given up, or the order is outdated
      * @param string $task  serialized
      */
     public function __construct(public readonly string $kind, public readonly int $until, public readonly string $task = '')
@@ -33,7 +33,7 @@ final class Order
         return $length <= self::LIMIT ? $sealed : throw new \LengthException("A task of $length bytes: " . self::LIMIT . ' are the most.');
     }
 
-    /** Null if no process of this server has written it. */
+    /** Returns null if no process of this server has written it. */
     public static function open(Seal $seal, string $sealed): ?self
     {
         $text = \strlen($sealed) <= self::LIMIT ? $seal->open(self::PURPOSE, $sealed) : null;
@@ -42,7 +42,7 @@ final class Order
         return $text === null ? null : new self($kind, (int) $until, $task);
     }
 
-    /** The result in answer to this very order. */
+    /** Returns the purpose that binds a result to this order. */
     public static function purposeOfResult(string $sealed): string
     {
         return 'result of ' . Seal::mark($sealed);

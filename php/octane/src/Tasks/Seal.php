@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Howdah\Octane\Tasks;
 
 /**
- * Signs what goes to and from task workers, so that only what a process of this very server has written is unserialized and
- * run: the key is the server's own, and another one's messages are refused whatever keys their applications share.
+ * Signs messages to and from task workers, so that only data written by a process of this server is unserialized and run.
+ * The key belongs to this server: messages of another server are refused even if their applications share keys.
  */
 final class Seal
 {
@@ -19,13 +19,13 @@ final class Seal
         }
     }
 
-    /** @param string $purpose what the text is; it holds for nothing else */
+    /** @param string $purpose the kind of the text; the signature is valid for no other */
     public function put(string $purpose, string $text): string
     {
         return hash_hmac('sha256', "$purpose\n$text", $this->key) . $text;
     }
 
-    /** The text; null if it is not one of this server's, or for another purpose. */
+    /** Returns the text; null if it was not sealed by this server, or for another purpose. */
     public function open(string $purpose, string $sealed): ?string
     {
         $text = substr($sealed, self::LENGTH);
@@ -33,7 +33,7 @@ final class Seal
         return hash_equals($this->put($purpose, $text), $sealed) ? $text : null;
     }
 
-    /** Identifies a sealed text. */
+    /** Returns a value that identifies a sealed text. */
     public static function mark(string $sealed): string
     {
         return substr($sealed, 0, self::LENGTH);

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Howdah\Octane\Tasks;
 
 /**
- * The directory of a server's tasks, open to one user alone: the socket that takes them, the key that they are signed with,
- * the table of Octane's cache, and the settings of the pools that run tasks and ticks.
+ * The directory of a server's tasks, accessible to one user only: their socket, the key for signing, the table of Octane's
+ * cache, and the settings of the pools that run tasks and ticks.
  */
 final class TaskDirectory
 {
-    /** The variable that tells workers where it is. */
+    /** The environment variable with its path, for workers. */
     public const VARIABLE = 'OCTANE_HOWDAH_TASKS';
 
     private const KEY_BYTES = 32;
@@ -19,7 +19,7 @@ final class TaskDirectory
     {
     }
 
-    /** That of the server which this process belongs to; null without one, or without task workers. */
+    /** Returns the directory of the server that this process belongs to; null without one, or without task workers. */
     public static function ofServer(): ?self
     {
         $path = getenv(self::VARIABLE);
@@ -47,9 +47,7 @@ final class TaskDirectory
         return new CacheTable("$this->path/cache");
     }
 
-    /**
-     * Calls the function unless another process is within it.
-     */
+    /** Calls the function unless another process is running it. */
     public function alone(callable $function): void
     {
         $lock = fopen("$this->path/tick.lock", 'c');
@@ -59,17 +57,17 @@ final class TaskDirectory
         try {
             flock($lock, LOCK_EX | LOCK_NB) && $function();
         } finally {
-            // A lock goes with the last descriptor, and so with its process.
+            // The lock is released with the last descriptor, and so with its process.
             fclose($lock);
         }
     }
 
     /**
-     * Makes it for a server that is about to start: with its own key, and nothing of an earlier one.
+     * Creates it for a server that is about to start: with a new key, and without any data of an earlier server.
      *
-     * @param int $owner who shall own it where this process may give it away: the application's user
+     * @param int $owner the owner to set, if this process has the right to: the application's user
      *
-     * @throws \InvalidArgumentException if others could reach into it, or it cannot be made
+     * @throws \InvalidArgumentException if others could access it, or it cannot be created
      */
     public function prepare(string $settings, int $owner): void
     {
@@ -83,7 +81,7 @@ final class TaskDirectory
             array_map('unlink', array_filter(glob("$cache/*") ?: [], 'is_file'));
             $files = ['key' => random_bytes(self::KEY_BYTES), 'howdah.toml' => $settings, '.gitignore' => "*\n", 'tick.lock' => ''];
             foreach ($files as $name => $text) {
-                // Another file and not another text: one that was there may be open elsewhere.
+                // Creates a new file instead of new content: the old one may still be open elsewhere.
                 @unlink("$this->path/$name");
                 if (@file_put_contents("$this->path/$name", $text) !== \strlen($text)) {
                     throw new \InvalidArgumentException("$this->path/$name cannot be written.");

@@ -14,7 +14,7 @@ use Laravel\SerializableClosure\SerializableClosure;
 /** Octane's concurrent tasks: each goes to a separate worker in the pool of the tasks. */
 final class TaskDispatcher implements DispatchesTasks
 {
-    /** Nanoseconds that a task without a waiter may wait for a worker: longer than the server lets it. */
+    /** Nanoseconds that a task without a waiting caller may be queued: longer than the server allows. */
     private const PATIENCE = 60_000_000_000;
 
     private const WHY = [
@@ -29,7 +29,7 @@ final class TaskDispatcher implements DispatchesTasks
 
     private readonly Seal $seal;
 
-    /** @var list<Connection> whose workers have not begun yet */
+    /** @var list<Connection> those whose workers have not begun yet */
     private array $dispatched = [];
 
     public function __construct(private readonly TaskDirectory $directory)
@@ -59,7 +59,10 @@ final class TaskDispatcher implements DispatchesTasks
         array_push($this->dispatched, ...array_values($this->send('dispatch', $tasks, hrtime(true) + self::PATIENCE)));
     }
 
-    /** Waits until workers have taken what was dispatched: behind the response to the client, who does not wait for that. */
+    /**
+     * Waits until workers have started the dispatched tasks. This runs after the response, so the client does not wait for
+     * it.
+     */
     public function settle(): void
     {
         [$dispatched, $this->dispatched] = [$this->dispatched, []];
@@ -78,7 +81,7 @@ final class TaskDispatcher implements DispatchesTasks
      */
     private function send(string $kind, array $tasks, int $until): array
     {
-        // All are written before the first is sent: none has begun where one cannot be written.
+        // All are serialized before the first is sent: if one cannot be serialized, none has begun.
         $orders = array_map(function (mixed $task) use ($kind, $until): string {
             return (new Order($kind, $until, serialize($task instanceof Closure ? new SerializableClosure($task) : $task)))->sealed($this->seal);
         }, $tasks);
@@ -98,7 +101,7 @@ final class TaskDispatcher implements DispatchesTasks
 
     private static function why(Connection $connection): string
     {
-        // A worker whose script has ended by exit() answers 200 with what was printed.
+        // A worker whose script has ended by exit() responds with 200 and its output.
         return self::WHY[$connection->status()] ?? 'its script has ended in the middle of it';
     }
 }

@@ -7,15 +7,15 @@ namespace Howdah\Octane\Tasks;
 /** The settings of howdah.toml for tasks and ticks. */
 final class TaskPools
 {
-    /** None without tasks, and as many as are waited for. */
+    /** No workers without tasks; up to 8, depending on the load. */
     private const AUTO = '0-8';
 
     private readonly string $workers;
 
     /**
-     * @param string $workers as --task-workers has it: "auto", a number, or "2-8"
+     * @param string $workers as in --task-workers: "auto", a number, or "2-8"
      *
-     * @throws \InvalidArgumentException if it is neither
+     * @throws \InvalidArgumentException if it is none of these
      */
     public function __construct(string $workers, private readonly bool $ticks)
     {
@@ -25,13 +25,13 @@ final class TaskPools
         $this->workers = $workers === 'auto' ? self::AUTO : $workers;
     }
 
-    /** True if there are to be any. */
+    /** Returns true if there must be any. */
     public function areWanted(): bool
     {
         return (int) substr((string) strrchr("-$this->workers", '-'), 1) > 0;
     }
 
-    /** True if a project's own howdah.toml has them. */
+    /** Returns true if a project's own howdah.toml defines them. */
     public static function areIn(string $file): bool
     {
         return preg_match('/^\s*\[\s*pool\s*\.\s*["\']?octane-tasks["\']?\s*\]/m', (string) file_get_contents($file)) === 1;
@@ -80,7 +80,7 @@ final class TaskPools
             TOML : '');
     }
 
-    /** A text as TOML writes it, which is a superset of how JSON does. */
+    /** Returns a text as a TOML string; TOML accepts JSON's strings. */
     private static function quoted(string $text): string
     {
         return json_encode($text, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR);

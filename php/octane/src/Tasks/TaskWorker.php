@@ -8,7 +8,7 @@ use Howdah\Octane\BootedWorker;
 use Laravel\Octane\Exceptions\TaskExceptionResult;
 use Laravel\Octane\Worker;
 
-/** A worker of the pool octane-tasks: runs one task, or a tick, after the other. */
+/** A worker of the pool octane-tasks: runs one task or tick after the other. */
 final class TaskWorker
 {
     private readonly Seal $seal;
@@ -20,9 +20,10 @@ final class TaskWorker
 
     public function run(): void
     {
-        // Without a dispatcher: tasks of a task run in it, as it must not wait for the pool that it holds a worker of.
+        // Without a dispatcher: tasks started by a task run inside it, as it must not wait for the pool that it occupies a
+        // worker of.
         $booted = new BootedWorker($this->base, ['octane.cacheTable' => $this->directory->cache()]);
-        // The limit is that of requests; a task's is how long it is waited for.
+        // This limit is meant for requests; a task is limited by the time that its caller waits.
         set_time_limit(0);
         $booted->serve($this->handle(...));
     }
@@ -58,7 +59,7 @@ final class TaskWorker
         try {
             return serialize($worker->handleTask(unserialize($task)));
         } catch (\Throwable $why) {
-            // The task cannot be read here, or its result cannot be written.
+            // The task cannot be unserialized here, or its result cannot be serialized.
             return serialize(TaskExceptionResult::from($why));
         }
     }

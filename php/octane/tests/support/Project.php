@@ -1,18 +1,18 @@
 <?php
 
-// A project with Octane itself that is served: OCTANE=the directory of laravel/octane, HOWDAH_BIN=the server. Laravel is
-// Debian's 8 (for Octane 1) or LARAVEL=an autoloader of another one.
+// A served project with Octane itself: OCTANE=the directory of laravel/octane, HOWDAH_BIN=the server. Laravel is Debian's 8
+// (for Octane 1), or LARAVEL=an autoloader of another one.
 
 declare(strict_types=1);
 
-/** A project as Composer lays it out: that of the server's own tests, with Octane and this package. */
+/** A project with Composer's layout: that of the server's own tests, with Octane and this package. */
 final class Project
 {
     public readonly string $top;
     public readonly int $port;
     private mixed $server = null;
 
-    /** Null where one of what it takes is not there. */
+    /** Returns null if a requirement is missing. */
     public static function ofEnvironment(): ?self
     {
         [$octane, $binary, $laravel] = [getenv('OCTANE'), getenv('HOWDAH_BIN'), getenv('LARAVEL') ?: '/usr/share/php/Illuminate/autoload.php'];
@@ -107,7 +107,7 @@ final class Project
         return proc_get_status($this->server)['pid'];
     }
 
-    /** The exit status of what octane:start has started. */
+    /** Returns the exit status of the server that octane:start has started. */
     public function ended(): int
     {
         $this->until(fn () => !($status = proc_get_status($this->server))['running'] && ($this->status = $status['exitcode']) > -2, 'it does not end');

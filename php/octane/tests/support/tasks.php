@@ -28,7 +28,7 @@ $told = static function (callable $tasks): array {
 };
 $one = static fn (callable $task, int $milliseconds = 20000): array => $told(static fn () => Octane::concurrently([$task], $milliseconds));
 
-// The first waits for the second and ends behind it: the order of the keys is not that in which they end.
+// The first waits for the second and ends after it, so the order of the keys differs from the order in which they end.
 Route::get('/tasks/meet', function () use ($wait) {
     [$a, $b] = [storage_path('a.' . request('n')), storage_path('b.' . request('n'))];
     $tasks = [

@@ -6,7 +6,7 @@ namespace Swoole\Coroutine;
 
 use Howdah\Internal\WaitQueue;
 
-/** Waits until every coroutine that holds it has ended or let it go. */
+/** Waits until every coroutine that holds it has ended or released it. */
 class Barrier
 {
     private ?WaitQueue $line = null;

@@ -8,7 +8,7 @@ use Howdah\CancelledException;
 use Howdah\ChannelClosedException;
 use Howdah\TimeoutException;
 
-/** Swoole's channel: returns false where Howdah's throws, and says why in $errCode. A timeout of 0 or less means none. */
+/** Swoole's channel: returns false where Howdah's throws, with the reason in $errCode. A timeout of 0 or less means none. */
 class Channel
 {
     public int $capacity;

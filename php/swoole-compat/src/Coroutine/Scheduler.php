@@ -7,7 +7,7 @@ namespace Swoole\Coroutine;
 use Howdah\Scope;
 use Swoole\Coroutine;
 
-/** Coroutines collected first and started together. */
+/** Collects coroutines, then starts them together. */
 class Scheduler
 {
     /** @var list<array{callable, array<mixed>}> */

@@ -6,7 +6,7 @@ namespace Swoole\Coroutine;
 
 use Swoole\Coroutine;
 
-/** Calls that wait. In Howdah PHP's own functions wait without blocking; these are for code that uses Swoole's. */
+/** Functions that wait. In Howdah, PHP's own functions wait without blocking; these are for code that uses Swoole's. */
 class System
 {
     public static function sleep(float $seconds): bool

@@ -13,7 +13,7 @@ use Symfony\Component\DependencyInjection\Reference;
 /** The bundle's services; it has no settings. */
 final class HowdahExtension extends Extension
 {
-    /** Ahead of every listener that does something. */
+    /** Priority above every listener that does any work. */
     private const FIRST = 8192;
 
     /** @param array<mixed> $configs */

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Composer;
 
-/** Stands in for Composer's where Debian's packages are used without it: Symfony 6 asks it what may be relied on. */
+/**
+ * Stands in for Composer's class where Debian's packages are used without Composer: Symfony 6 asks it for installed
+ * packages.
+ */
 final class InstalledVersions
 {
     public static function isInstalled(string $package, bool $alsoForDevelopment = true): bool

@@ -1,7 +1,7 @@
 <?php
 
-// A small application with Symfony's own profiler and the bundle, for tests: of Debian's packages, or of SYMFONY=an
-// autoloader. Returns false where they are not there.
+// A small application with Symfony's own profiler and the bundle, for tests: from Debian's packages, or from SYMFONY=an
+// autoloader. Returns false if they are missing.
 
 declare(strict_types=1);
 
@@ -86,7 +86,7 @@ final class App extends Kernel
         return new Response('<html><body>home</body></html>');
     }
 
-    /** The question of the server's tests whether it is ready. */
+    /** Responds to the readiness check of the server's tests. */
     public function gate(): Response
     {
         return new Response('ready');
