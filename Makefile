@@ -1,7 +1,7 @@
-# The one door to the project. `make help` lists what is behind it.
+# The entry point of the project. `make help` lists the goals.
 #
-# Works on Debian 12 and 13 with cargo, gcc and git. `setup` installs the packages that a goal needs and are missing; it says
-# which, and asks for root (sudo) only if there is something to install.
+# Works on Debian 12 and 13 with cargo, gcc and git. `setup` installs missing packages for a goal; it prints their
+# names, and asks for root (sudo) only if there is something to install.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -19,14 +19,14 @@ DESTDIR ?=
 SYSCONFDIR ?= /etc
 # Programs for packages, installations and benchmarks: `make dist`.
 BUILT ?= $(TARGET_DIR)/dist
-# Evaluated when used, after `setup` has installed it.
+# Evaluated on use, after `setup` has installed it.
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
 PHP ?= $(shell $(PHP_CONFIG) --php-binary)
-# The black-box tests, on what `build` has made.
+# The black-box tests, with the programs that `build` has made.
 SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/scenarios.sh
 
-# The same in another Debian or Ubuntu, with its PHP.
+# The black-box tests in another Debian or Ubuntu, with its PHP.
 IN_DEBIAN = scripts/skips.sh scripts/test-in-debian.sh
 
 help: ## List the goals
@@ -51,7 +51,8 @@ dist: setup-build ## Build them as packages ship them (profile dist: LTO, debug 
 test: ## Build and run all tests; ends with the slowest ones, those that are flaky, and what was skipped
 	@CARGO=$(CARGO) scripts/skips.sh scripts/test.sh
 
-# Scenarios that a change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and something of each mode.
+# Scenarios that a change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and some
+# of each mode.
 FAST_SERVER := server::output server::input server::protocol server::static_files server::raw_targets server::script_life server::crash::a_
 FAST_MODES := worker::request_loop snapshot::loop_body async_mode::isolation
 FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/scenarios.sh --quiet --test scenarios --
@@ -65,11 +66,12 @@ test-fast: setup-build ## In less than a minute once built: the unit tests that 
 test-tiny: setup-test build ## The scenarios of classic mode again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
 
-# The same scenarios must not notice that bytes are encrypted.
+# The same scenarios must give the same results over TLS.
 test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS; and all that testssl.sh looks for
 	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic HOWDAH_TESTSSL_ALL=1 $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::tls_scanned --skip ::reference
 
-# Nor that another version of HTTP carries them. What is about HTTP/1.1's bytes says so (`Setup::http1`) and is reported as skipped.
+# And over another version of HTTP. Scenarios that depend on HTTP/1.1's bytes declare that (`Setup::http1`) and are
+# reported as skipped.
 HTTP_SCENARIOS := $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::compression server::sessions \
 	server::rules server::status_pages server::passwords server::slow_clients server::scheduling server::handed_over_files \
 	server::worker_trust server::php_settings server::load server::lifecycle
@@ -81,13 +83,14 @@ test-h2: setup-test build ## The server's scenarios of classic mode again, over 
 test-h3: setup-test build ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
-# Scenarios by name, or those that a file lists: SCENARIO=@file.
+# Scenarios by name, or those listed in a file: SCENARIO=@file.
 named = $(foreach name,$(1),$(if $(filter @%,$(name)),$(shell cat $(name:@%=%)),$(name)))
 
 test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name or @file (the 50 of tests/timed.txt, which depend most on time) N=200 (10)
 	HOWDAH_TEST_STRESS=$(or $(N),$(if $(SCENARIO),200,10)) $(SCENARIOS) --test scenarios -- $(call named,$(or $(SCENARIO),@tests/timed.txt))
 
-# The programs that tests of PHP start could start them again, without end: run.py lets none, and limits the processes.
+# The programs that PHP's tests start could start the tests again, endlessly: run.py prevents that, and limits the
+# number of processes.
 test-php-src: build ## PHP's own tests over HTTP: request tests in every mode, 8,000 others in classic and snapshot mode (a Debian mirror; FILTER=text)
 	scripts/php-src.sh $(TARGET_DIR)/php-src
 	timeout 3600 python3 tests/php-src/run.py --howdah $(TARGET_DIR)/release/howdah --source $(TARGET_DIR)/php-src \
@@ -101,7 +104,8 @@ test-long: setup-test build ## What `make test` does in short, in full: 100,000 
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) \
 		$(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 snapshot::difference async_mode::difference
 
-# Snapshot mode cannot: it restores memory behind the sanitizer's back. Nor can tests that measure memory or use it up.
+# Not in snapshot mode, which restores memory without the sanitizer's knowledge, nor tests that measure memory or
+# exhaust it.
 test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
 	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
@@ -126,7 +130,7 @@ test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and 
 test-apps-trixie: build ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
 	$(IN_DEBIAN) trixie 8.4 apps
 
-# Only copies: `make dist && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
+# Only copies: `make dist && sudo make install`. Units, manual pages and settings are included; existing settings stay.
 install: ## Install what `make dist` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)
 	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) SYSCONFDIR=$(SYSCONFDIR) BUILT=$(BUILT) scripts/install.sh install
 
@@ -190,7 +194,7 @@ fuzz: setup-build build ## What hostile clients and workers send, mutated, for l
 counts: setup-test build ## Count what one request costs (system calls, instructions, allocations) and compare with lab/counts.toml (COUNTS="--update", "--case hello")
 	HOWDAH=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) run --quiet --locked -p howdah-lab -- counts $(COUNTS)
 
-# A suite that misses a goal does not keep the others from being measured.
+# A suite that misses a goal does not prevent the measurement of the others.
 bench: setup-bench dist ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
 	@status=0; \
 	lab() { HOWDAH=$(abspath $(BUILT))/howdah $(CARGO) run --release --locked -p howdah-lab -- run --suite "$$@" || { status=$$?; [ $$status != 130 ] || exit 130; }; }; \

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Runs the scenarios of control groups under User-Mode Linux, for machines whose own kernel keeps its controllers in cgroup
-# v1 or does not allow groups to be made: `control-groups.sh [FILTER]`. Needs root and the program linux.uml, which UML names where it
-# is not on PATH (Debian: package user-mode-linux; unpacking it is enough).
+# Runs the scenarios of control groups under User-Mode Linux, for machines whose own kernel has its controllers in
+# cgroup v1 or does not allow groups to be created: `control-groups.sh [FILTER]`. Needs root and the program linux.uml;
+# UML is its path if it is not on PATH (Debian: package user-mode-linux; unpacking it is enough).
 #
-# The guest sees this machine's files, with its own /tmp. It has one processor, on which each system call costs some
-# 40 µs: one minute for what takes seconds elsewhere.
+# The guest uses this machine's files, with a separate /tmp. It has one processor, on which each system call costs some
+# 40 µs: tests that take seconds elsewhere take a minute.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ if [ "${1-}" = --inside ]; then
     status=0
     (cd tests && "${PROGRAM:?}" "${FILTER:?}" --test-threads=1) || status=$?
     echo "$status" >"$SETTINGS.status"
-    # This is process 1: it does not end, the kernel does.
+    # This is process 1: it must not end, so the kernel powers off.
     echo o >/proc/sysrq-trigger
     sleep 60
 fi
@@ -36,7 +36,7 @@ message=$(CARGO_TERM_QUIET=false cargo test --locked -p howdah-tests --test scen
 program=$(sed -n 's/.*Executable .*(\(.*\))$/\1/p' <<<"$message")
 [ -n "$program" ] || { echo "cargo names no executable: $message" >&2; exit 1; }
 
-# Not below /tmp, of which the guest has its own. It also keeps its memory in a file, best on a tmpfs.
+# Not below /tmp, which the guest does not share. UML also keeps the guest's memory in a file, best on a tmpfs.
 directory=$(mktemp -d "$PWD/target/control-groups.XXXXXX")
 trap 'rm -rf "$directory"' EXIT
 printf 'export %s=%q\n' PATH "$PATH" HOME "$HOME" LANG C.UTF-8 HOWDAH_ALLOW_ROOT true HOWDAH_BIN "$HOWDAH_BIN" \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Cargo's wrapper for the crates of this repository in `make coverage`: counts which of their lines run. Not those of build
-# scripts, which run while nothing reads their counters.
+# Cargo's compiler wrapper for the crates of this repository in `make coverage`: adds counters to their lines. Excludes
+# build scripts: they run when nothing reads their counters.
 case " $* " in
     *" --crate-name build_script_"*) exec "$@" ;;
 esac

@@ -1,9 +1,9 @@
 #!/bin/bash
-# `make coverage`: which lines of the Rust code (LLVM) and of the C shim (gcov) run in the unit tests and scenarios of `make
-# test`, or in the scenarios named: `coverage.sh [SCENARIO…]`. Builds in target/coverage; target/coverage/report has the
-# figures of each file and the lines that did not run.
+# `make coverage`: finds the lines of the Rust code (LLVM) and of the C shim (gcov) that run in the unit tests and
+# scenarios of `make test`, or in the given scenarios: `coverage.sh [SCENARIO…]`. Builds in target/coverage;
+# target/coverage/report has the figures of each file and the lines that did not run.
 #
-# Counters are lost where a process is killed, and where a sandbox or another user may not write them.
+# Counters are lost if a process is killed, or if a sandbox or another user cannot write them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/coverage
 profiles=$target/profiles report=$target/report
 lack() { printf 'coverage: %s\n' "$*" >&2; exit 1; }
 
-# llvm-profdata and llvm-cov have to be of rustc's version of LLVM: rustup's (component llvm-tools), or Debian's.
+# llvm-profdata and llvm-cov must have the version of rustc's LLVM: rustup's (component llvm-tools), or Debian's.
 llvm=$(rustc -vV | sed -nE 's/^LLVM version: ([0-9]+).*/\1/p')
 of_rustup=$(rustc --print target-libdir)/../bin
 tool() {
@@ -29,11 +29,11 @@ mkdir -p "$profiles" "$report"
 chmod 1777 "$profiles"
 find "$target" -name '*.gcda' -delete
 export CARGO_TARGET_DIR=$target HOWDAH_COVERAGE=$profiles RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/coverage-rustc.sh
-# %m: one file for each program, into which its processes add.
+# %m: one file per program, to which its processes add.
 export LLVM_PROFILE_FILE=$profiles/%m.profraw GCOV_ERROR_FILE=/dev/null
 
 "$cargo" build --locked -p howdah -p howdah-php
-# These make the files of counters; afterwards processes of every user can add to them.
+# These create the counter files; afterwards processes of every user can add to them.
 "$target/debug/howdah" --version >/dev/null
 "$target/debug/howdah-php" --version >/dev/null 2>&1 || true
 mapfile -t notes < <(find "$target/debug/build" -path '*/howdah-php-*/out/*' -name '*.gcno')
@@ -48,7 +48,7 @@ fi
 scripts/scenarios.sh --test scenarios -- "$@" || failed=1
 [ $failed = 0 ] || printf '\ncoverage: some tests failed: see above\n'
 
-# Objects have the map from counters to lines: the programs, and those of the unit tests.
+# Objects contain the map from counters to lines: the programs, and those of the unit tests.
 objects=(-object "$target/debug/howdah" -object "$target/debug/howdah-php")
 while read -r program; do
     objects+=(-object "$program")

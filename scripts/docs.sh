@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds the documentation as a site with search: `docs.sh DIRECTORY`. The table of contents is docs/guide/README.md. The pages
-# keep their places relative to each other, so their links work; files that are not in the site are linked on the web.
+# Builds the documentation as a site with search: `docs.sh DIRECTORY`. The table of contents is docs/guide/README.md.
+# Pages keep their relative positions, so their links work; links to files outside of the site go to the repository on
+# the web.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +25,7 @@ for page in "${pages[@]}"; do
     cp "$page" "$src/$page"
 done
 
-# Charts and data that pages link come along.
+# Includes charts and data that pages link to.
 mapfile -t linked < <(git ls-files 'lab/results/*.svg' 'lab/results/*.html' 'docs/reference/*.json' 'docs/reference/*.toml' 'docs/*.svg' 'docs/*.png')
 for file in "${linked[@]}"; do
     mkdir -p "$src/$(dirname "$file")"
@@ -60,7 +61,7 @@ SRC=$(realpath "$src") WEB=$web perl -0pi -e '
     printf '\n# Measurements\n\n'
     for page in $(git ls-files 'lab/*.md' | grep -E '^lab/([A-Z]+|results/.*)\.md$'); do
         title=$(sed -n 's/^# //p;/^# /q' "$page")
-        # Reports of the lab have the name of their suite as title.
+        # The title of the lab's reports is the name of their suite.
         case $page in */report.md) title="Report: $(basename "$(dirname "$page")"), ${title##*: }" ;; esac
         printf -- '- [%s](%s)\n' "$title" "$page"
     done

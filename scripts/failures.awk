@@ -1,6 +1,6 @@
-# Tells from the output of `cargo test` which tests failed, each with the first lines of what it said, without stack
-# traces. The runner tells it all, but its report is long and other reports follow. A test that was slow and has no result
-# was still running when the runner was ended.
+# Prints the failed tests in the output of `cargo test`, each with the first lines of its message, without stack traces.
+# The runner prints everything, but its report is long and other reports follow. A test that was reported as slow and
+# has no result was still running when the runner was ended.
 
 function end_of_report() { if (name != "") { if (!shown) print "    (no message)"; name = "" } }
 
@@ -14,7 +14,7 @@ function end_of_report() { if (name != "") { if (!shown) print "    (no message)
 }
 name == "" { next }
 /^(failures:|test result:|error: )/ { end_of_report(); next }
-# A thread's panic begins a message; what is printed before it is said by nobody in particular.
+# A thread's panic begins a message; output before it cannot be attributed to a test.
 /^thread .* panicked at / { skipping = 0; if (shown < 15) { print "    " $0; shown++ } next }
 /^(stack backtrace:|log of the server:|note: )/ { skipping = 1; next }
 !skipping && NF && shown && shown < 15 { print "    " $0; shown++ }

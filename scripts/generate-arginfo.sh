@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the tables of functions and methods that the shim registers (howdah_arginfo.h) from the stubs for IDEs, with PHP's own
-# generator. That comes with php-dev and wants PHP-Parser beside it, which Debian has as `php-parser`.
+# Generates the tables of functions and methods that the shim registers (howdah_arginfo.h) from the stubs for IDEs, with
+# PHP's own generator. That is part of php-dev and needs PHP-Parser in the same directory, which Debian has as
+# `php-parser`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +17,7 @@ done
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cp "$generator" "$place/gen_stub.php"
-# Where the generator looks for it; otherwise it would download it.
+# The path where the generator expects it; otherwise it would download it.
 version=$(sed -n 's/^ *\$version = "\([0-9.]*\)";$/\1/p' "$generator")
 mkdir "$place/PHP-Parser-$version"
 ln -s "$parser" "$place/PHP-Parser-$version/lib"

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Runs a command of this repository in a separate Debian or Ubuntu: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie;
-# noble, resolute). The root is made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what
-# the command installs. Mounts and processes end with the command, also when it is interrupted or killed, so the root can be
-# removed with rm -rf (--one-file-system, to be sure).
+# Runs a command of this repository in a separate Debian or Ubuntu: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm,
+# trixie; noble, resolute). debootstrap creates the root on first use: ROOTS/SUITE (target/roots), some 300 MB plus
+# whatever the command installs. Mounts and processes end with the command, also when it is interrupted or killed, so
+# the root can be removed with rm -rf (--one-file-system, to be sure).
 #
-# The repository is there under the same path, with its own target/ (ROOTS/SUITE.target), and so is this machine's
-# Rust, read-only. With BUILT_HERE=1 programs and crates that this machine has built are in that target/, too; what is built
-# over them is forgotten. With FRESH=1 the root is as debootstrap left it and forgets what is done in it, but for downloaded
-# packages. Needs root and a mirror: MIRROR (and MIRROR_SECURITY), else that of apt here, else deb.debian.org. Status 3 where
-# something is missing.
+# The repository has the same path there, with a separate target/ (ROOTS/SUITE.target); this machine's Rust is mounted
+# read-only. With BUILT_HERE=1, that target/ also contains programs and crates that this machine has built; files built
+# over them are discarded. With FRESH=1, the root starts as debootstrap left it, and all changes except downloaded
+# packages are discarded. Needs root and a mirror: MIRROR (and MIRROR_SECURITY), else that of apt on this machine, else
+# deb.debian.org. Exits with 3 if a requirement is missing.
 set -euo pipefail
 
 suite=${1:?which Debian or Ubuntu: bookworm, trixie, noble or resolute}
@@ -19,7 +19,7 @@ root=$roots/$suite
 built=$(realpath -m "${CARGO_TARGET_DIR:-$here/target}")
 lack() { printf 'in-debian: %s\n' "$*" >&2; exit 3; }
 
-# apt_mirror LABEL: whence apt of this machine has this repository's packages.
+# apt_mirror LABEL: the mirror from which apt on this machine gets this repository's packages.
 apt_mirror() { awk -v label="$1" '$2 == label && NF == 2 && /^https?:/ && !found++ { print $1 }' <<<"$targets"; }
 
 case $suite in
@@ -41,12 +41,12 @@ make_root() {
     local with=()
     rm -rf --one-file-system "$root"
     [[ $mirror != https:* ]] || with=(--include=ca-certificates)
-    # minbase: what a container image has, too. It may leave /proc mounted there, which rm -rf must not meet.
+    # minbase: the contents of a container image. It may leave /proc mounted there, which rm -rf must not reach.
     unshare --mount --propagation private debootstrap --variant=minbase --keyring="$keyring" --force-check-gpg "${with[@]}" \
         --components="${components// /,}" "$suite" "$root" "$mirror" "/usr/share/debootstrap/scripts/$script" \
         >"$roots/$suite.log" 2>&1 ||
         { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
-    # Should the machine lose power, it is made anew.
+    # After a power failure, the root is created again.
     echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/force-unsafe-io"
     touch "$root/.complete"
     rm -rf "$root"/var/cache/apt/archives/*.deb
@@ -61,12 +61,13 @@ if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
     eval "$(apt-config shell proxy Acquire::http::Proxy 2>/dev/null)"
     [ -z "$proxy" ] || export http_proxy="${http_proxy-$proxy}"
     mkdir -p "$roots"
-    # Two at once would install into one root.
+    # Two runs at once would install into the same root.
     exec 9>"$roots/$suite.lock"
     flock 9
     [ -e "$root/.complete" ] || make_root
-    # In the background and its own process group, as `unshare` does not end by signals. All that runs inside ends with
-    # it, and it with this script, however that ends. The lock stays here: whose files are locked shares no boot.
+    # In the background and in a separate process group, because `unshare` does not end by signals. Everything inside
+    # ends with it, and it ends with this script, however that ends. The lock stays here: processes in the root must not
+    # inherit it.
     set -m
     HOWDAH_IN_DEBIAN=$suite setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private \
         "$0" "$suite" "$@" </dev/null 9>&- &
@@ -80,7 +81,7 @@ fi
 layers=$roots/$suite.layers
 mkdir -p "$layers"
 mount -t tmpfs layers "$layers" || lack "may not mount"
-# over LOWER PLACE: what is below LOWER, in PLACE; what is written there is forgotten.
+# over LOWER PLACE: mounts the contents of LOWER at PLACE; changes there are discarded.
 over() {
     local own
     own=$(mktemp -d "$layers/XXXXXX")
@@ -92,11 +93,11 @@ if [ "${FRESH-}" = 1 ]; then
     over "$root" "$layers/root"
     root=$layers/root
 fi
-# A separate mount, as what runs inside may want name spaces for its own mounts.
+# A separate mount, as a command inside may need name spaces with its own mounts.
 [ "${FRESH-}" = 1 ] || mount --bind "$root" "$root"
 mkdir -p "$roots/$suite.archives/partial"
 mount --bind "$roots/$suite.archives" "$root/var/cache/apt/archives"
-# Debian's images throw them away.
+# Debian's images delete them.
 echo 'APT::Keep-Downloaded-Packages "true"; Acquire::Retries "3"; APT::Sandbox::User "root";' >"$root/etc/apt/apt.conf.d/90howdah"
 
 target=$roots/$suite.target
@@ -134,13 +135,13 @@ deb $mirror $suite $components
 deb $mirror $suite-updates $components
 deb $security $suite-security $components
 SOURCES
-# Services are programs here; nothing is started when a package is installed.
+# Services are only programs here; none is started when a package is installed.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
 # Packages that an interrupted run has left half installed.
 chroot "$root" dpkg --configure --pending >/dev/null
 
-# Variables for a PHP, a target or a temporary directory outside mean nothing in there.
+# Variables for a PHP, a target or a temporary directory outside are invalid inside.
 unset PHP_CONFIG PHP_VERSION TMPDIR CARGO_TARGET_DIR
 # shellcheck disable=SC2016
 exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$here" "$@"

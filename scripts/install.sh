@@ -1,10 +1,10 @@
 #!/bin/bash
-# Puts what `make dist` has made, and what goes with it, where a system has such things: `install.sh install|uninstall [PART…]`.
-# Parts: `server` (the program, manual pages, completions, units, settings) and `php` (the host of one version of PHP); both
-# if none is named. `packaging/debian/build.sh` makes packages of the same parts.
+# Installs the results of `make dist` and the files that go with them: `install.sh install|uninstall [PART…]`. Parts:
+# `server` (the program, manual pages, completions, units, settings) and `php` (the host of one version of PHP); both if
+# none is given. `packaging/debian/build.sh` makes packages of the same parts.
 #
-# PREFIX (/usr/local), DESTDIR (none), SYSCONFDIR (/etc), BUILT (target/dist). Settings that are there are never replaced,
-# and `uninstall` leaves them, logs and state.
+# PREFIX (/usr/local), DESTDIR (none), SYSCONFDIR (/etc), BUILT (target/dist). Existing settings are never replaced, and
+# `uninstall` leaves them, logs and state.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ sources=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)/blob/main
 
 fail() { printf 'install: %s\n' "$*" >&2; exit 1; }
 
-# place MODE SOURCE TARGET: one file there, or gone from there. Units and the like say where the programs are.
+# place MODE SOURCE TARGET: installs or removes one file. Paths of the programs in units and the like are adapted.
 place() {
     local target=$destdir$3
     if [ "$what" = uninstall ]; then
@@ -29,7 +29,7 @@ place() {
     fi
 }
 
-# link TARGET NAME: a symbolic link there, or gone from there.
+# link TARGET NAME: creates or removes a symbolic link.
 link() {
     local name=$destdir$2
     if [ "$what" = uninstall ]; then
@@ -40,7 +40,7 @@ link() {
     fi
 }
 
-# The same for a text that names the programs by Debian's paths.
+# Installs or removes a text that contains Debian's paths of the programs, adapting them.
 place_text() {
     local text
     if [ "$what" = install ]; then
@@ -53,7 +53,8 @@ place_text() {
     fi
 }
 
-# A page of the documentation. What a link names lies elsewhere once it is installed, or is only in the sources.
+# Installs or removes a page of the documentation. Targets of links have another path once installed, or exist only in
+# the sources.
 place_page() {
     local text
     if [ "$what" = install ]; then
@@ -70,7 +71,7 @@ place_page() {
     fi
 }
 
-# Settings: not over those that are there.
+# Installs settings, unless they exist.
 place_settings() {
     if [ "$what" = uninstall ]; then
         [ ! -e "$destdir$2" ] || echo "install: $2 stays"
@@ -81,7 +82,7 @@ place_settings() {
     fi
 }
 
-# The program writes these itself. An uninstall takes the names of what is there.
+# Files that the program generates. An uninstall removes the existing ones by name.
 place_written() {
     local made
     if [ "$what" = install ]; then
@@ -120,7 +121,7 @@ server() {
     for file in packaging/welcome/*; do
         place 0644 "$file" "$prefix/share/howdah/welcome/$(basename "$file")"
     done
-    # Log lines name guides, which name the rest.
+    # Log lines refer to guides, which refer to the other pages.
     for file in docs/guide/*.md docs/reference/*.md docs/internals/*.md; do
         place_page "$file" "$prefix/share/doc/howdah/${file#docs/}"
     done
@@ -148,7 +149,7 @@ server() {
     fi
 }
 
-# One program for each version of PHP, side by side.
+# One program per version of PHP, side by side.
 php() {
     if [ "$what" = uninstall ]; then
         rm -f "$destdir$prefix"/libexec/howdah/howdah-php*

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Says which of some packages apt can install here, one a line: `known-packages.sh PACKAGE…`. What one Debian packages,
-# another may not.
+# Prints those of the given packages that apt can install here, one per line: `known-packages.sh PACKAGE…`. Debian
+# releases have different packages.
 set -eu
 
 apt-cache policy "$@" 2>/dev/null |

@@ -1,5 +1,5 @@
 #!/bin/bash
-# All linters, warnings as errors. Runs every one of them, then fails if one did.
+# Runs all linters, with warnings as errors, and fails at the end if one of them failed.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
@@ -14,9 +14,9 @@ check() {
 }
 
 check rustfmt cargo fmt --all --check
-# The C of the shim is compiled on the way, its warnings errors too.
+# This also compiles the C of the shim, with warnings as errors.
 check clippy env HOWDAH_STRICT=1 cargo clippy --locked --workspace --all-targets -- -D warnings
-# Linked, as that is where a file would be missed that goes with a mode.
+# Linked, because only the linker notices a missing file of a mode.
 check without-modes cargo build --locked --quiet -p howdah-php --no-default-features --target-dir target/without-modes
 check dependencies cargo test --locked --quiet -p howdah-tests --test dependencies
 check structure cargo test --locked --quiet -p howdah-tests --test structure

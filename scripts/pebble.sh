@@ -1,12 +1,13 @@
 #!/bin/bash
-# Builds Pebble, the ACME test server, with its DNS server into target/pebble (or the directory named), once per version; the tests of automatic
-# certificates take them from there. Sources come from the Go module proxy and are held to its checksum database; nothing
-# is written outside target/. Status 2 where there is no Go or no network: those tests are reported as skipped then.
+# Builds Pebble, the ACME test server, with its DNS server into target/pebble (or the given directory), once per
+# version, for the tests of automatic certificates. Sources come from the Go module proxy and are verified with its
+# checksum database; nothing is written outside target/. Exits with 2 without Go or network: those tests are then
+# reported as skipped.
 set -euo pipefail
 
 pebble=v2.10.1
-# The first one that Pebble's go.mod takes. Debian 12 has Go 1.19, which cannot fetch a newer one by itself (1.21 can),
-# but it can fetch a toolchain as what it is published as: a module.
+# The oldest one that Pebble's go.mod accepts. Debian 12 has Go 1.19, which cannot download a newer toolchain
+# automatically (1.21 can), but it can download one in its published form: as a module.
 toolchain=go1.24.2
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,7 +17,7 @@ say() { printf 'pebble: %s\n' "$*" >&2; }
 if [ "$(cat "$out/version" 2>/dev/null)" = $pebble ] && [ -x "$out/pebble" ] && [ -x "$out/pebble-challtestsrv" ]; then
     exit 0
 fi
-# Debian puts no `go` of a second version into PATH, and elsewhere it is often in /usr/local.
+# Debian does not put the `go` of a second version into PATH, and elsewhere it is often in /usr/local.
 go=$(command -v go || ls /usr/local/go/bin/go /usr/lib/go-1.*/bin/go 2>/dev/null | tail -n1 || true)
 if [ -z "$go" ]; then
     say "there is no Go: install golang-go"
@@ -24,7 +25,7 @@ if [ -z "$go" ]; then
 fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/howdah-pebble.XXXXXX")
-# Go makes what it fetches read-only.
+# Go makes downloaded files read-only.
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 export GOPATH=$work/go GOCACHE=$work/cache GOBIN=$work/bin GOENV=off GOFLAGS= GOTOOLCHAIN=local CGO_ENABLED=0
 
@@ -42,7 +43,7 @@ if [ "${minor:-0}" -lt 24 ]; then
     fi
     GOROOT=$(printf '%s\n' "$found" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
     export GOROOT
-    # A module has no executable files.
+    # Files in a module are not executable.
     chmod -R u+w "$GOROOT"
     chmod +x "$GOROOT"/bin/* "$GOROOT"/pkg/tool/*/*
     go=$GOROOT/bin/go

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Gets the sources of PHP, for their tests, and a php-cgi to compare with, from Debian's packages: `php-src.sh DIRECTORY`.
-# Leaves `DIRECTORY/tree` and `DIRECTORY/php-cgi`. Needs no root, changes no settings of apt. PHP_CONFIG says which PHP.
+# Gets the sources of PHP, for their tests, and a php-cgi to compare with, from Debian's packages: `php-src.sh
+# DIRECTORY`. Creates `DIRECTORY/tree` and `DIRECTORY/php-cgi`. Needs no root and changes no settings of apt. PHP_CONFIG
+# selects the PHP.
 set -euo pipefail
 
 target=${1:?a directory is needed}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Says which PHP the project is built for: the newest of Debian's that is installed with its development files, else the
-# newest that can be installed. `php-version.sh` prints the version (8.2), `php-version.sh config` the php-config to use, and
-# `php-version.sh configs` every php-config that is found and has its embed library.
+# Finds the PHP that the project is built for: the newest of Debian's that is installed with its development files, else
+# the newest that can be installed. `php-version.sh` prints the version (8.2), `php-version.sh config` the php-config to
+# use, and `php-version.sh configs` every php-config whose PHP has its embed library.
 set -eu
 
 versions="8.5 8.4 8.3 8.2"
@@ -29,7 +29,7 @@ available() {
 if [ "${1:-}" = configs ]; then
     for version in $versions ""; do
         prefix=$("php-config$version" --prefix 2>/dev/null) || continue
-        # Debian's php-config is one of the others.
+        # Debian's php-config is a link to one of the others.
         case $(readlink -f "$(command -v "php-config$version")") in *php-config[0-9]*) [ -n "$version" ] || continue ;; esac
         if [ -e "$prefix/lib/libphp$version.so" ] || [ -e "$prefix/lib/libphp.so" ]; then
             echo "php-config$version"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs pusher-js and laravel-echo, the clients that browsers use, into target/pusher-clients (or the directory named),
-# once per version; the tests of the Pusher protocol run them in Node. Status 2 where there is no npm or no network: those
-# tests are reported as skipped then.
+# Installs pusher-js and laravel-echo, the clients that browsers use, into target/pusher-clients (or the given
+# directory), once per version; the tests of the Pusher protocol run them in Node. Exits with 2 without npm or network:
+# those tests are then reported as skipped.
 set -euo pipefail
 
 packages='pusher-js@8.6.0 laravel-echo@2.5.0'

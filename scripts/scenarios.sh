@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs black-box tests, each in its own process with a time limit (tests/runner): `scenarios.sh CARGO_TEST_ARGUMENTS… [--
-# LIBTEST_ARGUMENTS…]`. HOWDAH_BIN names the server to test. Always for the whole workspace: for one package alone cargo
-# would choose other features and compile third-party crates once more.
+# Runs black-box tests, each in a separate process with a time limit (tests/runner): `scenarios.sh CARGO_TEST_ARGUMENTS…
+# [-- LIBTEST_ARGUMENTS…]`. HOWDAH_BIN is the server to test. Always builds the whole workspace: for a single package,
+# cargo would choose other features and compile third-party crates again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

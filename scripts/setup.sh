@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|scenarios|lint|bench|apps|
-# coverage|generate [COMMAND…]`. Says what it installs, uses sudo only if it has to, starts no service, and does nothing if
-# nothing is missing. If something is, the command runs while apt works: what can be built without it.
+# Installs missing Debian packages for a goal: `setup.sh build|test|scenarios|lint|bench|apps|coverage|generate
+# [COMMAND…]`. Prints what it installs, uses sudo only if needed, starts no service, and does nothing if nothing is
+# missing. Otherwise the command, which builds what needs none of the packages, runs while apt works.
 set -euo pipefail
 
 goal=${1:?which goal: build, test, scenarios, lint, bench, apps, coverage or generate}
@@ -22,7 +22,7 @@ as_root() {
     fi
 }
 
-# Starts the command, once, and after sudo has asked for its password. Without a compiler there is nothing it could build.
+# Starts the command once, after sudo has asked for its password. Without a compiler there is nothing it could build.
 meanwhile=
 command=("$@")
 start_command() {
@@ -51,7 +51,7 @@ check_rust_tools() {
     cargo clippy --version >/dev/null 2>&1 || fail "clippy is missing: run 'rustup component add clippy'"
 }
 
-# Debian's package with the LLVM tools of rustc's version, where rustup's are not installed and Debian has it.
+# Debian's package with the LLVM tools of rustc's version, unless rustup's are installed or Debian lacks it.
 llvm_tools() {
     local llvm
     [ ! -x "$(rustc --print target-libdir)/../bin/llvm-cov" ] || return 0
@@ -63,19 +63,19 @@ llvm_tools() {
 packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
     local tested="apache2 libapache2-mod-php$php php$php-fpm php$php-curl php$php-mbstring php$php-xml php$php-soap nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel php-symfony-framework-bundle php-symfony-dotenv php-symfony-web-profiler-bundle php-laravel-framework php-nyholm-psr7 php-guzzlehttp-psr7 php-slim-psr7"
-    # The servers that snapshot mode keeps connections to, and async mode waits for.
+    # The servers that snapshot mode keeps connections to, and that async mode waits for.
     tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server nats-server sqlite3 openssl testssl.sh python3-venv python3-websockets python3-h2 python3-prometheus-client"
-    # Makes the roots of other versions of PHP.
+    # Creates the roots with other versions of PHP.
     tested="$tested debootstrap"
     # Packages for the scenarios of PHP alone.
     local scenarios="php$php-curl php$php-mbstring php$php-xml php$php-soap php$php-mysql php$php-pgsql php$php-sqlite3 php$php-intl curl openssl procps util-linux"
-    # Builds Pebble, the ACME test server; any Go will do (scripts/pebble.sh).
+    # Builds Pebble, the ACME test server; any Go works (scripts/pebble.sh).
     local acme="golang-go"
     # htpasswd; ab, for the lab; peers of the lab and web servers of the tests
     tested="$tested apache2-utils haproxy lighttpd"
-    # A daemon that takes logs.
+    # A daemon that receives logs.
     tested="$tested rsyslog"
-    # Count what a request costs.
+    # Count the cost of a request.
     tested="$tested strace valgrind"
     local symfony="php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator php-symfony-dotenv"
     case $goal in
@@ -92,7 +92,8 @@ packages() {
 }
 
 is_installed() {
-    # A package counts if it is installed itself or another one provides it (nginx provides what nginx-light does).
+    # A package counts as installed if it is installed itself or another one provides it (nginx provides what
+    # nginx-light does).
     case $1 in
         nginx-light) [ -x /usr/sbin/nginx ] ;;
         golang-go) command -v go >/dev/null 2>&1 || [ -x /usr/local/go/bin/go ] || [ -x /usr/bin/go ] ;;
@@ -107,8 +108,8 @@ missing() {
     done
 }
 
-# Debian starts the services of packages when they are installed; for the tests they are only programs. A policy file
-# says no for the time of the installation, unless the machine has one of its own.
+# Debian starts the services of packages when they are installed, but the tests need only the programs. A policy file
+# forbids that during the installation, unless the machine already has one.
 install() {
     local policy=/usr/sbin/policy-rc.d own_policy=no
     if [ ! -e $policy ]; then
@@ -135,7 +136,7 @@ if ! php=$("$here/php-version.sh" 2>/dev/null); then
     updated=yes
     php=$("$here/php-version.sh")
 fi
-# From PHP 8.5 on OPcache is a part of PHP itself.
+# From PHP 8.5 on, OPcache is a part of PHP itself.
 opcache=php$php-opcache
 case $php in 8.5 | 9.*) opcache= ;; esac
 
@@ -154,7 +155,7 @@ if [ ${#wanted[@]} -gt 0 ]; then
     fi
 fi
 
-# The tests' other client of HTTP/3, which is no package of Debian 12. Without it those tests say that they were skipped.
+# The tests' second client of HTTP/3; Debian 12 has no package of it. Without it, those tests are reported as skipped.
 aioquic=1.2.0
 if [[ $goal =~ ^(test|coverage)$ ]] && ! "$here/../target/aioquic/bin/python" -c 'import aioquic' 2>/dev/null; then
     say "installing aioquic $aioquic from PyPI into target/aioquic"
@@ -164,8 +165,8 @@ if [[ $goal =~ ^(test|coverage)$ ]] && ! "$here/../target/aioquic/bin/python" -c
     fi
 fi
 
-# The generator of one published comparison that the lab measures again; no package of Debian. Without it wrk takes its place, and
-# the page says so.
+# The generator of one published comparison that the lab repeats; Debian has no package of it. Without it, the lab uses
+# wrk and notes that on the page.
 vegeta=v12.12.0
 go=$(command -v go || ls /usr/local/go/bin/go /usr/bin/go 2>/dev/null | head -n1 || true)
 tools=${CARGO_TARGET_DIR:-$here/../target}/tools
@@ -175,7 +176,7 @@ if [ "$goal" = bench ] && [ -n "$go" ] && [ ! -x "$tools/vegeta" ] && ! command 
     GOBIN=$(cd "$tools" && pwd) "$go" install "github.com/tsenart/vegeta/v12@$vegeta" || say "that failed: wrk takes its place"
 fi
 
-# If the command has failed, its next run says why.
+# If the command has failed, its next run shows the reason.
 if [ -n "$meanwhile" ]; then
     say "installed; waiting for: ${command[*]}"
     wait $meanwhile || true

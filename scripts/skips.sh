@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs a command and lists at its end which tests were skipped, and what the machine lacks for them: `skips.sh COMMAND…`.
-# Tests record a skip by `tests/skip`, scripts by `skips.sh --record TEST LACK WHY`.
+# Runs a command and lists at its end the tests that were skipped, and what the machine lacks for them: `skips.sh
+# COMMAND…`. Tests record a skip by `tests/skip`, scripts by `skips.sh --record TEST LACK WHY`.
 set -uo pipefail
 
 if [ "${1-}" = --record ]; then
@@ -10,7 +10,7 @@ if [ "${1-}" = --record ]; then
     exit
 fi
 
-# Inside another one, which lists them all.
+# Inside another instance, which lists all of them.
 [ -z "${HOWDAH_SKIPS-}" ] || exec "$@"
 
 HOWDAH_SKIPS=$(mktemp) || exit 1

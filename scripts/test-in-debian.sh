@@ -1,18 +1,19 @@
 #!/bin/bash
-# Tests in another Debian or Ubuntu, with its PHP: `test-in-debian.sh SUITE PHP GOAL [FILTER…]`, in the root that
-# `in-debian.sh` makes. GOAL says what is installed there (`setup.sh`) and what runs:
+# Tests in another Debian or Ubuntu, with its PHP: `test-in-debian.sh SUITE PHP GOAL [FILTER…]`, in the root created by
+# `in-debian.sh`. GOAL determines the installed packages (`setup.sh`) and the tests:
 # - `test`: everything is built there, and all scenarios run
 # - `scenarios`: those that need no databases, nginx and PHP-FPM
 # - `apps`: `make test-apps`, with that Debian's applications
-# But for the first, only howdah-php is built there; the server and the tests are those that this machine has built.
+#
+# Except for the first, only howdah-php is built there; the server and the tests are those that this machine has built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 suite=${1:?which Debian or Ubuntu} php=${2:?which version of PHP it has} goal=${3:?test, scenarios or apps}
 shift 3
 
-# Libraries for the howdah-php of this machine's PHP, as files below a directory: Debian's packages of two versions exclude each
-# other. Of its extensions only OPcache, as others need libraries that the root may not have.
+# Libraries for the howdah-php of this machine's PHP, as files below a directory: Debian's packages of two versions
+# conflict. Of its extensions only OPcache, as others need libraries that the root may lack.
 gather_outside() {
     local version=$1 config=php-config$1 place=$2 extensions
     extensions=$("$config" --extension-dir)
@@ -26,7 +27,7 @@ gather_outside() {
 if [ "${HOWDAH_IN_DEBIAN-}" = "$suite" ]; then
     export PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH PHP_VERSION=$php CARGO_NET_OFFLINE=true
     scripts/setup.sh "$goal" || {
-        # Is it the mirror, or what is asked of it?
+        # Distinguishes a failure of the mirror from a missing package.
         apt-get update -qq -o APT::Update::Error-Mode=any || exit 3
         exit 1
     }
@@ -38,19 +39,19 @@ if [ "${HOWDAH_IN_DEBIAN-}" = "$suite" ]; then
     if [ -n "${OUTSIDE-}" ]; then
         cp -r "$OUTSIDE/." /
         second=/usr/lib/howdah-php-outside
-        # Where a library of it is missing here, too, the scenario tells that it is skipped.
+        # If one of its libraries is missing here as well, the scenario reports that it is skipped.
         if "$second" --capabilities >/dev/null; then export HOWDAH_SECOND_PHP_BIN=$second; fi
     fi
     exec scripts/test-php.sh "$(scripts/php-version.sh config)" "$@"
 fi
 
-# The roots have no way to the crates' registry.
+# The roots have no access to the crates' registry.
 cargo fetch --locked --quiet
 [ "$goal" = test ] || export BUILT_HERE=1
 own=$php
 [ "$goal" != scenarios ] || own=$(scripts/php-version.sh)
 if [ "$own" != "$php" ]; then
-    # The root has its own target/.
+    # The root has a separate target/.
     OUTSIDE=$(mktemp -d "$PWD/.outside.XXXXXX")
     export OUTSIDE
     trap 'rm -rf "$OUTSIDE"' EXIT

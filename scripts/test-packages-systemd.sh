@@ -1,7 +1,7 @@
 #!/bin/bash
-# Boots systemd as process 1 of separate namespaces, in the root of test-packages.sh where it is installed, and has it run the
-# packages' services while requests come: `test-packages-systemd.sh PACKAGES`. Status 3 where the machine does not let it boot.
-# Its cgroups are below those of the caller and go with it.
+# Boots systemd as process 1 of separate namespaces, in the root of test-packages.sh with systemd installed, and lets it
+# run the packages' services while requests arrive: `test-packages-systemd.sh PACKAGES`. Exits with 3 if it cannot boot
+# on the machine. Its cgroups are below those of the caller and are removed with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -29,7 +29,7 @@ run() {
     [ -e "$packages/systemd.good" ] || { tail -n 40 "$packages/systemd.log" >&2; echo "ended with status $status" >&2; return 1; }
 }
 
-# Becomes systemd. It finds the cgroups of its namespace, nothing in /run, and one unit to run.
+# Becomes systemd, with the cgroups of its namespace, an empty /run, and one unit to run.
 init() {
     local packages=$1 version unit
     version=$(stat -f -c %T /sys/fs/cgroup)
@@ -75,7 +75,7 @@ said() { grep -q "$1" /tmp/apt.log || { cat /tmp/apt.log; fail "not said: $1"; }
 
 asked=0
 
-# Waits until so many requests of `kept` have been answered, or lost.
+# Waits until this number of requests of `kept` have been answered, or lost.
 answered() {
     local tries=0
     until [ "$(cat /tmp/codes.* | wc -l)" -ge "$1" ]; do
@@ -84,7 +84,7 @@ answered() {
     done
 }
 
-# kept COMMAND…: runs it while requests come, of which one takes longer than it, and none may be lost.
+# kept COMMAND…: runs it while requests arrive, one of which takes longer than the command; none may be lost.
 kept() {
     local slow number lost
     local -a loads=()
@@ -107,7 +107,7 @@ kept() {
     [ -z "$lost" ] || fail "$*: requests were lost: $lost"
 }
 
-# taken_over COMMAND…: another process has to be the service after it.
+# taken_over COMMAND…: requires that another process is the service after it.
 taken_over() {
     local before
     before=$(main_pid)
@@ -116,7 +116,7 @@ taken_over() {
     [ "$(main_pid)" != "$before" ] || fail "$*: process $before goes on"
 }
 
-# Messages of ExecStartPre and the server since the service was started last, that is a warning or worse.
+# Prints messages of ExecStartPre and the server since the last start of the service that are warnings or worse.
 unquiet() {
     local all
     all=$(journalctl --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$(systemctl show --property InvocationID --value howdah)")
@@ -214,7 +214,7 @@ PHP
     taken_over systemctl restart howdah
     [ -z "$(unquiet)" ] || fail "a restart with a unit of sockets is warned of: $(unquiet)"
     systemctl stop howdah
-    # As at a shell, which is no unit's.
+    # As in a shell, which belongs to no unit.
     env -u INVOCATION_ID howdah check --config /etc/howdah/howdah.toml >/dev/null 2>/tmp/check || fail "check: $(cat /tmp/check)"
     ! grep -q 'another process' /tmp/check || fail "check takes the unit's socket for somebody else's: $(cat /tmp/check)"
     systemctl stop howdah.socket howdah

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Makes the Debian packages of what is built (BUILT, target/release), and installs, starts, upgrades, removes and purges them
-# in a fresh root of this machine's Debian: without systemd, as in a container, then with it (test-packages-systemd.sh).
+# Makes the Debian packages of the built programs (BUILT, target/release), and installs, starts, upgrades, removes and
+# purges them in a fresh root of this machine's Debian: without systemd, as in a container, then with it
+# (test-packages-systemd.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ if [ "${1-}" != --inside ]; then
     version=$("${BUILT:-target/release}/howdah" --version | cut -d' ' -f2)
     VERSION=$version-1 packaging/debian/build.sh
     OUT=$OUT/newer VERSION=$version-2 packaging/debian/build.sh
-    # The root has its own target/.
+    # The root has a separate target/.
     packages=$(mktemp -d "$PWD/.packages.XXXXXX")
     trap 'rm -rf "$packages"' EXIT
     cp -r "$OUT"/. "$packages/"
@@ -35,7 +36,7 @@ packages=$2
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 get() { curl --silent --show-error --max-time 10 "$@"; }
 
-# Runs the service as its unit does, as no systemd runs.
+# Runs the service as its unit does, because systemd is not running.
 start() {
     local unit=/usr/lib/systemd/system/howdah.service pre command
     mkdir -p /run/howdah

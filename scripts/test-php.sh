@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds howdah-php with a PHP, of whatever origin, and runs the scenarios on it: `test-php.sh PHP_CONFIG [FILTER…]`. The PHP
-# must not be thread-safe and needs its embed library (--enable-embed=shared). Scenarios have their reference where there is a
-# PHP-FPM of the same version. Builds in place: the next `make build` makes the howdah-php of this machine's PHP again.
+# Builds howdah-php with a PHP of any origin, and runs the scenarios on it: `test-php.sh PHP_CONFIG [FILTER…]`. The PHP
+# must not be thread-safe and needs its embed library (--enable-embed=shared). Scenarios compare with a PHP-FPM of the
+# same version if there is one. Builds in place: the next `make build` builds howdah-php for this machine's PHP again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ short=${version%.*}
 extensions=$target/extensions-$short
 
 echo "PHP $version ($PHP_CONFIG)"
-# Both: cargo would build their crates anew for one alone, with fewer features.
+# Both: for one alone, cargo would build their crates again, with fewer features.
 cargo build --release --locked -p howdah -p howdah-php
 PHP_VERSION=$short scripts/unpack-extensions.sh "$extensions"
 prefix=$("$PHP_CONFIG" --prefix)

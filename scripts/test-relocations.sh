@@ -1,13 +1,13 @@
 #!/bin/bash
-# Compiles the hooks of async mode for this processor and, where the cross compiler and qemu are there, for aarch64, and
-# runs the program of crates/php-host/tests/relocations that shows which calls they replace. With full and lazy binding:
-# the tables differ. Also checks that the whole shim compiles for aarch64.
+# Compiles the hooks of async mode for this processor and, if the cross compiler and qemu are installed, for aarch64,
+# and runs the program of crates/php-host/tests/relocations that shows which calls they replace. With full and lazy
+# binding, because the tables differ. Also checks that the whole shim compiles for aarch64.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 php_config=${PHP_CONFIG:-$(scripts/php-version.sh config)}
 read -ra includes <<<"$("$php_config" --includes | sed 's/-I/-isystem /g')"
-# As build.rs does it, for those headers that are there.
+# As in build.rs, for the headers that exist.
 defines=()
 for header in pdo/php_pdo_driver.h mbstring/mbstring.h mysqli/php_mysqli_structs.h; do
     name=${header%%/*}

@@ -1,13 +1,13 @@
 #!/bin/bash
-# `make test`: builds, runs all tests, and ends with the time of each step. A step that fails does not keep the next ones
-# from running, unless nothing can run without it. Test programs run each test in its own process (tests/runner).
+# `make test`: builds, runs all tests, and ends with the time of each step. A failed step does not prevent the next
+# ones, unless nothing can run without it. Test programs run each test in a separate process (tests/runner).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 cargo=${CARGO:-cargo}
 steps=() failed=()
-# The server that the tests of the lab start: not one of some other build that lies next to them.
+# The server that the tests of the lab start: not that of another build in the same directory.
 export HOWDAH=$target/release/howdah
 
 # step NAME COMMAND…
@@ -29,7 +29,7 @@ finish() {
 need() { step "$@" || finish; }
 
 scenarios() { HOWDAH_BIN=$target/release/howdah scripts/scenarios.sh --test scenarios "$@"; }
-# The scenarios that say most of a version of HTTP: see HTTP_SCENARIOS in the Makefile for the others.
+# The scenarios that best cover a version of HTTP; HTTP_SCENARIOS in the Makefile has the others.
 telling=(protocol::expect_100_continue early_hints::hints_arrive_while_the_script_still_runs input::raw_bodies_of_every_size
     input::a_truncated_upload input::bodies_over_the_servers_limit input::a_body_that_the_script_ignores input::chunked_bodies
     output::flushed_output output::head_has_no_body output::a_wrong_content_length output::empty_answers output::big_bodies
@@ -41,7 +41,7 @@ composer_packages() {
     for test in php/*/tests/*.php; do "$php" "$test" || status=1; done
     return $status
 }
-# strace and callgrind want processes that they may trace.
+# strace and callgrind need processes that they may trace.
 counts() {
     if ! strace -f -o /dev/null true 2>/dev/null || [ "$(id -u)" != 0 ]; then
         scripts/skips.sh --record counts tracing 'only root traces processes of PHP, and not in every container'

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Unpacks DokuWiki and WordPress from Debian's packages, without installing them, into a directory:
-# `unpack-apps.sh DIRECTORY`. Needs no root. The applications stay as Debian ships them, except that symbolic links and
-# paths in DokuWiki's code that lead to places of an installed system lead to the same places below DIRECTORY.
+# Unpacks DokuWiki and WordPress from Debian's packages into a directory, without installing them: `unpack-apps.sh
+# DIRECTORY`. Needs no root. The applications stay as Debian ships them, except that symbolic links and paths in
+# DokuWiki's code are redirected to the same paths below DIRECTORY.
 set -euo pipefail
 
 target=${1:?which directory}
 packages="dokuwiki wordpress wordpress-theme-twentytwentythree php-geshi php-phpseclib php-random-compat libphp-simplepie php-getid3
     libjs-jquery libjs-jquery-cookie libjs-jquery-ui libjs-underscore libjs-cropper"
-# Of which DokuWiki loads parts from Debian 13 on.
+# From Debian 13 on, DokuWiki loads parts of these.
 packages="$packages $("$(dirname "$0")/known-packages.sh" php-phpseclib3 php-constant-time php-kissifrot-php-ixr | tr '\n' ' ')"
 
 if [ -e "$target/complete" ]; then

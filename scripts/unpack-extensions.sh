@@ -1,6 +1,7 @@
 #!/bin/bash
-# Unpacks extensions of PHP from Debian's packages, without installing them, into a directory: `unpack-extensions.sh
-# DIRECTORY`. Installed, they would be loaded into every PHP of the machine, and Xdebug makes each slower. Needs no root.
+# Unpacks extensions of PHP from Debian's packages into a directory, without installing them: `unpack-extensions.sh
+# DIRECTORY`. If they were installed, every PHP of the machine would load them, and Xdebug makes each slower. Needs no
+# root.
 set -euo pipefail
 
 target=${1:?which directory}

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Unpacks the applications that tests compare under Howdah and under Apache, from Debian's packages with all that these
-# need and the machine lacks, into a directory: `unpack-packaged.sh DIRECTORY`. Installs nothing and needs no root. They
-# stay as Debian ships them; `with-packaged.sh` puts them where they belong, for one command.
+# Unpacks the applications that tests compare under Howdah and under Apache, from Debian's packages with all
+# dependencies that the machine lacks, into a directory: `unpack-packaged.sh DIRECTORY`. Installs nothing and needs no
+# root. They stay as Debian ships them; `with-packaged.sh` puts them in their places for one command.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,7 +29,7 @@ for package in "$target"/packages/*.deb; do
 done
 rm -rf "$target/packages"
 
-# PHP's extensions are switched on, as their packages do when they are installed.
+# Enables PHP's extensions, as their packages do when they are installed.
 for settings in "$target"/root/usr/share/php*/*/*.ini "$target"/root/etc/php/*/mods-available/*.ini; do
     [ -e "$settings" ] || continue
     name=$(basename "$settings")

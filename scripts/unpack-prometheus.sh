@@ -1,6 +1,6 @@
 #!/bin/bash
 # Unpacks Prometheus from Debian's package, without installing it, as `DIRECTORY/prometheus`: `unpack-prometheus.sh
-# DIRECTORY`. Installed, it would run as a service. Needs no root.
+# DIRECTORY`. If it were installed, it would run as a service. Needs no root.
 set -euo pipefail
 
 target=${1:?which directory}

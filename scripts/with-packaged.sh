@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs a command on a machine where the applications are installed: `with-packaged.sh DIRECTORY COMMAND…`, with the
-# directory that `unpack-packaged.sh` has filled. /usr, /etc and /var have the packages' files on top, for this command
-# alone, and what it writes there is gone when it has ended. Without root it needs user namespaces.
+# Runs a command with the applications installed: `with-packaged.sh DIRECTORY COMMAND…`, with the directory that
+# `unpack-packaged.sh` has filled. /usr, /etc and /var have the packages' files on top, for this command only; its
+# changes there are discarded at its end. Without root it needs user namespaces.
 set -euo pipefail
 
 packaged=$(cd "${1:?which directory}" && pwd)/root
@@ -13,7 +13,7 @@ if [ -z "${HOWDAH_PACKAGED_INSIDE:-}" ]; then
 fi
 unset HOWDAH_PACKAGED_INSIDE
 
-# In memory: what is written there is gone with the name space.
+# In memory: changes are discarded with the name space.
 mount -t tmpfs -o mode=755 tmpfs /mnt
 for directory in usr etc var; do
     [ -d "$packaged/$directory" ] || continue

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Makes Debian packages of what `make dist` has made: `build.sh [server] [php]`, both by default. They are written into OUT
-# (target/debian), those with debug symbols into OUT/debug.
+# Makes Debian packages of the results of `make dist`: `build.sh [server] [php]`, both by default. They are written to
+# OUT (target/debian), those with debug symbols to OUT/debug.
 #
-# dpkg-deb and not cargo-deb: which package there is, and what it depends on, follows from the PHP that howdah-php was built
-# with and not from Cargo.toml, and what is in it is what `make install` installs.
+# Uses dpkg-deb and not cargo-deb: the package name and its dependencies follow from the PHP that howdah-php was built
+# with and not from Cargo.toml, and its contents are what `make install` installs.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 
-# depends PROGRAM…: the packages of the libraries that programs need. libphp is not asked for: its package is named by hand.
+# depends PROGRAM…: the packages of the libraries that programs need. libphp is excluded: its package is added by name.
 depends() {
     mkdir -p "$work/shlibdeps/debian"
     printf 'Source: howdah\n\nPackage: howdah\nArchitecture: any\n' >"$work/shlibdeps/debian/control"
@@ -31,7 +31,7 @@ depends() {
     (cd "$work/shlibdeps" && dpkg-shlibdeps -O --ignore-missing-info "${list[@]}" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
 }
 
-# package NAME TREE: control files, checksums, and the package of a tree. Scripts are those of $debian/PART.*.
+# package NAME TREE: builds a package of a tree, with control files and checksums. Scripts are those of $debian/PART.*.
 package() {
     local name=$1 tree=$2 part=$3 script
     install -D -m 0644 "$debian/copyright" "$tree/usr/share/doc/$name/copyright"
@@ -43,7 +43,7 @@ package() {
         chmod 0755 "$tree/DEBIAN/$script"
     done
     [ ! -e "$debian/$part.triggers" ] || install -m 0644 "$debian/$part.triggers" "$tree/DEBIAN/triggers"
-    # Everything below /etc is the administrator's.
+    # All files below /etc are conffiles: the administrator may change them.
     (cd "$tree" && [ ! -d etc ] || find etc -type f -printf '/%p\n' | sort >DEBIAN/conffiles)
     [ -s "$tree/DEBIAN/conffiles" ] || rm -f "$tree/DEBIAN/conffiles"
     (cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
@@ -54,12 +54,13 @@ package() {
         cat
     } >"$tree/DEBIAN/control"
     chmod -R go-w,u+rwX,go+rX "$tree"
-    # zstd is unknown to dpkg of Debian 11 and before.
+    # dpkg of Debian 11 and older does not support zstd.
     dpkg-deb --root-owner-group -Zxz --build "$tree" "$out/${name}_${version}_$arch.deb" >/dev/null
     echo "$out/${name}_${version}_$arch.deb"
 }
 
-# stripped PROGRAM PACKAGE: its debug symbols go into the package PACKAGE-dbgsym, where debuggers find them by the build id.
+# stripped PROGRAM PACKAGE: moves its debug symbols to the package PACKAGE-dbgsym, where debuggers find them by the
+# build id.
 stripped() {
     local program=$1 tree=$work/$2-dbgsym id
     id=$(readelf -n "$program" | sed -n 's/.*Build ID: \([0-9a-f]*\)$/\1/p')
@@ -108,7 +109,7 @@ php() {
     local program=("$tree"/usr/libexec/howdah/howdah-php*)
     php=${program[0]##*howdah-php}
     stripped "${program[0]}" "howdah-php$php"
-    # Patch releases of PHP bring functions that the host may use; none has taken one away.
+    # Patch releases of PHP add functions that the host may use; none has removed one.
     local against
     against=$("$built/howdah-php" --capabilities=json | sed -n 's/.*"built_against":"\([0-9.]*\)".*/\1/p')
     package "howdah-php$php" "$tree" php <<CONTROL

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The API's own types: what they do not know, or know otherwise, is an error. Which values are allowed is not in them.
+// Decodes into the API's own types: unknown fields and wrong types are errors. Allowed values are not checked.
 func typed(kind string) any {
 	switch kind {
 	case "v1 ConfigMap":

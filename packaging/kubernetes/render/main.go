@@ -1,6 +1,6 @@
 // Renders the chart without Helm: the same template language and functions (text/template and sprig, which Helm uses),
-// with what of Helm's own the chart needs. `go run . CHART RELEASE [KEY=VALUE…]`; values are YAML. `go run . check`
-// holds manifests against the types of the API.
+// with those of Helm's own features that the chart needs. `go run . CHART RELEASE [KEY=VALUE…]`; values are YAML. `go
+// run . check` checks manifests against the types of the API.
 package main
 
 import (
@@ -75,10 +75,10 @@ func main() {
 		check(err)
 		return strings.TrimSuffix(string(text), "\n")
 	}
-	// There is no cluster to look into.
+ // There is no cluster to query.
 	functions["lookup"] = func(...string) object { return object{} }
 	root.Funcs(functions)
-	// Helm spells the chart's keys with capitals.
+ // Helm capitalizes the chart's keys.
 	data := object{
 		"Values":   values,
 		"Chart":    object{"Name": chart["name"], "AppVersion": chart["appVersion"], "Version": chart["version"]},

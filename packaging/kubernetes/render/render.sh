@@ -1,6 +1,7 @@
 #!/bin/bash
-# Renders the chart with its defaults into howdah.yaml (for those without Helm), and holds what it makes of every switch against
-# the types of the Kubernetes API. Needs Go and its module proxy. `render.sh check` writes nothing and says what differs.
+# Renders the chart with its defaults into howdah.yaml (for use without Helm), and checks the output for every switch
+# against the types of the Kubernetes API. Needs Go and its module proxy. `render.sh check` writes nothing and prints
+# differences.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,7 +12,7 @@ go build -o "$work/render" .
 
 render() { "$work/render" ../helm/howdah howdah "$@"; }
 {
-    # The token of the admin endpoint is drawn anew each time: without Helm it is made by hand.
+    # Each rendering generates a new token for the admin endpoint: without Helm the secret is created by hand.
     echo '# Made from helm/howdah by render/render.sh. First: kubectl create secret generic howdah-admin --from-literal=token=...'
     render adminTokenSecret=howdah-admin
 } >"$work/howdah.yaml"
