@@ -191,7 +191,7 @@ def fan_out(server, count, updates, request):
                 sys.exit(f"an update did not come to {left} of {count} connections")
             now = time.monotonic()
             for key, _ in ready:
-                # Heartbeats come in between.
+                # Heartbeats arrive in between.
                 if text in key.fileobj.recv(4096):
                     left -= 1
                     times.append(now - began)
@@ -216,7 +216,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def measured(measure, *arguments):
-        # A server for each: memory that one measurement has used is not there for the next.
+        # A separate server for each measurement, so that memory used by one does not count in the next.
         server = Server(os.path.abspath(given.howdah), given.workers)
         try:
             return measure(server, *arguments)

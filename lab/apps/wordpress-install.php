@@ -4,7 +4,7 @@ $_SERVER['HTTP_HOST'] = 'localhost';
 $_SERVER['SERVER_PROTOCOL'] = 'HTTP/1.1';
 $_SERVER['REQUEST_METHOD'] = 'GET';
 define('WP_INSTALLING', true);
-// The real one would send mail.
+// The original would send mail.
 function wp_new_blog_notification($title, $url, $user, $password)
 {
 }

@@ -1,4 +1,4 @@
-//! The binary from outside: what it says about bad input, what it leaves behind, and a small real measurement.
+//! The binary from outside: its messages about bad input, its clean-up, and a small real measurement.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests; only functions marked as tests are exempt by clippy.toml")]
 
@@ -17,7 +17,7 @@ use howdah_skip::skip;
 
 const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
 
-/// A lab with a temporary directory of its own, so that what it leaves behind can be seen.
+/// A lab with a separate temporary directory, so that leftovers can be detected.
 struct Bench {
     dir: tempfile::TempDir,
 }
@@ -46,14 +46,14 @@ impl Bench {
         self.command(arguments).output().unwrap()
     }
 
-    /// A system of the user's own.
+    /// Writes a user-defined system.
     fn system(&self, toml: &str) -> String {
         let path = self.path("system.toml");
         fs::write(&path, toml).unwrap();
         path.display().to_string()
     }
 
-    /// PHP's built-in server: small, and it is there wherever PHP is.
+    /// PHP's built-in server: small, and part of every PHP.
     fn php_server(&self) -> String {
         self.system(
             "id = \"builtin\"\ntitle = \"PHP's built-in server\"\n\
@@ -77,7 +77,7 @@ impl Bench {
         report::json::read(&self.path("out")).unwrap().1
     }
 
-    /// Processes whose command line or environment mentions this test's directory.
+    /// Returns the processes whose command line or environment mentions this test's directory.
     fn processes(&self) -> Vec<String> {
         let needle = self.dir.path().display().to_string();
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -90,7 +90,7 @@ impl Bench {
             .collect()
     }
 
-    /// Nothing may be left: no process, no file in the temporary directory.
+    /// Checks that nothing is left: no process, no file in the temporary directory.
     fn assert_clean(&self) {
         let deadline = Instant::now() + Duration::from_secs(45);
         loop {
@@ -237,7 +237,7 @@ fn a_guard_ends_its_tree_even_if_the_lab_was_gone_before_it_could_report() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // What happens to both pipes when the lab is killed right after it has started a guard.
+    // The state of both pipes when the lab is killed right after it has started a guard.
     drop(guard.stdout.take());
     drop(guard.stdin.take());
     assert!(guard.wait().unwrap().success());
@@ -256,12 +256,12 @@ fn everything_dies_with_a_lab_that_is_killed() {
     bench.assert_clean();
 }
 
-/// True if the load generator is there; nothing is measured without it. `make test` installs it.
+/// Returns `true` if the load generator is installed; nothing can be measured without it. `make test` installs it.
 fn has_generator() -> bool {
     howdah_lab::systems::program("wrk").is_some()
 }
 
-/// Those of the peers and Howdah that are on this machine.
+/// Returns those of the peers and Howdah that are on this machine.
 fn systems_here(wanted: &[&str]) -> Vec<String> {
     let systems = howdah_lab::systems::builtin();
     let here: Vec<String> = systems
@@ -357,7 +357,7 @@ fn a_mixed_load_is_measured_by_kind_and_an_open_loop_follows_a_capacity() {
         assert!(slow.latency.at(50.0).unwrap() >= 20_000.0, "{sample:?}");
         assert!(sample.cpu.generator > 0.0 && sample.server_us() > 0.5 && sample.errors.total() == 0, "{sample:?}");
     }
-    // The same rate for all: 0.8 times what the slowest one served.
+    // The same rate for all: 0.8 times the throughput of the slowest system.
     let slowest = samples("open-capacity").iter().map(Sample::rate).fold(f64::MAX, f64::min);
     for sample in samples("open-80") {
         assert!((sample.offered_rate.unwrap() / slowest / 0.8 - 1.0).abs() < 1e-9, "{sample:?}");
@@ -457,7 +457,7 @@ fn a_load_from_a_file_is_sent_to_a_server_that_already_runs() {
     assert!(text(&output).contains("did you mean \"mix-sleep-1\"?"), "{}", text(&output));
 }
 
-/// Where a Chromium is installed, it must show the page without a complaint.
+/// If a Chromium is installed, it must show the page without errors.
 fn open_in_browser(page: &Path, cells: usize) {
     let Some(browser) =
         ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(howdah_lab::systems::program)

@@ -1,5 +1,5 @@
-//! The published comparisons, a choice and the site, from outside: each runs to its end with the systems that are found, names
-//! what is missing, and keeps what was measured when it is stopped.
+//! The published comparisons, a choice and the site, from outside: each runs to its end with the installed systems,
+//! names the missing ones, and keeps its measurements when it is stopped.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests; only functions marked as tests are exempt by clippy.toml")]
 
@@ -20,7 +20,7 @@ use howdah_skip::skip;
 
 const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
 
-/// A directory of its own, for results and for what the lab puts into temporary ones.
+/// A separate directory, for results and for the lab's temporary files.
 struct Bench {
     dir: tempfile::TempDir,
 }
@@ -54,7 +54,7 @@ impl Bench {
         serde_json::from_str(&fs::read_to_string(self.path("out/summary.json")).unwrap()).unwrap()
     }
 
-    /// No directory of the lab is left.
+    /// Checks that no directory of the lab is left.
     fn assert_clean(&self) {
         let deadline = Instant::now() + Duration::from_secs(45);
         loop {
@@ -86,7 +86,8 @@ fn found(id: &str) -> bool {
     system.is_some_and(|system| matches!(system.find(), SystemStatus::Found { .. }))
 }
 
-/// Systems of the tiny form that are here. The others are recorded, except FrankenPHP, which no package brings.
+/// Returns the systems of the tiny form that are installed. The others are recorded, except FrankenPHP, which is in no
+/// package.
 fn systems_here(article: &Article) -> Vec<String> {
     let mut here = Vec::new();
     for id in &article.tiny.systems {
@@ -100,7 +101,7 @@ fn systems_here(article: &Article) -> Vec<String> {
     here
 }
 
-/// Runs the tiny form to its end and looks at what it wrote.
+/// Runs the tiny form to its end and checks its output.
 fn reproduced(name: &str) {
     let article = article::find(name).unwrap();
     let here = systems_here(&article);
@@ -119,7 +120,7 @@ fn reproduced(name: &str) {
             let cell = &case.cells[id];
             match cell.figures() {
                 Some(figures) => assert!(figures.rate.median > 0.0 && figures.server_us.median > 0.0, "{id}: {cell:?}"),
-                // Missing is named and never a zero.
+                // A missing system is named and never shown as zero.
                 None => assert!(
                     !here.contains(id) || cell.reason().is_some_and(|why| why.contains("serves no files")),
                     "{id}: {cell:?}"
@@ -243,7 +244,7 @@ fn a_line_of_a_paths_file_that_makes_no_sense_is_named() {
     assert!(text(&output).contains("line 2") && text(&output).contains("/PATH SHARE"), "{}", text(&output));
 }
 
-/// Where a Chromium is installed, it must show the page, in light, in dark and on paper, without a complaint.
+/// If a Chromium is installed, it must show the page, in light, in dark and on paper, without errors.
 fn open_in_browser(page: &Path, expected: &str) {
     let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(systems::program) else {
         skip!("chromium", "the page was not opened");

@@ -5,7 +5,7 @@
  * before the application's own front controller, which then requests a runtime and gets the one below. The kernel has booted
  * before the first request, `.env` included, and `terminate()` runs when the client has its response. When the container is
  * rebuilt (cache:clear) or `.env` changes, the application boots again before the next request; in debug mode also when one
- * of its own loaded files has changed.
+ * of its loaded files has changed.
  *
  * The front controller runs once, so it must do nothing but return the application: this file detects anything else, and the
  * server continues in classic mode. Written for symfony/runtime 5.3 to 7.

@@ -1,5 +1,5 @@
 <?php
-// What PHP is in this system: the lab asks once after each start, never during a measurement.
+// Reports the facts about PHP in this system: the lab requests it once after each start, never during a measurement.
 $opcache = function_exists('opcache_get_status') ? @opcache_get_status(false) : false;
 $ini = [];
 foreach (['memory_limit', 'output_buffering', 'opcache.validate_timestamps', 'opcache.revalidate_freq', 'realpath_cache_size',

@@ -1,6 +1,6 @@
 <?php
-// How many rounds of work.php this machine makes in a millisecond of processor time: the best of several tries, because
-// whatever else runs can only make it slower.
+// Measures the rounds of work.php per millisecond of processor time on this machine: the best of several tries, because
+// other processes can only make it slower.
 function rounds(int $n): int
 {
     $x = 1;

@@ -1,5 +1,6 @@
 <?php
-// So many rounds of a linear congruential generator: the same work in every runtime, and the answer shows that it was done.
+// Computes rounds of a linear congruential generator: the same work in every runtime, and the response proves that it
+// was done.
 $n = (int) $_GET['n'];
 $x = 1;
 for ($i = 0; $i < $n; $i++) {

@@ -1,6 +1,6 @@
 <?php
-// The same cases for runtimes that boot a script once and then call it for each request. What a resident application
-// keeps, this one keeps too: its connections to MariaDB and Redis.
+// The same cases for runtimes that boot a script once and then call it for each request. Like other resident
+// applications, it keeps its connections to MariaDB and Redis.
 $env = require __DIR__ . '/../environment.php';
 $db = null;
 $redis = null;

@@ -1,6 +1,6 @@
 <?php
-// The same application for Howdah's async mode: a kernel remembers the request it works on, so each request has one to
-// itself, out of a pool.
+// The same application for Howdah's async mode: a kernel holds the state of its request, so each request gets a
+// separate one from a pool.
 require_once __DIR__ . '/bootstrap.php';
 
 use Doctrine\ORM\EntityManagerInterface;

@@ -1,6 +1,6 @@
 <?php
-// What the application itself costs, without any server: the handler of worker.php in a plain loop, on the command line.
-// Prints microseconds of processor time for each request: loop.php PATH [REQUESTS]
+// Measures the application's own cost, without a server: the handler of worker.php in a plain loop, on the command
+// line. Prints microseconds of processor time for each request: loop.php PATH [REQUESTS]
 ob_start(static fn () => '');
 $path = $argv[1];
 $requests = (int) ($argv[2] ?? 60);

@@ -1,6 +1,6 @@
 <?php
-// The same application for Howdah's async mode. A kernel remembers the request it works on, so each request has one to
-// itself, out of a pool; with it goes the kernel's connection to MariaDB.
+// The same application for Howdah's async mode. A kernel holds the state of its request, so each request gets a
+// separate one from a pool, and with it the kernel's connection to MariaDB.
 require_once __DIR__ . '/bootstrap.php';
 
 use Symfony\Component\HttpFoundation\Request;

@@ -4,7 +4,7 @@ set_include_path('/usr/share/php');
 foreach (['Bundle/FrameworkBundle', 'Bundle/TwigBundle', 'Component/Serializer', 'Component/PropertyAccess', 'Component/Validator'] as $part) {
     require_once "Symfony/$part/autoload.php";
 }
-// Symfony from 6 on wants Composer 2, and asks it what it has installed: nothing.
+// Symfony from 6 on requires Composer 2, and asks it for the installed packages: none.
 spl_autoload_register(static function (string $class): void {
     if ($class === 'Composer\\InstalledVersions' && Symfony\Component\HttpKernel\Kernel::MAJOR_VERSION > 5) {
         eval('namespace Composer; class InstalledVersions { public static function isInstalled(): bool { return false; } }');

@@ -13,7 +13,7 @@ $handle = static function () use ($kernel, $entities): void {
     $response = $kernel->handle($request);
     $response->send();
     $kernel->terminate($request, $response);
-    // No entity of one request is there in the next.
+    // Entities of one request must not be visible in the next.
     $entities->clear();
 };
 while (frankenphp_handle_request($handle)) {

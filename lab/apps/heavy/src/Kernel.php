@@ -78,7 +78,7 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
-        // Some hundred routes, as a shop has; the one in use stands behind the others.
+        // Some hundred routes, as a shop has; the one in use comes last.
         for ($i = 1; $i <= 400; $i++) {
             $routes->add("section_$i", "/api/v2/admin/section$i/{code}")->controller([ProductController::class, 'show']);
         }

@@ -2,7 +2,7 @@
 
 namespace Heavy;
 
-/** The many services that an application of this size builds before it answers: so many of them as its weight says. */
+/** The many services that an application of this size builds before it responds; the weight sets their number. */
 final class Parts
 {
     private int $built = 0;
@@ -11,7 +11,7 @@ final class Parts
     {
     }
 
-    /** Once for each kernel, as listeners and extensions of a framework are. */
+    /** Runs once for each kernel, as listeners and extensions of a framework do. */
     public function build(int $wanted): void
     {
         if ($this->built >= $wanted) {

@@ -4,7 +4,7 @@ namespace Heavy;
 
 use Heavy\Entity\Variant;
 
-/** What a variant costs a visitor: the channel's price, its discount, and the tax of the visitor's zone. */
+/** Computes a variant's price for a visitor: the channel's price, its discount, and the tax of the visitor's zone. */
 final class Pricing
 {
     public function of(Variant $variant, string $channel, string $zone): array

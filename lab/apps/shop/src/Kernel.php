@@ -54,7 +54,7 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
-        // A hundred routes, as an application of some size has; the ones in use stand behind the others.
+        // A hundred routes, as an application of some size has; the ones in use come last.
         for ($i = 1; $i <= 98; $i++) {
             $routes->add("section_$i", "/api/section$i/{id}/{what}")
                 ->controller([ProductController::class, 'show'])

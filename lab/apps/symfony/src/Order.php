@@ -5,7 +5,7 @@ namespace Orders;
 use Symfony\Component\Validator\Constraints as Assert;
 use Symfony\Component\Validator\Mapping\ClassMetadata;
 
-/** An order with its lines, made of its number: what an API would otherwise read from a database. */
+/** An order with its lines, computed from its number instead of read from a database. */
 final class Order
 {
     /** @param list<array{name: string, count: int, price: int}> $lines */

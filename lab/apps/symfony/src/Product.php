@@ -2,7 +2,7 @@
 
 namespace Orders;
 
-/** A product, made of its number: a small object, as most APIs serve. */
+/** A product, computed from its number: a small object, as most APIs serve. */
 final class Product
 {
     public function __construct(

@@ -17,7 +17,7 @@ final class ProductController
         return JsonResponse::fromJsonString($this->serializer->serialize(Product::numbered($id), 'json'));
     }
 
-    /** What PHP says of itself; the lab asks once after each start. */
+    /** Reports the facts about PHP; the lab requests it once after each start. */
     public function probe(): Response
     {
         ob_start();

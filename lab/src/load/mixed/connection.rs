@@ -39,7 +39,7 @@ pub struct Connection {
     pub group: usize,
     /// Source address.
     pub from: Option<Ipv4Addr>,
-    /// What it does.
+    /// Current state.
     pub state: State,
     /// The pending request.
     pub pending: Option<Pending>,

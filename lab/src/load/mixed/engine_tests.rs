@@ -12,7 +12,7 @@ use super::super::{Mark, MixReport, Phases, run};
 use super::*;
 use crate::cases::mix::{Clients, Mix, Work};
 
-/// What the server saw.
+/// Requests and connections that the server received.
 #[derive(Default)]
 struct Seen {
     connections: AtomicU64,

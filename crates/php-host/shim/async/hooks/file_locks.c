@@ -78,8 +78,8 @@ static bool locked_here(int fd) {
     return false;
 }
 
-/* Blocks the process where a coroutine may not wait. Fails if one of its own coroutines holds the lock, since that wait
- * would never end. */
+/* Blocks the process where a coroutine may not wait. Fails if another coroutine of the process holds the lock, since
+ * that wait would never end. */
 static int lock_blocking(int fd, int operation) {
     if (coroutine_current == NULL) {
         return flock(fd, operation);

@@ -44,7 +44,7 @@ class Variant
     #[ORM\OneToMany(targetEntity: ChannelPrice::class, mappedBy: 'variant', indexBy: 'channel')]
     public Collection $prices;
 
-    // What the visitor pays: found by the pricing, not stored.
+    // The visitor's price: computed by the pricing, not stored.
     #[Groups(['shop'])]
     public ?array $price = null;
 
