@@ -1,6 +1,6 @@
 <?php
 
-/* The type that await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another. */
+/* The type that await(), all(), any() and race() accept. Usually a task; applications can implement it, too. */
 
 declare(strict_types=1);
 
@@ -13,7 +13,7 @@ interface Awaitable
     /**
      * Waits for the result.
      *
-     * @param float|null $timeout seconds; null waits as long as it takes
+     * @param float|null $timeout seconds; null means no limit
      *
      * @throws TimeoutException
      */

@@ -10,8 +10,8 @@ final class CallableDriver implements PoolDriver
 {
     /**
      * @param \Closure(): object          $open
-     * @param \Closure(object): mixed|null $isAlive false: it is not
-     * @param \Closure(object): mixed|null $reset   false: it cannot be used again
+     * @param \Closure(object): mixed|null $isAlive returns false if it is dead
+     * @param \Closure(object): mixed|null $reset   returns false if the connection cannot be used again
      * @param \Closure(object): mixed|null $close
      */
     public function __construct(

@@ -1,6 +1,6 @@
 <?php
 
-/* Values passed from coroutine to coroutine, in order, each to one receiver. */
+/* A queue of values between coroutines, in order, each delivered to one receiver. */
 
 declare(strict_types=1);
 
@@ -17,7 +17,7 @@ final class Channel implements \IteratorAggregate, \Countable
     private readonly WaitQueue $receivers;
     private bool $closed = false;
 
-    /** @param int $capacity values that may lie in it; with 0, a send waits for its receiver */
+    /** @param int $capacity maximum number of buffered values; with 0, a send waits for its receiver */
     public function __construct(private readonly int $capacity = 0)
     {
         if ($capacity < 0) {
@@ -33,7 +33,7 @@ final class Channel implements \IteratorAggregate, \Countable
      *
      * @param float|null $timeout seconds
      *
-     * @throws ChannelClosedException also if it is closed meanwhile: the value was not received
+     * @throws ChannelClosedException also if it is closed while waiting: the value was not received
      * @throws TimeoutException       the value was not sent
      */
     public function send(mixed $value, ?float $timeout = null): void
@@ -49,7 +49,7 @@ final class Channel implements \IteratorAggregate, \Countable
     }
 
     /**
-     * Sends a value if that needs no wait.
+     * Sends a value if that is possible without waiting; false otherwise.
      *
      * @throws ChannelClosedException
      */
@@ -96,7 +96,7 @@ final class Channel implements \IteratorAggregate, \Countable
         return $waiter->answer;
     }
 
-    /** Receives a value if there is one; false if there is none, closed or not. */
+    /** Receives a value if there is one. Returns false if there is none, whether or not the channel is closed. */
     public function tryReceive(mixed &$value): bool
     {
         if (!$this->buffer->isEmpty()) {
@@ -117,7 +117,7 @@ final class Channel implements \IteratorAggregate, \Countable
         return true;
     }
 
-    /** Nothing can be sent any more; what lies in it can be received. Closing twice does nothing. */
+    /** Closes the channel: nothing can be sent any more, but buffered values can be received. Closing twice does nothing. */
     public function close(): void
     {
         $this->closed = true;
@@ -143,7 +143,7 @@ final class Channel implements \IteratorAggregate, \Countable
         }
     }
 
-    /** Values that lie in it. */
+    /** Returns the number of buffered values. */
     public function count(): int
     {
         return \count($this->buffer);

@@ -1,7 +1,7 @@
 <?php
 
-/* Values that go with a coroutine, as request ids, users and locales do: a task starts with a copy of what its parent
- * has, and what it sets, its parent does not see. */
+/* Values that belong to a coroutine, such as request ids, users and locales. A task starts with a copy of its parent's
+ * values; values that it sets are not visible to its parent. */
 
 declare(strict_types=1);
 
@@ -15,7 +15,7 @@ final class Context
     {
     }
 
-    /** @param string|object $key an object is a key that no one else has */
+    /** @param string|object $key an object is a key that no other code can use */
     public static function get(string|object $key, mixed $default = null): mixed
     {
         $context = WaitQueue::coroutine()->data['context'] ?? [];
@@ -26,7 +26,7 @@ final class Context
 
     public static function set(string|object $key, mixed $value): void
     {
-        // The key is kept with the value: its id must not be given to another object meanwhile.
+        // The key is kept with the value, so that its id is not given to another object.
         WaitQueue::coroutine()->data['context'][self::name($key)] = [$value, $key];
     }
 
@@ -40,7 +40,7 @@ final class Context
         unset(WaitQueue::coroutine()->data['context'][self::name($key)]);
     }
 
-    /** The request's own values, one object for all of its tasks. In a detached task: the task's own. */
+    /** Returns the request's own values, one object for all of its tasks. In a detached task: the task's own. */
     public static function request(): \ArrayObject
     {
         $coroutine = Coroutine::main() ?? WaitQueue::coroutine();

@@ -1,7 +1,7 @@
 <?php
 
-/* Functions that wait for the end of their coroutine: defer(). A task runs them as its last act, so that their errors are
- * its own. Where that does not happen (after exit(), in coroutines that are no tasks) the coroutine's end does it. */
+/* Functions that run at the end of their coroutine: defer(). A task runs them last, so that their errors become its own.
+ * Otherwise (after exit(), in coroutines that are no tasks) they run when the coroutine ends. */
 
 declare(strict_types=1);
 
@@ -27,10 +27,10 @@ final class Deferred
     }
 
     /**
-     * Runs the functions, the last one first, those included that are added meanwhile. They may wait although the coroutine
+     * Runs the functions, the last one first, including those that are added meanwhile. They may wait even if the coroutine
      * is cancelled.
      *
-     * @return \Throwable|null $error, or the first one of a function if there was none before
+     * @return \Throwable|null $error, or the first error of a function if $error is null
      */
     public function run(?\Throwable $error = null): ?\Throwable
     {

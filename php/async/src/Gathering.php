@@ -1,6 +1,6 @@
 <?php
 
-/* Several tasks waited for together, for all(), any(), race(), map() and Scope. */
+/* Waits for several tasks together, for all(), any(), race(), map() and Scope. */
 
 declare(strict_types=1);
 
@@ -13,7 +13,7 @@ use Howdah\TimeoutException;
 
 final class Gathering
 {
-    /** @var array<Task> what has not been returned by next() yet, by number */
+    /** @var array<Task> tasks that next() has not returned yet, by number */
     private array $open = [];
     /** @var array<mixed> the callers' keys, by number */
     private array $keys = [];
@@ -57,7 +57,7 @@ final class Gathering
         }
     }
 
-    /** @return int tasks that next() has not returned yet */
+    /** @return int number of tasks that next() has not returned yet */
     public function open(): int
     {
         return \count($this->open);
@@ -66,7 +66,7 @@ final class Gathering
     /**
      * Waits for the next task that ends.
      *
-     * @return array{mixed, Task} its key and itself
+     * @return array{mixed, Task} its key and the task
      *
      * @throws TimeoutException
      */
@@ -85,7 +85,7 @@ final class Gathering
         return $found;
     }
 
-    /** Cancels what is left and waits until it has ended: nothing goes on behind the caller's back. */
+    /** Cancels the remaining tasks and waits until they have ended, so that none continues after the call. */
     public function abandon(): void
     {
         self::end($this->open);

@@ -1,7 +1,7 @@
 <?php
 
-/* Gives something back when it is let go: at the end of a block, by an exception, and by exit(), which runs destructors
- * but no `finally`. */
+/* Releases something when the guard is destroyed: at the end of a block, by an exception, and by exit(), which runs
+ * destructors but no `finally`. */
 
 declare(strict_types=1);
 
@@ -14,7 +14,7 @@ final class Guard
     {
     }
 
-    /** Gives it back now; the second time does nothing. */
+    /** Releases it now; a second call does nothing. */
     public function release(): void
     {
         $release = $this->release;
@@ -22,7 +22,7 @@ final class Guard
         $release === null || $release();
     }
 
-    /** Nothing is to be given back any more. */
+    /** Prevents the release. */
     public function disarm(): void
     {
         $this->release = null;

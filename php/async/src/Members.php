@@ -1,6 +1,7 @@
 <?php
 
-/* The tasks of a scope that run. Tasks know these and not the scope itself, so that an unreferenced scope is destroyed, which cancels them. */
+/* The running tasks of a scope. Tasks refer to this object and not to the scope itself, so that an unreferenced scope is
+ * destroyed, which cancels them. */
 
 declare(strict_types=1);
 
@@ -46,13 +47,13 @@ final class Members
         $this->running = [];
     }
 
-    /** Cancels them and waits until they have ended, those included that they start meanwhile. */
+    /** Cancels the tasks and waits until they have ended, including those that they start meanwhile. */
     public function end(): void
     {
         do {
             $before = \count($this->running);
             Gathering::end($this->running);
-            // One may be left: the task that calls this.
+            // One may be left: the calling task.
         } while ($this->running !== [] && \count($this->running) < $before);
     }
 }

@@ -1,6 +1,6 @@
 <?php
 
-/* A lock that one coroutine has at a time. It comes back when its coroutine ends. */
+/* A lock that one coroutine holds at a time. It is released when its coroutine ends. */
 
 declare(strict_types=1);
 
@@ -21,7 +21,7 @@ final class Mutex
 
     /**
      * @throws TimeoutException
-     * @throws MisuseError      if this coroutine has it already
+     * @throws MisuseError      if this coroutine already holds it
      */
     public function lock(?float $timeout = null): void
     {
@@ -53,7 +53,7 @@ final class Mutex
         return true;
     }
 
-    /** @throws MisuseError if another coroutine has it, or none */
+    /** @throws MisuseError if this coroutine does not hold it */
     public function unlock(): void
     {
         $coroutine = WaitQueue::coroutine();
@@ -66,7 +66,7 @@ final class Mutex
         $this->pass();
     }
 
-    /** Calls the function while no other coroutine does, however it ends. */
+    /** Calls the function while holding the lock, and releases it however the function ends. */
     public function synchronized(callable $fn, ?float $timeout = null): mixed
     {
         $this->lock($timeout);
@@ -82,7 +82,7 @@ final class Mutex
         return $this->owner !== null;
     }
 
-    /** The lock is this coroutine's: it goes with its data when it ends. */
+    /** Makes this coroutine the holder: the lock is part of its data, and is released with that at its end. */
     private function take(): void
     {
         WaitQueue::coroutine()->data['locks'][spl_object_id($this)] = new Guard($this->pass(...));

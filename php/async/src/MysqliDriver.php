@@ -1,7 +1,7 @@
 <?php
 
 /* Pooled mysqli connections. Each return resets the session by COM_CHANGE_USER, in one exchange with the server: functions
- * such as mysqli_query() pass by any class of ours, so what happened on the connection is not known. */
+ * such as mysqli_query() bypass any class of ours, so the changes made on the connection are not known. */
 
 declare(strict_types=1);
 

@@ -48,7 +48,7 @@ final class PdoDriver implements PoolDriver
             $state->rolledBack = true;
         }
         if ($connection->driver === 'mysql' && !$connection->getAttribute(PooledPdo::BUFFERED_QUERY)) {
-            // Rows of an unfinished result would meet the next query.
+            // Rows of an unfinished result would appear in the next query.
             $state->doubtful = true;
         }
         foreach ($state->attributes as $attribute => $value) {
@@ -59,7 +59,7 @@ final class PdoDriver implements PoolDriver
         if (!$state->changed) {
             return true;
         }
-        // PDO has nothing that resets a session of MySQL, and SQLite has nothing either.
+        // PDO has no function that resets a MySQL session, and SQLite has none either.
         return $connection->driver === 'pgsql' && $connection->exec('DISCARD ALL') !== false;
     }
 

@@ -1,7 +1,7 @@
 <?php
 
-/* Connections shared by the requests of a worker: a limited number, lent to one coroutine at a time, as good as new each
- * time. Connections are opened when they are needed; a pool can be made while the worker script starts. */
+/* Connections shared by the requests of a worker: a limited number, lent to one coroutine at a time, and reset after each
+ * use. Connections are opened when they are needed; a pool can be created while the worker script starts. */
 
 declare(strict_types=1);
 
@@ -24,27 +24,27 @@ final class Pool implements \Countable
     /** Its name in `howdah status` and the metrics. */
     public readonly string $name;
     private PoolDriver $driver;
-    /** Which there are and who has them, in C: what almost every query does happens there and nowhere else. */
+    /** The connections and their holders, implemented in C: it handles almost every query alone. */
     private readonly Connections $connections;
     private readonly WaitQueue $line;
     private ?Task $keeper = null;
     private bool $closed = false;
 
     /**
-     * A pool of any objects. Functions get the connection and may wait.
+     * Creates a pool of any objects. Functions get the connection and may wait.
      *
      * @param callable(): object           $factory     opens a connection
-     * @param int                          $max         connections open at once
-     * @param int                          $minIdle     connections kept open although they are unused
+     * @param int                          $max         maximum number of open connections
+     * @param int                          $minIdle     number of connections kept open although they are unused
      * @param float                        $idleTimeout seconds after which an unused connection is closed
      * @param float                        $lifetime    seconds after which a connection is closed at its return
-     * @param float|null                   $waitTimeout seconds get() waits for a free connection unless it is told otherwise
+     * @param float|null                   $waitTimeout seconds that get() waits for a free connection by default; null: no limit
      * @param float                        $checkAfter  seconds after which an unused connection is checked before it is lent
      * @param callable(object): mixed|null $reset       called at each return; false: it cannot be used again
-     * @param callable(object): mixed|null $check       whether it is alive; false: it is not
+     * @param callable(object): mixed|null $check       returns false if the connection is dead
      * @param callable(object): mixed|null $close
-     * @param string|null                  $name        for `howdah status` and the metrics, which add up pools of one name; by
-     *                                                  its kind if null
+     * @param string|null                  $name        for `howdah status` and the metrics, which add up pools with the same name;
+     *                                                  null: a name by its kind
      */
     public function __construct(
         callable $factory,
@@ -66,7 +66,7 @@ final class Pool implements \Countable
         $this->driver = new CallableDriver($factory(...), $closure($check), $closure($reset), $closure($close));
         $this->line = new WaitQueue();
         $this->name = $name ?? Connections::freeName('objects');
-        // Known weakly: the connections hold what they call.
+        // A weak reference, because the connections hold these functions.
         $self = \WeakReference::create($this);
         $forget = static function (PooledConnection $entry, bool $cancelled) use ($self): void {
             $self->get()?->comeBack($entry, $cancelled);
@@ -75,9 +75,9 @@ final class Pool implements \Countable
     }
 
     /**
-     * A pool of PDO connections. What a request leaves behind is undone at the return: an open transaction is rolled back
-     * (see put()), attributes are set back. If statements were seen that change the session (SET, temporary tables, user
-     * variables, locks …), the connection is reset (PostgreSQL: DISCARD ALL) or replaced by a new one (others).
+     * Creates a pool of PDO connections. The return undoes a request's changes: an open transaction is rolled back (see
+     * put()), attributes are restored. After statements that change the session (SET, temporary tables, user variables,
+     * locks …), the connection is reset (PostgreSQL: DISCARD ALL) or replaced by a new one (others).
      *
      * @param array<int, mixed> $options as for PDO
      * @param mixed             ...$limits the constructor's, by name
@@ -94,11 +94,11 @@ final class Pool implements \Countable
     }
 
     /**
-     * A pool of mysqli connections.
+     * Creates a pool of mysqli connections.
      *
      * @param array<int, mixed> $options for mysqli_options()
      * @param bool              $reset   reset the session at each return (COM_CHANGE_USER: transaction, variables, temporary
-     *                                   tables, locks); false leaves it as it is, which saves an exchange with the server
+     *                                   tables, locks); false keeps it, which saves an exchange with the server
      * @param mixed             ...$limits the constructor's, by name
      */
     public static function mysqli(
@@ -118,8 +118,8 @@ final class Pool implements \Countable
     }
 
     /**
-     * A pool of phpredis connections. At the return an open multi() is discarded (see put()), watched keys are released, and
-     * database and options are set back.
+     * Creates a pool of phpredis connections. At the return, an open multi() is discarded (see put()), watched keys are
+     * released, and database and options are restored.
      *
      * @param string                    $host     or the path of a socket
      * @param string|array<string>|null $auth     password, or user and password
@@ -141,7 +141,7 @@ final class Pool implements \Countable
     }
 
     /**
-     * Takes a connection; waits while all are lent. It comes back by put(), at the latest when this coroutine ends.
+     * Takes a connection; waits while all are lent. Return it with put(); otherwise it is returned when this coroutine ends.
      *
      * @param float|null $timeout seconds; the pool's $waitTimeout if null
      *
@@ -153,7 +153,7 @@ final class Pool implements \Countable
         return $this->connections->take() ?? $this->obtain($timeout);
     }
 
-    /** get() where it is not simple: no unused connection, or one to be looked at first. */
+    /** The slow path of get(): there is no unused connection, or one must be checked first. */
     private function obtain(?float $timeout): object
     {
         $this->mustBeOpen();
@@ -176,9 +176,9 @@ final class Pool implements \Countable
     }
 
     /**
-     * Gives a connection back. It must not be used afterwards.
+     * Returns a connection to the pool. It must not be used afterwards.
      *
-     * @throws MisuseError          if it was given back before, or is not of this pool
+     * @throws MisuseError          if it was already returned, or does not belong to this pool
      * @throws OpenTransactionError if a transaction was open. It is rolled back, and the connection has been returned.
      */
     public function put(object $connection): void
@@ -190,9 +190,9 @@ final class Pool implements \Countable
     }
 
     /**
-     * Finishes the return of a connection: it is wanted, or not as new.
+     * Finishes the return of a connection that another coroutine waits for, or that must be reset.
      *
-     * @param \Throwable|null $because what ended its use
+     * @param \Throwable|null $because the error that ended its use
      */
     private function takeBack(PooledConnection $entry, ?\Throwable $because): void
     {
@@ -204,7 +204,7 @@ final class Pool implements \Countable
     }
 
     /**
-     * Calls $fn($connection) and takes the connection back, however that ends.
+     * Calls $fn($connection) and returns the connection, however the function ends.
      *
      * @throws OpenTransactionError if the function returns with an open transaction; if it throws, its error is thrown
      */
@@ -225,21 +225,21 @@ final class Pool implements \Countable
         }
     }
 
-    /** The connection of this coroutine: taken at the first call, returned when the coroutine ends. */
+    /** Returns the connection of this coroutine: taken at the first call, returned to the pool when the coroutine ends. */
     public function mine(?float $timeout = null): object
     {
         return $this->connections->mine() ?? $this->get($timeout);
     }
 
-    /** Connections that are open. */
+    /** Returns the number of open connections. */
     public function count(): int
     {
         return $this->connections->open;
     }
 
     /**
-     * Numbers for monitoring, named as in the metrics: those up to `wait_max_seconds` are of now, the others count since the
-     * start.
+     * Returns numbers for monitoring, named as in the metrics: those up to `wait_max_seconds` are current values, the others
+     * are totals since the start.
      *
      * @return array<string, int|float>
      */
@@ -248,7 +248,7 @@ final class Pool implements \Countable
         return get_object_vars($this->connections);
     }
 
-    /** Closes the unused connections, and the others at their return. Who waits gets a PoolClosedException. */
+    /** Closes the unused connections now, and the others at their return. Waiting callers get a PoolClosedException. */
     public function close(): void
     {
         $this->closed = true;
@@ -283,7 +283,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** An unused connection that is alive, or null. */
+    /** Returns an unused connection that is alive, or null. */
     private function pickIdle(): ?PooledConnection
     {
         while (($entry = $this->connections->takeIdle()) !== null) {
@@ -296,7 +296,7 @@ final class Pool implements \Countable
         return null;
     }
 
-    /** @return PooledConnection|null null: the place of one that was closed, to open a new one */
+    /** @return PooledConnection|null null: the slot of a closed connection, for opening a new one */
     private function waitInLine(?float $timeout): ?PooledConnection
     {
         $began = WaitQueue::now();
@@ -321,11 +321,11 @@ final class Pool implements \Countable
         return $waiter->answer;
     }
 
-    /** Opens a connection in a place that is counted already. */
+    /** Opens a connection in a slot that is already counted. */
     private function connect(): PooledConnection
     {
         $entry = new PooledConnection();
-        // exit() and errors alike give the place back.
+        // Both exit() and errors release the slot.
         $place = new Guard($this->leavePlace(...));
         try {
             $entry->connection = $this->driver->open($entry->state);
@@ -339,7 +339,7 @@ final class Pool implements \Countable
         return $entry;
     }
 
-    /** Makes a connection as new, passes it on, and says so if a transaction had to be ended for that. */
+    /** Resets a connection, passes it on, and reports it if a transaction had to be rolled back. */
     private function recycleAndTell(PooledConnection $entry, ?\Throwable $because): void
     {
         if (!$this->isInTransaction($entry)) {
@@ -351,7 +351,7 @@ final class Pool implements \Countable
         $entry->state->rolledBack = false;
         $this->recycle($entry);
         if (!$entry->state->rolledBack) {
-            // It was lost with the connection, which was reported already.
+            // It was lost with the connection, which was already reported.
             return;
         }
         ++$this->connections->open_transactions;
@@ -370,12 +370,12 @@ final class Pool implements \Countable
         try {
             return $this->driver->inTransaction($entry->connection, $entry->state);
         } catch (\Throwable) {
-            // Another coroutine is in the middle of something with it.
+            // Another coroutine is using it.
             return false;
         }
     }
 
-    /** A connection has come back: makes it as new, and passes it on. */
+    /** Resets a returned connection and passes it on. */
     private function recycle(PooledConnection $entry): void
     {
         $place = new Guard(function () use ($entry): void {
@@ -396,7 +396,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** To the next in line; to the idle ones without waiters. */
+    /** Passes a connection to the next waiter, or makes it idle if there is none. */
     private function passOn(PooledConnection $entry): void
     {
         if (!$this->serve($entry)) {
@@ -405,7 +405,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** @param PooledConnection|null $entry for the next in line; null: a place to open one in */
+    /** @param PooledConnection|null $entry for the next waiter; null: a slot for opening one */
     private function serve(?PooledConnection $entry): bool
     {
         $served = $this->line->serve($entry) !== null;
@@ -456,14 +456,14 @@ final class Pool implements \Countable
         try {
             $this->driver->close($entry->connection);
         } catch (\Throwable) {
-            // It is gone either way.
+            // It is closed either way.
         }
         $entry->connection = null;
         ++$this->connections->closed;
         $this->leavePlace();
     }
 
-    /** A place is free: for the next in line, who opens a connection in it. */
+    /** Releases a slot: the next waiter opens a connection in it. */
     private function leavePlace(): void
     {
         if (!$this->serve(null)) {
@@ -471,7 +471,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** The coroutine has ended with the connection. Its destructors run now, where nothing can wait. */
+    /** Called when a coroutine has ended without returning the connection. Its destructors run now, so nothing can wait. */
     private function comeBack(PooledConnection $entry, bool $cancelled): void
     {
         ++$this->connections->forgotten;
@@ -484,7 +484,7 @@ final class Pool implements \Countable
         Task::start($this->recycle(...), [$entry], detached: true);
     }
 
-    /** Sees to it that unused connections are closed in time, and that $minIdle are open. */
+    /** Makes sure that unused connections are closed in time, and that $minIdle are open. */
     private function keep(): void
     {
         if ($this->keeper === null) {
@@ -493,7 +493,7 @@ final class Pool implements \Countable
         }
     }
 
-    /** @param \WeakReference<self> $reference an unreferenced pool ends, and its keeper with it */
+    /** @param \WeakReference<self> $reference an unreferenced pool is destroyed, and its keeper ends */
     private static function keeper(\WeakReference $reference, float $period): void
     {
         do {

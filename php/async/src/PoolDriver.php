@@ -1,6 +1,6 @@
 <?php
 
-/* A pool's operations on one kind of connection. All methods but isAsNew() and inTransaction() may wait. */
+/* A pool's operations on one kind of connection. All methods except isAsNew() and inTransaction() may wait. */
 
 declare(strict_types=1);
 
@@ -10,17 +10,17 @@ interface PoolDriver
 {
     public function open(ConnectionState $state): object;
 
-    /** Asks the other side. */
+    /** Checks the connection with the server. */
     public function isAlive(object $connection): bool;
 
-    /** True if nothing is to be undone before its next use. Must not wait, nor ask the other side. */
+    /** Returns true if nothing has to be undone before its next use. Must not wait or contact the server. */
     public function isAsNew(object $connection, ConnectionState $state): bool;
 
-    /** True if a transaction is open that the reset would roll back. Must not wait, nor ask the other side. */
+    /** Returns true if a transaction is open that the reset would roll back. Must not wait or contact the server. */
     public function inTransaction(object $connection, ConnectionState $state): bool;
 
     /**
-     * Makes the connection as it was when it was opened.
+     * Resets the connection to its state after opening.
      *
      * @return bool false: it cannot be used again
      */

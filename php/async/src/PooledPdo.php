@@ -1,6 +1,6 @@
 <?php
 
-/* A PDO of a pool: notes what has to be undone at its return, and refuses its use after that. */
+/* A PDO of a pool: records the changes to undo at its return, and refuses to be used after that. */
 
 declare(strict_types=1);
 
@@ -25,7 +25,7 @@ if (class_exists(\PDO::class, false)) {
         public const BUFFERED_QUERY = 1000;
 
         public readonly string $driver;
-        /** No rows of an unfinished result can be left on a new connection. */
+        /** True if a new connection cannot have rows left of an unfinished result. */
         public readonly bool $buffered;
 
         public function prepare(string $query, array $options = []): \PDOStatement|false
@@ -105,7 +105,7 @@ if (class_exists(\PDO::class, false)) {
                 try {
                     $this->state->attributes[$attribute] = parent::getAttribute($attribute);
                 } catch (\PDOException) {
-                    // It can be set only.
+                    // It can be set but not read.
                     $this->state->changed = true;
                 }
             }
@@ -116,7 +116,7 @@ if (class_exists(\PDO::class, false)) {
 
     final class PooledStatement extends \PDOStatement
     {
-        /** @var ConnectionState|null set by its PDO: a constructor with arguments would cost more; not typed, as in Waiter */
+        /** @var ConnectionState|null set by its PDO: a constructor with arguments would cost more; untyped, as in Waiter */
         public $state = null;
 
         public function execute(?array $params = null): bool

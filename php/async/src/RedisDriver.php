@@ -9,13 +9,13 @@ namespace Howdah\Internal;
 if (class_exists(\Redis::class, false)) {
     final class PooledRedis extends \Redis
     {
-        /** Some key is watched: the next transaction would depend on it. */
+        /** True if a key is watched: the next transaction would depend on it. */
         public bool $watching = false;
-        /** phpredis would reconnect automatically, but to database 0. */
+        /** True if it was closed: phpredis would reconnect automatically, but to database 0. */
         public bool $closed = false;
-        /** Something was called that changes the connection: what exactly is looked at when it comes back. */
+        /** True if a method was called that changes the connection; the return finds out the changes. */
         public bool $touched = false;
-        /** Where multi() or pipeline() was called. */
+        /** Position in the code that called multi() or pipeline(). */
         public ?string $begun = null;
 
         public function watch(...$keys): \Redis|bool
@@ -75,11 +75,11 @@ if (class_exists(\Redis::class, false)) {
 
 final class RedisDriver implements PoolDriver
 {
-    /** Options that change what commands do or return; of the constants, those that this phpredis has. */
+    /** Options that change the behaviour or results of commands; only those constants that this phpredis has. */
     private const OPTIONS = ['OPT_SERIALIZER', 'OPT_PREFIX', 'OPT_READ_TIMEOUT', 'OPT_SCAN', 'OPT_COMPRESSION', 'OPT_COMPRESSION_LEVEL',
         'OPT_REPLY_LITERAL', 'OPT_NULL_MULTIBULK_AS_NULL', 'OPT_PACK_IGNORE_NUMBERS'];
 
-    /** @var array<int, mixed>|null what they are on a new connection */
+    /** @var array<int, mixed>|null their values on a new connection */
     private ?array $options = null;
 
     /**

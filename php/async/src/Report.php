@@ -18,7 +18,9 @@ final class Report
         self::write(LOG_ERR, $message);
     }
 
-    /** Where a connection with an open transaction comes from; the lines that follow a message. */
+    /**
+     * Returns lines that follow a message: where a connection with an open transaction was taken and the transaction begun.
+     */
     public static function origin(string $taken, ?string $begun): string
     {
         return "\nThe connection was taken at:\n$taken" . ($begun === null ? '' : "\nThe transaction was begun at:\n$begun");

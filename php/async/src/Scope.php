@@ -1,6 +1,6 @@
 <?php
 
-/* Tasks that end together. Leaving a scope means waiting for its tasks or cancelling them: none is left behind. */
+/* Tasks that end together. Leaving a scope waits for its tasks or cancels them: none is left running. */
 
 declare(strict_types=1);
 
@@ -16,7 +16,7 @@ final class Scope
     private readonly Members $members;
     private ?Semaphore $limit = null;
 
-    /** @param int|null $concurrency how many of the scope's own tasks may run at once; go() waits for its turn */
+    /** @param int|null $concurrency maximum number of go()'s tasks that run at once; go() waits for its turn */
     public function __construct(?int $concurrency = null)
     {
         $this->members = new Members();
@@ -26,10 +26,10 @@ final class Scope
     }
 
     /**
-     * Calls $fn($scope), then waits for the scope's tasks. The first error, like the end of the time, cancels the rest and
-     * is thrown. Errors of tasks are seen when $fn has returned.
+     * Calls $fn($scope), then waits for the scope's tasks. The first error, or the timeout, cancels the rest and is thrown.
+     * Errors of tasks take effect when $fn has returned.
      *
-     * @return mixed what $fn returned
+     * @return mixed the return value of $fn
      */
     public static function run(callable $fn, ?int $concurrency = null, ?float $timeout = null): mixed
     {
@@ -47,7 +47,9 @@ final class Scope
         }
     }
 
-    /** Starts a task. What it starts with go() belongs to the scope as well, but wait() does not return its results. */
+    /**
+     * Starts a task. Tasks that it starts with go() belong to the scope as well, but wait() does not return their results.
+     */
     public function go(callable $fn, mixed ...$args): Task
     {
         if ($this->members->closed) {
@@ -63,8 +65,7 @@ final class Scope
     }
 
     /**
-     * Waits for all tasks of the scope. The first error of go()'s tasks, like the end of the time, cancels the rest and is
-     * thrown.
+     * Waits for all tasks of the scope. The first error of go()'s tasks, or the timeout, cancels the rest and is thrown.
      *
      * @return array<mixed> the results of go()'s tasks since the last wait(), in their order
      */
@@ -87,7 +88,7 @@ final class Scope
         return $results;
     }
 
-    /** Cancels all tasks of the scope and waits until they have ended. It takes no further ones. */
+    /** Cancels all tasks of the scope and waits until they have ended. The scope accepts no further tasks. */
     public function cancel(): void
     {
         $this->members->closed = true;

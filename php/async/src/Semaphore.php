@@ -1,6 +1,6 @@
 <?php
 
-/* A number of permits, given to those who ask in the order in which they ask. */
+/* A number of permits, granted to waiting coroutines in their order of arrival. */
 
 declare(strict_types=1);
 
@@ -53,7 +53,7 @@ final class Semaphore
         ++$this->free;
     }
 
-    /** Calls the function with a permit, which is given back however it ends. */
+    /** Calls the function with a permit, and releases it however the function ends. */
     public function use(callable $fn, ?float $timeout = null): mixed
     {
         $this->acquire($timeout);
@@ -62,7 +62,7 @@ final class Semaphore
         return $fn();
     }
 
-    /** Permits that are free. */
+    /** Returns the number of free permits. */
     public function available(): int
     {
         return $this->free;

@@ -28,7 +28,7 @@ final class Task implements Awaitable
     }
 
     /**
-     * Implements go(). A detached task belongs to the worker and not to the request it was started in.
+     * Implements go(). A detached task belongs to the worker and not to the request that started it.
      *
      * @internal
      *
@@ -62,9 +62,9 @@ final class Task implements Awaitable
     }
 
     /**
-     * Waits for the task's end: its result, or what it has thrown.
+     * Waits for the task's end. Returns its result, or throws its error.
      *
-     * @param float|null $timeout seconds; a task whose time is over goes on
+     * @param float|null $timeout seconds; after the timeout, the task continues
      *
      * @throws TimeoutException
      */
@@ -78,8 +78,8 @@ final class Task implements Awaitable
     }
 
     /**
-     * Every current and later wait in the task fails with a CancelledException. It ends when its function lets that pass,
-     * and not before it has cleaned up.
+     * Cancels the task: its current wait and every later one fail with a CancelledException. The task ends when its function
+     * lets that exception pass, so it can clean up first.
      */
     public function cancel(string $why = ''): void
     {
@@ -98,7 +98,7 @@ final class Task implements Awaitable
         return $this->coroutine->isCancelled();
     }
 
-    /** @return array<array<string, mixed>> where a waiting task stands, as debug_backtrace() has it */
+    /** @return array<array<string, mixed>> the stack of a waiting task, in the format of debug_backtrace() */
     public function backtrace(): array
     {
         return $this->settled ? [] : $this->coroutine->backtrace();
@@ -111,7 +111,7 @@ final class Task implements Awaitable
     }
 
     /**
-     * Waits for the end, whatever it is.
+     * Waits for the end, with or without an error.
      *
      * @internal
      */
@@ -128,7 +128,7 @@ final class Task implements Awaitable
     }
 
     /**
-     * The result of a task that has ended.
+     * Returns the result of a task that has ended.
      *
      * @internal
      */

@@ -1,7 +1,7 @@
 <?php
 
-/* The body of a task's coroutine. Its destructor sees to it that a task has an end when its coroutine left by exit(),
- * which runs destructors but neither `catch` nor `finally`. */
+/* The body of a task's coroutine. Its destructor makes sure that the task ends when its coroutine calls exit(), which runs
+ * destructors but neither `catch` nor `finally`. */
 
 declare(strict_types=1);
 

@@ -1,7 +1,7 @@
 <?php
 
-/* Functions called later or again and again. Timers belong to the worker: no request waits for them, and their functions
- * have no request's superglobals. Within a request: go() and delay(). */
+/* Functions that are called later, once or repeatedly. Timers belong to the worker: no request waits for them, and their
+ * functions have no request's superglobals. Within a request, use go() and delay(). */
 
 declare(strict_types=1);
 
@@ -20,22 +20,22 @@ final class Timer
         $this->line = new WaitQueue();
     }
 
-    /** Calls the function once, in so many milliseconds. */
+    /** Calls the function once, after this number of milliseconds. */
     public static function after(int $milliseconds, callable $fn, mixed ...$args): self
     {
         return self::begin($milliseconds, $fn, $args, false);
     }
 
     /**
-     * Calls the function every so many milliseconds until cancel(). A call never begins before the last one has ended;
-     * what is missed meanwhile is left out. Errors go to the log.
+     * Calls the function every this many milliseconds until cancel(). A call never begins before the previous one has ended;
+     * calls missed meanwhile are skipped. Errors are logged.
      */
     public static function every(int $milliseconds, callable $fn, mixed ...$args): self
     {
         return self::begin($milliseconds, $fn, $args, true);
     }
 
-    /** No further call; one that runs goes on. */
+    /** Prevents further calls; a running call continues. */
     public function cancel(): void
     {
         $this->active = false;

@@ -1,6 +1,6 @@
 <?php
 
-/* A counter of things to be done, and a way to wait until it is zero. */
+/* A counter of pending work, with a method that waits until it is zero. */
 
 declare(strict_types=1);
 
@@ -34,7 +34,7 @@ final class WaitGroup implements \Countable
         $this->add(-1);
     }
 
-    /** add(), a task, and done() when it has ended, whatever its end. */
+    /** Calls add(), starts a task, and calls done() when the task has ended, with or without an error. */
     public function go(callable $fn, mixed ...$args): Task
     {
         $this->add();

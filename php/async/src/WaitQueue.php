@@ -1,8 +1,8 @@
 <?php
 
-/* The one way in which the library waits: a line of coroutines, served first come, first served. The coroutine that serves a waiter
- * hands it what it waits for (a value, a permit) in the same step, so none that comes later can take it away before the
- * waiter runs. A waiter that is served and cancelled at once keeps what it got; its next wait throws. */
+/* The only way in which the library waits: a queue of coroutines, served in order of arrival. The coroutine that serves a
+ * waiter passes it the value (or permit) in the same step, so none that arrives later can take it before the waiter runs. A
+ * waiter that is served and then cancelled keeps the value; its next wait throws. */
 
 declare(strict_types=1);
 
@@ -19,24 +19,24 @@ final class WaitQueue implements \Countable
     private $last = null;
     private int $count = 0;
 
-    /** Now, in seconds of the clock that deadlines are counted with. */
+    /** Returns the current time, in seconds of the clock that deadlines use. */
     public static function now(): float
     {
         return \hrtime(true) / 1e9;
     }
 
-    /** The running coroutine; waiting needs one. */
+    /** Returns the running coroutine; throws outside of one, as only a coroutine can wait. */
     public static function coroutine(): Coroutine
     {
         return Coroutine::current() ?? throw new MisuseError('Only a coroutine can wait: this was called while the worker script starts, outside of any request');
     }
 
     /**
-     * Waits in line until served.
+     * Waits in the queue until served.
      *
-     * @param mixed $offer for the one who serves
+     * @param mixed $offer for the coroutine that serves this one
      *
-     * @return Waiter|null null when the time is over before that
+     * @return Waiter|null null if the timeout expires first
      */
     public function wait(?float $seconds = null, mixed $offer = null): ?Waiter
     {
@@ -71,11 +71,11 @@ final class WaitQueue implements \Countable
     }
 
     /**
-     * Serves the first in line.
+     * Serves the first in the queue.
      *
      * @param bool $refused the waiter does not get what it waits for, and never will
      *
-     * @return Waiter|null the one that was served; null if none waits
+     * @return Waiter|null the served waiter; null if the queue is empty
      */
     public function serve(mixed $answer = null, bool $refused = false): ?Waiter
     {
@@ -95,7 +95,7 @@ final class WaitQueue implements \Countable
         return null;
     }
 
-    /** Serves all who wait now. */
+    /** Serves all current waiters. */
     public function serveAll(bool $refused = false): void
     {
         while ($this->serve(null, $refused) !== null);

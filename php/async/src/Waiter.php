@@ -13,7 +13,7 @@ final class Waiter
     public bool $served = false;
     public bool $refused = false;
     public mixed $answer = null;
-    /** @var Waiter|null not typed, as PHP would look the class up at each assignment */
+    /** @var Waiter|null untyped, because PHP would look up the class at each assignment */
     public $before = null;
     /** @var Waiter|null */
     public $after = null;

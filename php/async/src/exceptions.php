@@ -1,22 +1,22 @@
 <?php
 
-/* Exceptions and errors of the library. Exceptions are things that happen to a correct program; errors are bugs in it. */
+/* Exceptions and errors of the library. Exceptions can occur in a correct program; errors are bugs in it. */
 
 declare(strict_types=1);
 
 namespace Howdah;
 
-/** This coroutine, or the task waited for, was cancelled. After a cancellation every further wait throws again. */
+/** This coroutine, or the awaited task, was cancelled. After a cancellation every further wait throws again. */
 class CancelledException extends \Exception
 {
 }
 
-/** The time given for a wait is over. */
+/** The timeout of a wait has expired. */
 class TimeoutException extends \Exception
 {
 }
 
-/** The channel is closed: nothing can be sent any more, and everything sent before has been received. */
+/** The channel is closed: nothing can be sent any more, and all values sent before have been received. */
 class ChannelClosedException extends \Exception
 {
 }
@@ -26,7 +26,7 @@ class PoolClosedException extends \Exception
 {
 }
 
-/** The task waited for has ended through exit() and has no result. */
+/** The awaited task has ended by exit() and has no result. */
 class TaskExitedException extends \Exception
 {
 }
@@ -48,13 +48,13 @@ class CompositeException extends \Exception
     }
 }
 
-/** Two coroutines used one connection at the same time. Its own trace is that of the one that came second. */
+/** Two coroutines used one connection at the same time. Its own trace is that of the second one. */
 class ConcurrentUseError extends \Error
 {
     /** Set by the shim (async/tools/stacks.c). */
     protected string $other = '';
 
-    /** Where the coroutine stood that has the connection, as getTraceAsString() has it. */
+    /** Returns the stack of the coroutine that was using the connection, formatted like getTraceAsString(). */
     public function getOtherTraceAsString(): string
     {
         return $this->other;
@@ -66,7 +66,10 @@ class ConcurrentUseError extends \Error
     }
 }
 
-/** A connection came back to its pool with an open transaction, which was rolled back. Its own trace is that of the return. */
+/**
+ * A connection was returned to its pool with an open transaction, which was rolled back. Its own trace is that of the
+ * return.
+ */
 class OpenTransactionError extends \Error
 {
     /** @internal */
@@ -75,13 +78,13 @@ class OpenTransactionError extends \Error
         parent::__construct($message);
     }
 
-    /** Where the connection was taken: file and line, or a whole trace with the setting `howdah.traces`. */
+    /** Returns where the connection was taken: file and line, or a whole trace with the setting `howdah.traces`. */
     public function getTakenTraceAsString(): string
     {
         return $this->taken;
     }
 
-    /** Where the transaction was begun; null if a statement (`BEGIN`) did it. */
+    /** Returns where the transaction was begun; null if a statement (`BEGIN`) began it. */
     public function getBegunTraceAsString(): ?string
     {
         return $this->begun;
@@ -93,12 +96,12 @@ class OpenTransactionError extends \Error
     }
 }
 
-/** Nothing can wake this coroutine any more: all of the worker wait for each other. */
+/** Nothing can wake this coroutine any more: all coroutines of the worker wait for each other. */
 class DeadlockError extends \Error
 {
 }
 
-/** A rule of the library was broken: unlocked by a stranger, returned twice, called outside of a coroutine … */
+/** A rule of the library was broken: unlocked by another coroutine, returned twice, called outside of a coroutine … */
 class MisuseError extends \Error
 {
 }

@@ -1,6 +1,6 @@
 <?php
 
-/* The functions of the library: starting coroutines, waiting for them, time limits, the end of things. */
+/* The functions of the library: starting coroutines, waiting for them, timeouts, clean-up. */
 
 declare(strict_types=1);
 
@@ -12,15 +12,16 @@ use Howdah\Internal\Members;
 use Howdah\Internal\WaitQueue;
 
 /**
- * Starts a coroutine. It begins when the current one waits, and belongs to the current request: same superglobals, headers
- * and output; the request is complete when all its tasks have ended. While the worker script starts: see detach().
+ * Starts a coroutine. It begins when the current one waits, and belongs to the current request: it has the same
+ * superglobals, headers and output, and the request is complete when all its tasks have ended. While the worker script
+ * starts, go() works like detach().
  */
 function go(callable $fn, mixed ...$args): Task
 {
     return Task::start($fn, $args);
 }
 
-/** The same as go(). */
+/** Alias of go(). */
 function async(callable $fn, mixed ...$args): Task
 {
     return Task::start($fn, $args);
@@ -33,11 +34,11 @@ function detach(callable $fn, mixed ...$args): Task
 }
 
 /**
- * Waits for a result, and throws what the task has thrown.
+ * Waits for a result, or throws the task's error.
  *
  * @param float|null $timeout seconds
  *
- * @throws TimeoutException the task goes on
+ * @throws TimeoutException the task continues
  */
 function await(Awaitable $awaitable, ?float $timeout = null): mixed
 {
@@ -45,7 +46,7 @@ function await(Awaitable $awaitable, ?float $timeout = null): mixed
 }
 
 /**
- * Waits for all tasks. The first error, like the end of the time, cancels the rest and is thrown.
+ * Waits for all tasks. The first error, or the timeout, cancels the rest and is thrown.
  *
  * @param iterable<Awaitable|\Closure> $tasks closures are started
  *
@@ -99,7 +100,7 @@ function any(iterable $tasks, ?float $timeout = null): mixed
 }
 
 /**
- * Waits for the first end, success or error, and cancels the rest.
+ * Waits for the first task to end, by success or error, and cancels the rest.
  *
  * @param iterable<Awaitable|\Closure> $tasks closures are started
  */
@@ -119,8 +120,8 @@ function race(iterable $tasks, ?float $timeout = null): mixed
 }
 
 /**
- * Calls $fn($item, $key) for each item, each call in a coroutine, $concurrency of them at a time. Items are taken as they
- * are needed, so a generator may have any number. The first error cancels the rest and is thrown.
+ * Calls $fn($item, $key) for each item, each call in a coroutine, $concurrency of them at a time. Items are taken as needed,
+ * so a generator may yield any number. The first error cancels the rest and is thrown.
  *
  * @return array<mixed> the results, with the items' keys and in their order
  */
@@ -153,13 +154,13 @@ function map(iterable $items, callable $fn, int $concurrency = 16, ?float $timeo
     return $results;
 }
 
-/** Waits. sleep() and usleep() do as well. */
+/** Waits without blocking other coroutines, as sleep() and usleep() also do. */
 function delay(float $seconds): void
 {
     (new WaitQueue())->wait(max(0.0, $seconds));
 }
 
-/** Lets the coroutines run that are ready. */
+/** Lets all ready coroutines run. */
 function suspend(): void
 {
     // True is a wake-up meant for an earlier wait.
@@ -167,8 +168,8 @@ function suspend(): void
 }
 
 /**
- * Calls the function with a time limit, in a coroutine. When the time is over, that coroutine and those it has started by
- * then are cancelled, and when they have ended, a TimeoutException is thrown.
+ * Calls the function with a timeout, in a coroutine. When the timeout expires, that coroutine and those it has started are
+ * cancelled, and when they have ended, a TimeoutException is thrown.
  *
  * @throws TimeoutException
  */
@@ -180,7 +181,7 @@ function timeout(float $seconds, callable $fn): mixed
         return $task->await($seconds);
     } catch (TimeoutException $late) {
         if ($task->isDone()) {
-            // It is what the function has thrown.
+            // The function itself has thrown it.
             throw $late;
         }
         throw new TimeoutException(\sprintf('Not finished within %g s', $seconds));
@@ -194,7 +195,7 @@ function timeout(float $seconds, callable $fn): mixed
     }
 }
 
-/** Calls the function; cancellation is held back until it has returned. For what must not be left half done. */
+/** Calls the function and delays cancellation until it has returned. For work that must not be left half done. */
 function protect(callable $fn): mixed
 {
     Coroutine::shield(true);
@@ -211,13 +212,13 @@ function defer(callable $fn): void
     Deferred::add($fn(...));
 }
 
-/** Calls the function when the client has its whole answer. */
+/** Calls the function when the client has its whole response. */
 function after_response(callable $fn): void
 {
     Coroutine::afterResponse($fn);
 }
 
-/** The task that runs; null in the request's own coroutine and outside of coroutines. */
+/** Returns the running task; null in the request's own coroutine and outside of coroutines. */
 function current(): ?Task
 {
     return Coroutine::current()?->data['task'] ?? null;
