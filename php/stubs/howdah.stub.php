@@ -1,11 +1,11 @@
 <?php
 
 /**
- * What PHP offers under Howdah beyond PHP itself, for IDEs and static analysers; never run. `make generate` makes the
- * shim's tables of functions and methods from this file (howdah_arginfo.h); `@alias` and `@implementation-alias` name the
+ * Functions and classes that Howdah adds to PHP, for IDEs and static analysers; never run. `make generate` makes the shim's
+ * tables of functions and methods from this file (howdah_arginfo.h); `@alias` and `@implementation-alias` name the
  * function that does the work.
  *
- * Names with `frankenphp` are FrankenPHP's: worker scripts written for it run as they are.
+ * Names with `frankenphp` are FrankenPHP's: worker scripts written for it run unchanged.
  *
  * @generate-class-entries
  */
@@ -25,24 +25,24 @@ namespace {
     const FRANKENPHP_LOG_LEVEL_ERROR = 8;
 
     /**
-     * Waits for the next request and calls `$callback` for it, without arguments. When it returns, the client has its whole
-     * answer; superglobals stay the request's until the next call, and the worker takes no other request before that.
+     * Waits for the next request and calls `$callback` for it, without arguments. Once that has returned, the client has its
+     * whole response; superglobals stay the request's until the next call, and the worker takes no other request before that.
      *
-     * @return bool false when the script shall end: the server stops or reloads, or the worker has reached its limits
+     * @return bool false when the script must end: the server stops or reloads, or the worker has reached its limits
      *
      * @throws RuntimeException outside of a worker script, and inside of `$callback`
      */
     function frankenphp_handle_request(callable $callback): bool {}
 
     /**
-     * Sends the headers set so far: with 100 to 199 as an interim answer, after which they stay set for the final one; with
-     * 200 to 599 as the final answer's, with this status.
+     * Sends the headers set so far: with a status of 100 to 199 as an informational response, after which they stay set for
+     * the final one; with 200 to 599 as those of the final response, with this status.
      *
      * @throws ValueError for other values
      */
     function headers_send(int $status = 200): int {}
 
-    /** Completes the response; the script goes on, what it prints from then on is dropped. False if that was done before. */
+    /** Completes the response; the script continues, but its further output is dropped. False if it was already completed. */
     function fastcgi_finish_request(): bool {}
 
     /**
@@ -76,17 +76,17 @@ namespace {
      */
     function frankenphp_response_headers(): array {}
 
-    /** Writes a line into the server's log, `$context` behind it as JSON. */
+    /** Writes a line to the server's log, followed by `$context` as JSON. */
     function frankenphp_log(string $message, int $level = 0, array $context = []): void {}
 
     /**
      * Publishes an update to the Mercure hub of the request's site.
      *
      * @param string|string[] $topics the canonical topic, then alternate ones
-     * @param bool $private only authorized subscribers get it
-     * @param string|null $id a new one for null
+     * @param bool $private only authorized subscribers receive it
+     * @param string|null $id null: a generated one
      * @param string|null $type the type of the event
-     * @param int|null $retry milliseconds after which clients come back
+     * @param int|null $retry milliseconds after which clients reconnect
      *
      * @return string the id
      *
@@ -116,7 +116,7 @@ namespace Howdah {
     function finish_request(): bool {}
 
     /**
-     * Writes a line into the server's log with the request's id, `$context` behind it as JSON.
+     * Writes a line to the server's log with the request's id, followed by `$context` as JSON.
      *
      * @param int $level as in syslog(): 0 emergency to 7 debug
      *
@@ -125,28 +125,29 @@ namespace Howdah {
     function log(string $message, int $level = 6, array $context = []): void {}
 
     /**
-     * Snapshot mode: takes the snapshot here; what follows runs in every request. False where there is nothing to take.
+     * Snapshot mode: takes the snapshot here; the code after the call runs in every request. Returns false if there is
+     * nothing to take a snapshot of.
      */
     function snapshot(): bool {}
 
-    /** Snapshot mode: `$callback` runs at the start of every request. Without effect elsewhere. */
+    /** Snapshot mode: runs `$callback` at the start of every request. No effect in other modes. */
     function on_restore(callable $callback): void {}
 
     /**
-     * Snapshot mode: `$callback` runs once, after the last warm-up request and before the snapshot, to bring back what belongs to
-     * a visitor. Without effect elsewhere.
+     * Snapshot mode: runs `$callback` once, after the last warm-up request and before the snapshot, to reset state that belongs
+     * to a visitor. No effect in other modes.
      */
     function after_warmup(callable $callback): void {}
 
     /**
-     * Snapshot mode: has this request run on a worker that has booted since, and does not return. False where that cannot be
-     * done; the request goes on here then.
+     * Snapshot mode: runs this request again on a worker that boots after its arrival, and does not return. Returns false if
+     * that is impossible; the request then continues here.
      */
     function boot_again(string $why = ''): bool {}
 
     /**
-     * Snapshot mode: gives a constant that a script has defined this value, such as the time at which a request began where
-     * the boot or the warm-up has defined it already. False where there is no such constant, and in other modes.
+     * Snapshot mode: sets a constant that a script has defined to this value, for example the start time of a request that the
+     * boot or the warm-up has already defined. Returns false if there is no such constant, and in other modes.
      */
     function redefine(string $constant, int|float $value): bool {}
 
@@ -154,8 +155,8 @@ namespace Howdah {
     function mode(): string {}
 
     /**
-     * Tells the server which route of the application responds to this request, before the response begins. The warm-up of
-     * snapshot mode learns one path for each route.
+     * Reports the application's route of this request to the server, before the response begins. The warm-up of snapshot mode
+     * learns one path for each route.
      */
     function route(string $name): void {}
 
@@ -163,41 +164,41 @@ namespace Howdah {
     function request_id(): string {}
 
     /**
-     * WebSocket connections that the server holds. A rule (`websocket`) names the script that gets their events; these functions
-     * work in every request of the same site.
+     * WebSocket connections that the server holds. A rule (`websocket`) names the script that handles their events; these
+     * functions work in every request of the same site.
      */
     final class WebSocket
     {
-        /** The event that this request is; null in other requests. */
+        /** Returns the event that this request carries; null in other requests. */
         public static function event(): ?WebSocketEvent {}
 
         /**
-         * Sends a message to a connection. Without effect if it is closed.
+         * Sends a message to a connection. No effect if it is closed.
          *
          * @throws \ValueError for a message of more than 1 MiB
          */
         public static function send(string $connection, string $data, bool $binary = false): void {}
 
         /**
-         * Closes a connection after the messages that were sent before.
+         * Closes a connection after all messages that were sent before.
          *
          * @throws \ValueError for a code other than 1000 and 3000 to 4999, and for a reason of more than 123 bytes
          */
         public static function close(string $connection, int $code = 1000, string $reason = ''): void {}
 
         /**
-         * Sends the connection all messages that are published to the channel from now on.
+         * Subscribes a connection to a channel: it receives all messages published from now on.
          *
-         * @param string|null $after first the messages that were published after the one with this id and are still kept; all
-         *     that are kept for "earliest" and for an unknown id
+         * @param string|null $after an id: first sends the kept messages that were published after the one with this id; all
+         *     kept messages for "earliest" and for an unknown id
          */
         public static function subscribe(string $connection, string $channel, ?string $after = null): void {}
 
         public static function unsubscribe(string $connection, string $channel): void {}
 
         /**
-         * Sends a message to every connection of the site that subscribes to the channel, and to subscribers of the site's
-         * Mercure hub whose tokens allow the topic of that name.
+         * Sends a message to every connection of the site that is subscribed to the channel, and to subscribers of the site's
+         * Mercure hub whose tokens allow the topic with that name.
          *
          * @param string|null $id keeps the message under this id for connections that subscribe later
          */
@@ -205,7 +206,7 @@ namespace Howdah {
     }
 
     /**
-     * Something happened to a WebSocket connection.
+     * An event of a WebSocket connection.
      *
      * @strict-properties
      * @not-serializable
@@ -218,16 +219,16 @@ namespace Howdah {
         /** @var string the connection's id */
         public string $connection;
 
-        /** @var string the message; of "close" the reason */
+        /** @var string the message; for "close" the reason */
         public string $data;
 
-        /** @var bool the message is binary */
+        /** @var bool whether the message is binary */
         public bool $binary;
 
-        /** @var int of "close" the code; 1006 if the connection broke off */
+        /** @var int for "close" the code; 1006 if the connection was lost */
         public int $code;
 
-        /** @var string the value of the last setState(), "" before */
+        /** @var string the value of the last setState(); "" before the first */
         public string $state;
 
         /** Sends a message to the connection. */
@@ -250,15 +251,15 @@ namespace Howdah {
     }
 
     /**
-     * What the library of async mode (async.stub.php) is made of. Applications use that; this is for drivers of other
-     * event loops. Switches happen in park(), join() and in calls of PHP that would block, nowhere else.
+     * The basis of the async library (async.stub.php). Applications use the library; this class is for drivers of other event
+     * loops. Coroutines switch only in park(), join() and in calls of PHP that would block.
      *
      * @strict-properties
      * @not-serializable
      */
     final class Coroutine
     {
-        /** @var array<string, mixed> what belongs to the coroutine; it goes when the coroutine ends */
+        /** @var array<string, mixed> data of the coroutine; it is released when the coroutine ends */
         public array $data = [];
 
         /** Starts a coroutine of the current request, or of none. It runs when the current one waits or ends. */
@@ -266,35 +267,35 @@ namespace Howdah {
 
         public static function current(): ?Coroutine {}
 
-        /** The own coroutine of the current request; null in those that belong to none. */
+        /** Returns the main coroutine of the current request; null outside of any request. */
         public static function main(): ?Coroutine {}
 
         /**
          * Waits for wake().
          *
-         * @return bool false when the time is over
+         * @return bool false if the timeout has expired
          *
          * @throws CancelledException if the coroutine is cancelled, or was before
          */
         public static function park(?float $seconds = null): bool {}
 
-        /** While on, cancellation is held back. Counts. */
+        /** Delays cancellation while on. Calls nest. */
         public static function shield(bool $on): void {}
 
         public static function afterResponse(callable $function): void {}
 
-        /** Coroutines of this process. */
+        /** Returns the number of coroutines in this process. */
         public static function count(): int {}
 
-        /** Ends the coroutine's park(), the next one if it is in none. */
+        /** Ends the coroutine's park(); if it is in none, the next one. */
         public function wake(): void {}
 
-        /** Waits for the coroutine's end; false when the time is over. */
+        /** Waits for the coroutine's end; false if the timeout has expired. */
         public function join(?float $seconds = null): bool {}
 
         public function cancel(string $why = ''): void {}
 
-        /** Calls the function when the coroutine ends, after exit() as well. */
+        /** Calls the function when the coroutine ends, also after exit(). */
         public function atEnd(callable $function): void {}
 
         public function isDone(): bool {}
@@ -303,7 +304,7 @@ namespace Howdah {
 
         public function id(): int {}
 
-        /** @return array<array<string, mixed>> where it waits */
+        /** @return array<array<string, mixed>> the stack where it waits */
         public function backtrace(): array {}
     }
 }
