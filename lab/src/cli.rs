@@ -50,7 +50,7 @@ struct Cli {
 enum Sub {
     /// Show suites, cases and systems
     List,
-    /// Say what is missing on this machine, and install what apt has
+    /// List what is missing on this machine, and install what apt has
     Doctor {
         /// Install what apt has (asks for root where needed)
         #[arg(long)]
@@ -60,13 +60,13 @@ enum Sub {
     Run(Box<RunArgs>),
     /// Count what one request costs: system calls, instructions, allocations; compare with lab/counts.toml
     Counts(counts::CountsArgs),
-    /// Send a mixed load to a server that already runs, and print what came out
+    /// Send a mixed load to a running server, and print the results
     Load(quick::LoadArgs),
-    /// Measure what a published comparison measured, with its method, and set both side by side
+    /// Repeat a published comparison with its method, and show both results side by side
     Reproduce(reproduce::ReproduceArgs),
     /// Measure an application's own paths over all systems and modes, for a decision
     Choose(Box<choose::ChooseArgs>),
-    /// Make a static site of all summaries that a repository keeps
+    /// Make a static site of all summaries in a repository
     Site(site::SiteArgs),
     /// Make the reports again, or compare two result sets
     Report {
@@ -79,11 +79,11 @@ enum Sub {
         #[arg(long, value_name = "FILE")]
         goals: Option<PathBuf>,
     },
-    /// Keep what belongs into a repository: summary.json and report.md
+    /// Write the files for a repository: summary.json and report.md
     Summarise {
         /// A result.json, or the directory that holds it
         result: PathBuf,
-        /// Where they go [default: beside the result]
+        /// Their directory [default: that of the result]
         into: Option<PathBuf>,
     },
     #[command(name = guard::SUBCOMMAND, hide = true)]
@@ -107,7 +107,7 @@ struct RunArgs {
     /// Only these cases
     #[arg(long, value_delimiter = ',')]
     cases: Vec<String>,
-    /// How often everything is measured
+    /// Number of rounds
     #[arg(long)]
     rounds: Option<u32>,
     /// Seconds of each measured run
@@ -134,7 +134,7 @@ struct RunArgs {
     /// Offer this share of the slowest system's throughput when latency is measured
     #[arg(long, default_value_t = 0.5, value_name = "SHARE")]
     rate: f64,
-    /// Do not measure what the load generator reaches without PHP
+    /// Do not measure the load generator's own limit
     #[arg(long)]
     no_floor: bool,
     /// Serve this directory (its public/, if it has one) instead of the lab's own scripts
@@ -146,13 +146,13 @@ struct RunArgs {
     /// Leave out a pair, as SYSTEM:CASE; `*` stands for any part of a name; may be given several times
     #[arg(long, value_name = "SYSTEM:CASE", value_delimiter = ',')]
     skip: Vec<String>,
-    /// A system of your own, described in TOML; may be given several times
+    /// A user-defined system, described in TOML; may be given several times
     #[arg(long = "system-file", value_name = "FILE")]
     system_files: Vec<PathBuf>,
     /// Check these goals against the results; the exit code is 2 when one is missed
     #[arg(long, value_name = "FILE")]
     goals: Option<PathBuf>,
-    /// Where the results go; `lab/raw/<date>-<host class>/<suite>` when absent
+    /// Directory for the results; `lab/raw/<date>-<host class>/<suite>` when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

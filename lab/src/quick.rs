@@ -24,7 +24,7 @@ pub struct LoadArgs {
     /// A case of suite `mixed` (its scripts are in lab/apps/bench), or a file: see lab/README.md
     #[arg(long, value_name = "NAME|FILE")]
     mix: String,
-    /// Where the server listens, as http://ADDRESS:PORT
+    /// Address of the server, as http://ADDRESS:PORT
     url: String,
     /// Seconds that are measured
     #[arg(long, default_value_t = 4.0, value_name = "SECONDS")]
@@ -35,7 +35,7 @@ pub struct LoadArgs {
     /// Requests per second that a share of a capacity refers to; measured first, when absent
     #[arg(long, value_name = "RATE")]
     capacity: Option<f64>,
-    /// How often
+    /// Number of runs
     #[arg(long, default_value_t = 1)]
     rounds: u32,
 }

@@ -1,5 +1,5 @@
 <?php
-// The page of a new installation: the server works; what comes next.
+// The page of a new installation: shows that the server works, and the next steps.
 $settings = '/etc/howdah/howdah.toml';
 ?>
 <!doctype html>

@@ -29,16 +29,16 @@ pub struct ChooseArgs {
     /// The application (its public/, if it has one, is served)
     #[arg(long, value_name = "DIR")]
     app: PathBuf,
-    /// A path of it; may be given several times
+    /// A path of the application; may be given several times
     #[arg(long = "path", value_name = "/PATH")]
     paths: Vec<String>,
-    /// A file with a path on each line, and behind it, if wished, how often it is asked for beside the others: `/cart 3`
+    /// A file with a path on each line, optionally followed by its relative frequency: `/cart 3`
     #[arg(long = "paths", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Requests per second that latency is measured at; half of what the slowest system serves when absent
+    /// Requests per second at which latency is measured; half of the slowest system's throughput when absent
     #[arg(long, value_name = "RATE")]
     load: Option<f64>,
-    /// Requests per second that machines are counted for
+    /// Requests per second for which machines are counted
     #[arg(long, value_name = "RATE", default_value_t = 1000.0)]
     need: f64,
     /// Only these systems
@@ -57,10 +57,10 @@ pub struct ChooseArgs {
     /// PHP workers of each system
     #[arg(long)]
     workers: Option<u32>,
-    /// Do not ask `howdah doctor`
+    /// Do not run `howdah doctor`
     #[arg(long)]
     no_doctor: bool,
-    /// Where the results go; `lab/raw/<date>-<host class>/app` when absent
+    /// Directory for the results; `lab/raw/<date>-<host class>/app` when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

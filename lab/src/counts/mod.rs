@@ -35,10 +35,10 @@ const COUNTED: u32 = 1_000;
 /// The arguments.
 #[derive(Debug, Args)]
 pub struct CountsArgs {
-    /// What each request may cost
+    /// Table of the maximum cost of each request
     #[arg(long, value_name = "FILE", default_value = "lab/counts.toml")]
     table: PathBuf,
-    /// Write the table anew with what was counted; say in `why` what has changed
+    /// Rewrite the table with the counted figures; explain the change in `why`
     #[arg(long)]
     update: bool,
     /// Only the cases whose names contain this

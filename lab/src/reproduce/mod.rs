@@ -42,7 +42,7 @@ pub struct ReproduceArgs {
     /// All of it in minutes
     #[arg(long, conflicts_with = "tiny")]
     short: bool,
-    /// Some of it in seconds: whether everything works
+    /// A part of it in seconds, to see that everything works
     #[arg(long)]
     tiny: bool,
     /// A directory with an installed Sylius, for sylius-worker-vs-thread: measured instead of the lab's own shop
@@ -51,7 +51,7 @@ pub struct ReproduceArgs {
     /// The path of a product in it
     #[arg(long, value_name = "/PATH", default_value = "/api/v2/shop/products", requires = "app")]
     path: String,
-    /// Where the results go; `lab/raw/<date>-<host class>/reproduce-NAME` when absent
+    /// Directory for the results; `lab/raw/<date>-<host class>/reproduce-NAME` when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

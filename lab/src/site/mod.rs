@@ -17,10 +17,10 @@ use crate::reproduce;
 
 #[derive(Debug, Args)]
 pub struct SiteArgs {
-    /// Where the summaries are, at any depth
+    /// Directory of the summaries, at any depth
     #[arg(default_value = "lab/results")]
     results: PathBuf,
-    /// Where the site goes
+    /// Directory for the site
     #[arg(long, value_name = "DIR", default_value = "lab/raw/site")]
     out: PathBuf,
 }
