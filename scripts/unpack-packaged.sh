@@ -14,12 +14,12 @@ rm -rf "$target"
 mkdir -p "$target/packages" "$target/root"
 target=$(cd "$target" && pwd)
 
-# Packages that this Debian does not have are reported as skipped by the tests.
+# The tests report packages that this Debian lacks as skipped.
 # shellcheck disable=SC2086
 known=$("$here/known-packages.sh" $applications)
 # shellcheck disable=SC2086
 packages=$(apt-get install -s -qq --no-install-recommends $known | awk '$1 == "Inst" {print $2}')
-# A package that is installed already is part of the machine that they are put on.
+# Installed packages are part of the machine on which the others are overlaid.
 # shellcheck disable=SC2086
 echo "applications: unpacking into $target:" $packages >&2
 # shellcheck disable=SC2086

@@ -282,8 +282,8 @@ final class Pool implements \Countable
      * @param callable(object): mixed|null $reset       called at each return; false: it cannot be used again
      * @param callable(object): mixed|null $check       returns false if the connection is dead
      * @param callable(object): mixed|null $close
-     * @param string|null                  $name        for `howdah status` and the metrics, which add up pools with the same name;
-     *                                                  null: a name by its kind
+     * @param string|null                  $name        for `howdah status` and the metrics, which add up pools with the same
+     *                                                  name; null: a name by its kind
      */
     public function __construct(callable $factory, int $max = 16, int $minIdle = 0, float $idleTimeout = 60.0, float $lifetime = 3600.0, ?float $waitTimeout = 30.0, float $checkAfter = 5.0, ?callable $reset = null, ?callable $check = null, ?callable $close = null, ?string $name = null) {}
 
