@@ -101,6 +101,7 @@ test-long: setup-test build ## What `make test` does in short, in full: 100,000 
 	HOWDAH_RELOADS=$(or $(RELOADS),1000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::reload::reloads_of_everything
 	HOWDAH_TEST_UPGRADES=$(or $(UPGRADES),50) $(SCENARIOS) --test scenarios -- --test-threads 1 server::upgrade::an_upgrade_loses
 	HOWDAH_SLOW_CLIENTS=20000 $(SCENARIOS) --test scenarios -- --test-threads 1 server::budgets
+	HOWDAH_TEST_CONNECTIONS=10000 $(SCENARIOS) --test scenarios -- --test-threads 1 server::fastcgi_failures::a_thousand
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) \
 		$(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 snapshot::difference async_mode::difference
 
