@@ -55,6 +55,15 @@ fn pools_keep_their_limit_and_get_everything_back() {
 }
 
 #[test]
+fn a_session_of_a_driver_whose_sql_is_not_read_counts_as_changed() {
+    run(
+        Mode::Async,
+        |s| setup(s, &[("drivers.php", include_str!("php/library/drivers.php"))]),
+        |site| passes(site, "/?case=drivers"),
+    );
+}
+
+#[test]
 fn pooled_mysql_connections_are_as_good_as_new() {
     let server = Server::mariadb();
     run(

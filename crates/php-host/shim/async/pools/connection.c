@@ -123,8 +123,8 @@ PHP_METHOD(Howdah_Internal_ConnectionState, check) {
     check(state_of(Z_OBJ_P(ZEND_THIS)));
 }
 
-/* True if a statement may change its session. Driver names are PDO's; statements of unknown drivers are not read and
- * count as changing nothing. */
+/* True if a statement may change its session. Driver names are PDO's; any statement of another driver may: its SQL is
+ * not read here, and a pool must not lend one user's session to the next. */
 static bool may_change(const zend_string *driver, const zend_string *sql) {
     static const struct {
         const char *name;
@@ -135,7 +135,7 @@ static bool may_change(const zend_string *driver, const zend_string *sql) {
             return session_sql_change(dialects[i].dialect, ZSTR_VAL(sql), ZSTR_LEN(sql)) != SESSION_SAME;
         }
     }
-    return false;
+    return true;
 }
 
 /* Makes the same check before a statement, and records if the statement may change the session. */
