@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
+.PHONY: help serve quick setup setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
 	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 coverage \
 	install uninstall deb lint format generate docs bench counts fuzz clean
@@ -23,8 +23,8 @@ BUILT ?= $(TARGET_DIR)/dist
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
 PHP ?= $(shell $(PHP_CONFIG) --php-binary)
-# The black-box tests, with the programs that `build` has made.
-SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/scenarios.sh
+# The black-box tests, with the programs that `quick` has made.
+SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/quick/howdah scripts/scenarios.sh
 
 # The black-box tests in another Debian or Ubuntu, with its PHP.
 IN_DEBIAN = scripts/skips.sh scripts/test-in-debian.sh
@@ -32,17 +32,20 @@ IN_DEBIAN = scripts/skips.sh scripts/test-in-debian.sh
 help: ## List the goals
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
-serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
-	$(TARGET_DIR)/release/howdah serve examples/hello --listen $(LISTEN) $(if $(filter 0,$(shell id -u)),--allow-root)
+serve: quick ## Install what is missing, build quickly, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
+	$(TARGET_DIR)/quick/howdah serve examples/hello --listen $(LISTEN) $(if $(filter 0,$(shell id -u)),--allow-root)
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
 
 setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate: setup-%:
 	@scripts/setup.sh $*
 
-build: ## Build howdah and howdah-php in the shortest time (profile release), the first while apt installs PHP
-	@scripts/setup.sh build $(CARGO) build --release --locked -p howdah
-	@echo "building howdah and howdah-php: about three minutes on two cores the first time"
+quick: ## Build howdah and howdah-php in the shortest time, for tests (profile quick), the first while apt installs PHP
+	@scripts/setup.sh build $(CARGO) build --profile quick --locked -p howdah
+	@echo "building howdah and howdah-php: two to three minutes on two cores the first time; the fast ones: make dist"
+	$(CARGO) build --profile quick --locked -p howdah -p howdah-php
+
+build: setup-build ## Build howdah and howdah-php for speed (profile release)
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
 dist: setup-build ## Build them as packages ship them (profile dist: LTO, debug lines)
@@ -63,11 +66,11 @@ test-fast: setup-build ## In less than a minute once built: the unit tests that 
 	HOWDAH_TEST_MODES=classic $(FAST) $(FAST_SERVER) --skip ::reference
 	$(FAST) $(FAST_MODES)
 
-test-tiny: setup-test build ## The scenarios of classic mode again, with rings so small that each boundary is met
+test-tiny: setup-test quick ## The scenarios of classic mode again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
 
 # The same scenarios must give the same results over TLS.
-test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS; and all that testssl.sh looks for
+test-tls: setup-test quick ## The server's scenarios of classic mode again, over TLS; and all that testssl.sh looks for
 	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic HOWDAH_TESTSSL_ALL=1 $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::tls_scanned --skip ::reference
 
 # And over another version of HTTP. Scenarios that depend on HTTP/1.1's bytes declare that (`Setup::http1`) and are
@@ -77,26 +80,26 @@ HTTP_SCENARIOS := $(FAST_SERVER) server::half_closed server::early_hints server:
 	server::worker_trust server::php_settings server::load server::lifecycle
 OVER = HOWDAH_TEST_MODES=classic HOWDAH_TEST_HTTP=
 
-test-h2: setup-test build ## The server's scenarios of classic mode again, over HTTP/2
+test-h2: setup-test quick ## The server's scenarios of classic mode again, over HTTP/2
 	$(OVER)2 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
-test-h3: setup-test build ## The server's scenarios of classic mode again, over HTTP/3
+test-h3: setup-test quick ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
 # Scenarios by name, or those listed in a file: SCENARIO=@file.
 named = $(foreach name,$(1),$(if $(filter @%,$(name)),$(shell cat $(name:@%=%)),$(name)))
 
-test-stress: setup-test build ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name or @file (the 50 of tests/timed.txt, which depend most on time) N=200 (10)
+test-stress: setup-test quick ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name or @file (the 50 of tests/timed.txt, which depend most on time) N=200 (10)
 	HOWDAH_TEST_STRESS=$(or $(N),$(if $(SCENARIO),200,10)) $(SCENARIOS) --test scenarios -- $(call named,$(or $(SCENARIO),@tests/timed.txt))
 
 # The programs that PHP's tests start could start the tests again, endlessly: run.py prevents that, and limits the
 # number of processes.
-test-php-src: build ## PHP's own tests over HTTP: request tests in every mode, 8,000 others in classic and snapshot mode (a Debian mirror; FILTER=text)
+test-php-src: quick ## PHP's own tests over HTTP: request tests in every mode, 8,000 others in classic and snapshot mode (a Debian mirror; FILTER=text)
 	scripts/php-src.sh $(TARGET_DIR)/php-src
-	timeout 3600 python3 tests/php-src/run.py --howdah $(TARGET_DIR)/release/howdah --source $(TARGET_DIR)/php-src \
+	timeout 3600 python3 tests/php-src/run.py --howdah $(TARGET_DIR)/quick/howdah --source $(TARGET_DIR)/php-src \
 		--ini /etc/php/$$($(PHP_CONFIG) --version | cut -d. -f1,2)/embed --filter "$(FILTER)"
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
+test-long: setup-test quick ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
 	HOWDAH_RELOADS=$(or $(RELOADS),1000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::reload::reloads_of_everything
 	HOWDAH_TEST_UPGRADES=$(or $(UPGRADES),50) $(SCENARIOS) --test scenarios -- --test-threads 1 server::upgrade::an_upgrade_loses
@@ -121,14 +124,14 @@ test-relocations: setup-build ## What async mode hooks, on this processor and (w
 test-composer: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
-test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and a dozen of Debian's from their presets beside Apache
+test-apps: setup-apps quick ## Real applications beside nginx with PHP-FPM, and a dozen of Debian's from their presets beside Apache
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
 	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps -- --skip packaged::
 	scripts/unpack-packaged.sh $(TARGET_DIR)/packaged
-	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/with-packaged.sh $(TARGET_DIR)/packaged \
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/quick/howdah scripts/with-packaged.sh $(TARGET_DIR)/packaged \
 		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test apps -- --nocapture packaged::
 
-test-apps-trixie: build ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
+test-apps-trixie: quick ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
 	$(IN_DEBIAN) trixie 8.4 apps
 
 # Only copies: `make dist && sudo make install`. Units, manual pages and settings are included; existing settings stay.
@@ -159,13 +162,13 @@ PHP_TELLING := async_mode::isolation async_mode::extensions snapshot::loop_body 
 	server::php_versions server::process_changes
 PHP_SHORT = $(or $(FILTER),$(PHP_TELLING)) --skip ::reference --skip postgresql
 
-test-php84-short: build ## The telling scenarios on what `make test` has built, with PHP 8.4 in a minimal Debian 13; two versions at once
+test-php84-short: quick ## The telling scenarios on what `make test` has built, with PHP 8.4 in a minimal Debian 13; two versions at once
 	$(IN_DEBIAN) trixie 8.4 scenarios $(PHP_SHORT)
 
-test-php83: build ## The same with PHP 8.3 in an Ubuntu 24.04 (its keys: ubuntu-keyring, or KEYRING=file)
+test-php83: quick ## The same with PHP 8.3 in an Ubuntu 24.04 (its keys: ubuntu-keyring, or KEYRING=file)
 	$(IN_DEBIAN) noble 8.3 scenarios $(PHP_SHORT)
 
-test-php85: build ## The same with PHP 8.5 in an Ubuntu 26.04
+test-php85: quick ## The same with PHP 8.5 in an Ubuntu 26.04
 	$(IN_DEBIAN) resolute 8.5 scenarios $(PHP_SHORT)
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
@@ -184,7 +187,7 @@ generate: setup-generate ## Rewrite the generated files: the C headers, the tabl
 docs: ## Build the documentation as a site with search in target/docs (installs mdBook below target)
 	@CARGO=$(CARGO) scripts/docs.sh $(TARGET_DIR)/docs
 
-fuzz: setup-build build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)
+fuzz: setup-build quick ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-transport --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-pool --lib -- --nocapture fuzz

@@ -29,8 +29,8 @@ fi
 
 uml=${UML:-linux.uml}
 command -v "$uml" >/dev/null || { echo "no program $uml: apt-get install user-mode-linux" >&2; exit 1; }
-: "${HOWDAH_BIN:=$PWD/target/release/howdah}"
-[ -x "$HOWDAH_BIN" ] || { echo "no program $HOWDAH_BIN: make build" >&2; exit 1; }
+: "${HOWDAH_BIN:=$PWD/target/quick/howdah}"
+[ -x "$HOWDAH_BIN" ] || { echo "no program $HOWDAH_BIN: make quick" >&2; exit 1; }
 
 message=$(CARGO_TERM_QUIET=false cargo test --locked -p howdah-tests --test scenarios --no-run 2>&1) || { echo "$message" >&2; exit 1; }
 program=$(sed -n 's/.*Executable .*(\(.*\))$/\1/p' <<<"$message")

@@ -21,7 +21,7 @@ gather_outside() {
     cp -L "$("$config" --prefix)/lib/libphp$version.so" "$place/usr/lib/"
     cp "$extensions/opcache.so" "$place$extensions/"
     echo zend_extension=opcache.so >"$place/etc/php/$version/embed/conf.d/10-opcache.ini"
-    cp "${CARGO_TARGET_DIR:-target}/release/howdah-php" "$place/usr/lib/howdah-php-outside"
+    cp "${CARGO_TARGET_DIR:-target}/quick/howdah-php" "$place/usr/lib/howdah-php-outside"
 }
 
 if [ "${HOWDAH_IN_DEBIAN-}" = "$suite" ]; then
@@ -31,7 +31,7 @@ if [ "${HOWDAH_IN_DEBIAN-}" = "$suite" ]; then
         apt-get update -qq -o APT::Update::Error-Mode=any || exit 3
         exit 1
     }
-    if [ "$goal" != test ] && ! target/release/howdah --version >/dev/null; then
+    if [ "$goal" != test ] && ! target/quick/howdah --version >/dev/null; then
         echo "test-in-debian: what this machine has built does not run in $suite, whose libraries are older" >&2
         exit 3
     fi

@@ -8,7 +8,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 cargo=${CARGO:-cargo}
 steps=() failed=()
 # The server that the tests of the lab start: not that of another build in the same directory.
-export HOWDAH=$target/release/howdah
+export HOWDAH=$target/quick/howdah
 
 # step NAME COMMAND…
 step() {
@@ -28,7 +28,7 @@ finish() {
 }
 need() { step "$@" || finish; }
 
-scenarios() { HOWDAH_BIN=$target/release/howdah scripts/scenarios.sh --test scenarios "$@"; }
+scenarios() { HOWDAH_BIN=$target/quick/howdah scripts/scenarios.sh --test scenarios "$@"; }
 # The scenarios that best cover a version of HTTP; HTTP_SCENARIOS in the Makefile has the others.
 telling=(protocol::expect_100_continue early_hints::hints_arrive_while_the_script_still_runs input::raw_bodies_of_every_size
     input::a_truncated_upload input::bodies_over_the_servers_limit input::a_body_that_the_script_ignores input::chunked_bodies
@@ -47,7 +47,7 @@ counts() {
         scripts/skips.sh --record counts tracing 'only root traces processes of PHP, and not in every container'
         return 0
     fi
-    "$cargo" run --quiet --locked -p howdah-lab -- counts
+    "$cargo" run --quiet --locked -p howdah-lab -- counts --build quick
 }
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return
@@ -57,7 +57,7 @@ tools() {
 
 rm -f "$target/test-run/flaky.txt"
 need 'install packages' scripts/setup.sh test
-need 'build the server (release)' "$cargo" build --release --locked -p howdah -p howdah-php
+need 'build the server (quick)' "$cargo" build --profile quick --locked -p howdah -p howdah-php
 need 'build the tests' "$cargo" test --locked --workspace --lib --bins --tests --no-run
 need 'build the scenarios' "$cargo" test --locked --workspace --test scenarios --no-run
 step 'tools of the tests' tools

@@ -67,11 +67,11 @@ fn built_program(variable: &str, name: &str) -> PathBuf {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
-    let candidates = [target.join("release").join(name), target.join("debug").join(name)];
+    let candidates = ["quick", "debug", "release"].map(|profile| target.join(profile).join(name));
     let newest = candidates.iter().filter_map(|p| Some((fs::metadata(p).ok()?.modified().ok()?, p))).max();
     newest
         .map(|(_, p)| p.clone())
-        .unwrap_or_else(|| panic!("no {name} in {}: run `make build` first", target.display()))
+        .unwrap_or_else(|| panic!("no {name} in {}: run `make quick` first", target.display()))
 }
 
 fn toml_text(text: &str) -> String {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::systems::howdah::Mode;
@@ -41,9 +41,19 @@ pub struct CountsArgs {
     /// Rewrite the table with the counted figures; explain the change in `why`
     #[arg(long)]
     update: bool,
+    /// The profile that the server is built with: its instructions have a column of their own
+    #[arg(long, value_enum, default_value = "release")]
+    build: Build,
     /// Only the cases whose names contain this
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
+}
+
+/// Profiles of Cargo that the table has instructions of. `release` says what users pay; the tests build `quick` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Build {
+    Release,
+    Quick,
 }
 
 /// One kind of request.
@@ -100,11 +110,11 @@ pub fn main(args: &CountsArgs) -> Result<u8> {
             case.name, figures.instructions, figures.allocations, figures.server_calls, figures.php_calls
         );
         names.iter().for_each(|line| println!("    {line}"));
-        failed.extend(table.above(case.name, &figures));
+        failed.extend(table.above(case.name, &figures, args.build));
         counted.insert(case.name, figures);
     }
     if args.update {
-        counted.into_iter().for_each(|(name, figures)| table.set(name, figures));
+        counted.into_iter().for_each(|(name, figures)| table.set(name, figures, args.build));
         table.write(&args.table)?;
         println!("written: {}", args.table.display());
         return Ok(0);
