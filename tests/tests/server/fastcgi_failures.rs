@@ -165,6 +165,29 @@ fn a_thousand_kept_connections_share_two_workers() {
 }
 
 #[test]
+fn an_abandoned_request_leaves_nothing_to_the_next_one() {
+    let setup = |s: Setup| {
+        s.behind_nginx().workers(1).php("large.php", "echo str_repeat('x', 1_500_000);").php(
+            "input.php",
+            "stream_set_blocking(fopen('php://stdin', 'r'), false); echo 'read ', ini_get('precision');",
+        )
+    };
+    run(Mode::Classic, setup, |site| {
+        let settings = [("PHP_VALUE", "precision=3")];
+        let mut leaving = connect(site);
+        leaving.write_all(&request(site, 1, 0, "/large.php", &settings)).unwrap();
+        leaving.read_exact(&mut [0; 10]).unwrap();
+        leaving.shutdown(std::net::Shutdown::Both).unwrap();
+        let whole = asked(site, &request(site, 1, 0, "/large.php", &settings));
+        assert_eq!(whole.split_once("\r\n\r\n").unwrap().1.len(), 1_500_000);
+        for _ in 0..2 {
+            assert!(asked(site, &request(site, 1, 0, "/input.php", &settings)).ends_with("\r\n\r\nread 3"));
+            assert!(asked(site, &request(site, 1, 0, "/input.php", &[])).ends_with("\r\n\r\nread 14"));
+        }
+    });
+}
+
+#[test]
 fn questions_about_the_server_are_answered_between_requests() {
     let setup = |s: Setup| s.behind_nginx().php("v.php", php!("fastcgi/variables.php"));
     run(Mode::Classic, setup, |site| {
