@@ -12,7 +12,18 @@ use tempfile::TempDir;
 
 const APACHE: [&str; 7] = ["mpm_event", "authz_core", "dir", "mime", "rewrite", "proxy", "proxy_fcgi"];
 /// Additional Apache modules for arbitrary virtual hosts.
-const APACHE_FURTHER: [&str; 6] = ["authz_host", "alias", "headers", "expires", "env", "setenvif"];
+const APACHE_FURTHER: [&str; 10] = [
+    "authz_host",
+    "authz_user",
+    "authn_core",
+    "authn_file",
+    "auth_basic",
+    "alias",
+    "headers",
+    "expires",
+    "env",
+    "setenvif",
+];
 
 /// A running web server. Dropping it ends the server.
 pub struct Front {

@@ -1,6 +1,6 @@
 //! Apache's configurations: virtual hosts from applications' documentation, with PHP-FPM behind mod_proxy_fcgi.
 
-use super::{Applications, Differs, compare};
+use super::{ANNA, Applications, Differs, USERS, compare, compare_refusals};
 use howdah_tests::fronts::Front;
 use howdah_tests::{Backend, Setup, Site};
 use std::fs;
@@ -66,6 +66,41 @@ fn virtual_hosts_of_apache_serve_the_same_paths_alike() {
         "/wiki",
     ];
     compare(&applications, &ours, apache.port(), &further, DIFFERENT);
+    drop(ours);
+    truth.finish();
+}
+
+const REFUSALS: &[(&str, &str)] = &[("refusals", include_str!("apache/refusals.conf"))];
+
+/// Method, path, header, and the status of both servers.
+const REQUESTS: &[(&str, &str, &str, u16)] = &[
+    ("GET", "/", "", 200),
+    ("GET", "/style.css", "", 200),
+    ("DELETE", "/style.css", "", 403),
+    ("GET", "/vendor/a.txt", "", 403),
+    ("GET", "/cache/a.txt", "", 200),
+    ("GET", "/includes/c.txt", "", 401),
+    ("GET", "/includes/c.txt", ANNA, 200),
+    ("GET", "/dir2/a.txt", "", 200),
+    ("GET", "/images/a.png", "", 200),
+    ("POST", "/images/a.png", "", 403),
+    ("GET", "/wp-content/uploads/a.png", "", 403),
+    ("GET", "/api.php", "", 403),
+    ("POST", "/api.php", "", 200),
+    ("GET", "/update.php", "", 401),
+    ("GET", "/update.php", ANNA, 200),
+];
+
+#[test]
+fn requirements_of_apache_decide_alike() {
+    let truth = Site::start(Backend::Reference, &Setup::default().workers(4));
+    let applications = Applications::new(REFUSALS);
+    fs::write(applications.root("refusals").join("users"), USERS).unwrap();
+    let all = |port: u16| applications.text(&port.to_string(), &truth.fastcgi());
+    let apache = Front::apache_with(all);
+    let port = applications.port.number;
+    let ours = applications.serve("site.conf", &all(port).replace(&format!("*:{port}"), &format!("127.0.0.1:{port}")));
+    compare_refusals("refusals.localhost", &ours, apache.port(), REQUESTS);
     drop(ours);
     truth.finish();
 }

@@ -5,12 +5,14 @@ mod apache;
 mod caddy;
 mod directive;
 mod flat;
+mod include;
 #[cfg(test)]
 mod loading;
 mod merge;
 mod nginx;
 mod octane;
 mod page;
+mod pattern;
 mod report;
 mod roadrunner;
 mod site;
@@ -43,9 +45,9 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     } else if is_apache(text) {
         apache::converted(text)
     } else if name.contains("caddyfile") || is_caddy(text) {
-        caddy::converted(text)
+        caddy::converted(text, path.parent())
     } else if text.contains('{') && !first.starts_with('{') {
-        nginx::converted(text)
+        nginx::converted(text, path.parent())
     } else {
         Err("it is no configuration of nginx, Apache, Caddy, PHP-FPM, Unit, RoadRunner or Octane".to_owned())
     }

@@ -162,6 +162,11 @@ impl Rule {
         Self { paths, ..Self::default() }
     }
 
+    /// A rule with the same conditions and without actions.
+    pub(super) fn conditions(&self) -> Self {
+        Self { keys: Keys::default(), ..self.clone() }
+    }
+
     /// Refuses all clients, unless the rule admits some.
     pub(super) fn deny(&mut self) {
         if !self.keys.has("allow") {

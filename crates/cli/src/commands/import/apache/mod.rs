@@ -1,11 +1,13 @@
 //! Apache's virtual hosts: each becomes a site, and its sections become rules.
 
 mod file;
+mod require;
 mod rewrite;
 mod table;
 
 use super::directive::Directive;
 use super::page::Page;
+use super::pattern::escaped;
 use super::site::{Rule, Site};
 use super::table::{Scope, apply};
 use std::path::Path;
@@ -62,8 +64,15 @@ fn address(addr: &str, is_tls: bool) -> String {
     format!("{}{host}:{port}", if is_tls { "https://" } else { "" })
 }
 
-const PROTECTING: &[&str] =
-    &["Require", "Allow", "Deny", "Order", "Satisfy", "AuthType", "AuthName", "AuthUserFile", "AuthBasicProvider"];
+/// Lines of passwords: `Require` decides if they are asked for.
+const PASSWORDS: &[&str] = &["AuthType", "AuthName", "AuthUserFile", "AuthBasicProvider"];
+
+/// Lines that take effect together.
+const PROTECTING: &[&str] = &["Allow", "Deny", "Order", "Satisfy"];
+
+fn is_one_of(line: &Directive, names: &[&str]) -> bool {
+    names.iter().any(|name| line.name.eq_ignore_ascii_case(name))
+}
 
 #[derive(Default)]
 struct Import {
@@ -143,22 +152,80 @@ impl Import {
             _ => return self.page.report.dropped(section, "write it as rules by hand"),
         };
         self.page.report.say(section, if paths.is_empty() { "taken: the site" } else { "taken: a rule" });
-        let (sections, own): (Vec<&Directive>, Vec<&Directive>) =
-            section.inner().iter().partition(|one| one.block.is_some());
+        let (protecting, others): (Vec<&Directive>, Vec<&Directive>) =
+            section.inner().iter().partition(|one| require::is_part(one) || is_one_of(one, PASSWORDS));
+        let (sections, own): (Vec<&Directive>, Vec<&Directive>) = others.iter().partition(|one| one.block.is_some());
         let is_whole = paths.is_empty();
-        let mut rule = Rule::for_paths(paths);
+        let base = Rule::for_paths(paths);
+        let mut rule = base.clone();
         // Lines that protect the whole site become one rule, so that they take effect together.
-        let in_rule = |line: &&&Directive| {
-            let is_one_of = |names: &[&str]| names.iter().any(|name| line.name.eq_ignore_ascii_case(name));
-            if is_whole { is_one_of(PROTECTING) } else { !line.name.to_ascii_lowercase().starts_with("rewrite") }
+        let in_rule = |line: &&&Directive| match is_whole {
+            true => is_one_of(line, PROTECTING),
+            false => !line.name.to_ascii_lowercase().starts_with("rewrite"),
         };
         own.iter().filter(in_rule).for_each(|line| self.apply(line, Scope::Rule(&mut rule)));
         site.rules.push(rule);
+        self.protect(&protecting, &[], &base, site);
+        let (limits, sections): (Vec<&Directive>, Vec<&Directive>) =
+            sections.into_iter().partition(|one| is_one_of(one, &["Limit", "LimitExcept"]));
+        limits.iter().for_each(|limit| self.limit(limit, &protecting, &base, site));
         let directory = path.as_deref().filter(|_| name == "directory");
         self.lines(own.iter().filter(|line| !in_rule(line)).copied(), directory, site);
         for section in sections {
             self.section(section, path.as_deref().unwrap_or(within), surroundings, site);
         }
+    }
+}
+
+impl Import {
+    /// Rules for the `Require` lines of a section. `outer` has the lines of the section around a `<Limit>`.
+    fn protect(&mut self, lines: &[&Directive], outer: &[&Directive], base: &Rule, site: &mut Site) {
+        let (requires, passwords): (Vec<&Directive>, Vec<&Directive>) =
+            lines.iter().partition(|line| require::is_part(line));
+        let mut auth = Rule::default();
+        for line in outer.iter().filter(|line| is_one_of(line, PASSWORDS)).chain(&passwords) {
+            self.apply(line, Scope::Rule(&mut auth));
+        }
+        site.rules.extend(require::rules(&requires, base, &auth.keys));
+        for line in requires {
+            self.required(line);
+        }
+    }
+
+    fn required(&mut self, line: &Directive) {
+        if line.block.is_none() && require::is_unknown(line) {
+            self.page.report.say(line, "changed: no client meets it: write this condition by hand");
+        } else {
+            self.page.report.say(line, "taken: allow, deny, auth");
+        }
+        line.inner().iter().for_each(|inner| self.required(inner));
+    }
+
+    /// `<Limit>` and `<LimitExcept>`: rules for some methods.
+    fn limit(&mut self, limit: &Directive, outer: &[&Directive], base: &Rule, site: &mut Site) {
+        // In Apache, they count as one of the section's lines, of which a single one must hold.
+        let is_stricter = outer.iter().any(|line| require::is_part(line));
+        let became = if is_stricter {
+            "changed: the methods of a rule, whatever other lines of the section admit"
+        } else {
+            "taken: the methods of a rule"
+        };
+        self.page.report.say(limit, became);
+        let mut base = base.clone();
+        let methods = if limit.name.eq_ignore_ascii_case("Limit") { &mut base.when } else { &mut base.unless };
+        methods.set_list("method", &limit.words);
+        let inner: Vec<&Directive> = limit.inner().iter().collect();
+        let (lines, others): (Vec<&Directive>, Vec<&Directive>) =
+            inner.into_iter().partition(|one| require::is_part(one) || is_one_of(one, PASSWORDS));
+        self.protect(&lines, outer, &base, site);
+        let mut rule = base;
+        for line in others {
+            match line.block {
+                Some(_) => self.page.report.dropped(line, "write it as rules by hand"),
+                None => self.apply(line, Scope::Rule(&mut rule)),
+            }
+        }
+        site.rules.push(rule);
     }
 }
 
@@ -190,7 +257,7 @@ impl Surroundings<'_> {
 /// Converts a `<FilesMatch>` pattern, which matches the last segment of a path, to a pattern for whole paths within
 /// this one.
 fn files(pattern: &str, within: &str) -> String {
-    let within = if within.is_empty() { String::new() } else { format!("^{}(?:/.*)?", table::escaped(within)) };
+    let within = if within.is_empty() { String::new() } else { format!("^{}(?:/.*)?", escaped(within)) };
     let pattern = match pattern.strip_prefix('^') {
         Some(rest) => format!("{within}/{rest}"),
         None => format!("{within}/[^/]*{pattern}"),

@@ -1,7 +1,7 @@
 //! RewriteRule and its RewriteCond lines: become a front controller or a rule.
 
-use super::table::escaped;
 use crate::commands::import::directive::Directive;
+use crate::commands::import::pattern::escaped;
 use crate::commands::import::site::{Rule, Site};
 
 /// Patterns that match every path.

@@ -1,6 +1,7 @@
 //! Apache's directives and their counterparts.
 
 use crate::commands::import::directive::Directive;
+use crate::commands::import::pattern::escaped;
 use crate::commands::import::site::{Rule, Site};
 use crate::commands::import::table::{Row, dropped, rule, site};
 
@@ -77,22 +78,6 @@ pub(super) const TABLE: &[Row] = &[
         options.words.iter().any(|word| matches!(word.trim_start_matches('+'), "Indexes" | "All"))
     }),
     dropped("Options", "without a listing of directories it is built in"),
-    rule("Require", "nothing, as everything is allowed", |who, _| who.shown().ends_with("all granted")),
-    rule("Require", "deny", |who, rule| {
-        rule.deny();
-        who.word(0) == "all" && who.word(1) == "denied"
-    }),
-    rule("Require", "allow", |who, rule| match who.word(0) {
-        "ip" => who.words[1..].iter().all(|client| allow(rule, client)),
-        "local" => allow(rule, "127.0.0.0/8") && allow(rule, "::1"),
-        _ => false,
-    }),
-    rule("Require", "auth", |who, _| who.word(0) == "valid-user"),
-    rule("Require", "auth.only", |who, rule| {
-        rule.keys.set_list("auth.only", who.words.get(1..).unwrap_or_default());
-        who.word(0) == "user"
-    }),
-    rule("Require", "all clients are refused: write this condition by hand", refused).changed(),
     rule("Deny", "deny", |who, rule| {
         match who.word(1) {
             "all" => rule.deny(),
@@ -316,17 +301,6 @@ fn proxy(directive: &Directive, rule: &mut Rule) -> bool {
     }
     rule.keys.set("proxy", &format!("{scheme}://{host}"));
     true
-}
-
-/// Escapes a path for a regular expression.
-pub(super) fn escaped(path: &str) -> String {
-    path.chars().fold(String::new(), |mut all, c| {
-        if !c.is_alphanumeric() && !matches!(c, '/' | '-' | '_' | '~') {
-            all.push('\\');
-        }
-        all.push(c);
-        all
-    })
 }
 
 /// Number of seconds in `access plus 1 month 2 days` or `A3600`.

@@ -33,6 +33,30 @@ fn each_directive_has_its_counterpart() {
         ("<Location /s>\nRequire all denied\n</Location>", "path = [\"/s\", \"/s/*\"] deny = true"),
         ("<Location /s>\nRequire ip 10.0.0.0/8 ::1\n</Location>", "allow = [\"10.0.0.0/8\", \"::1\"]"),
         ("<Location /s>\nRequire host a.example\n</Location>", "path = [\"/s\", \"/s/*\"] deny = true"),
+        (
+            "<Location /s>\nRequire ip 10.1 172.16.0.0/255.240.0.0\n</Location>",
+            "allow = [\"10.1.0.0/16\", \"172.16.0.0/12\"]",
+        ),
+        (
+            "<Location /s>\n<RequireAll>\nRequire all granted\nRequire not ip 10.0.0.1\n</RequireAll>\n</Location>",
+            "path = [\"/s\", \"/s/*\"] deny = [\"10.0.0.1\"]",
+        ),
+        (
+            "<Location /s>\n<RequireAll>\nRequire expr x\nRequire ip 10.0.0.1\n</RequireAll>\n</Location>",
+            "path = [\"/s\", \"/s/*\"] deny = true",
+        ),
+        (
+            "<Location /s>\n<LimitExcept GET POST>\nRequire all denied\n</LimitExcept>\n</Location>",
+            "not = { method = [\"GET\", \"POST\"] } deny = true",
+        ),
+        (
+            "<Location /s>\n<Limit PUT>\nDeny from all\n</Limit>\n</Location>",
+            "path = [\"/s\", \"/s/*\"] method = [\"PUT\"] deny = true",
+        ),
+        (
+            "<Location /s>\nAuthUserFile /srv/a/users\nRequire ip 10.0.0.1\nRequire valid-user\n</Location>",
+            "not = { client = [\"10.0.0.1\"] } auth.file = \"/srv/a/users\"",
+        ),
         ("<Location /s>\nOrder deny,allow\nDeny from all\nAllow from 10.0.0.1\n</Location>", "allow = [\"10.0.0.1\"]"),
         ("<FilesMatch \"^\\.ht\">\nRequire all denied\n</FilesMatch>", "path = '~/\\.ht[^/]*$' deny = true"),
         (

@@ -2,16 +2,22 @@
 //! where they are imported.
 
 use crate::commands::import::directive::Directive;
+use crate::commands::import::include;
+use std::path::Path;
 
 /// Maximum nesting depth of blocks, and of snippets.
 const MAX_DEPTH: usize = 32;
 
-/// Parses a file. Global options are named `{`; sites are named `site` and have their addresses as words.
+/// Parses a file. Global options are named `{`; sites are named `site` and have their addresses as words. Files that it
+/// imports are read from `directory`.
 ///
 /// # Errors
 /// The line with a mistake.
-pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
-    let lines = lines(text)?;
+pub(super) fn parse(text: &str, directory: Option<&Path>) -> Result<Vec<Directive>, String> {
+    let mut lines = lines(text)?;
+    if let Some(directory) = directory {
+        lines = with_files(lines, directory, 0)?;
+    }
     let mut reader = Reader { lines: &lines, at: 0 };
     let all = reader.body(0)?;
     if let Some((_, line)) = lines.get(reader.at) {
@@ -43,6 +49,34 @@ pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
     Ok(found)
 }
 
+/// Inserts the lines of imported files, with the line number of the `import`. Snippets of the same name come first.
+fn with_files(lines: Vec<Line>, directory: &Path, depth: usize) -> Result<Vec<Line>, String> {
+    let snippets: Vec<String> = lines.iter().filter_map(|(words, _)| words.first()).cloned().collect();
+    let mut found = Vec::new();
+    for (words, number) in lines {
+        let name = words.get(1).filter(|name| words[0] == "import" && !snippets.contains(&format!("({name})")));
+        let Some(name) = name else {
+            found.push((words, number));
+            continue;
+        };
+        let files = include::texts(name, directory);
+        if depth == MAX_DEPTH {
+            return Err(format!("line {number}: files import one another"));
+        }
+        // Without a file, a pattern imports nothing.
+        found.extend((files.is_empty() && !name.contains('*')).then(|| (words.clone(), number)));
+        for (file, text) in files {
+            let inner = self::lines(&text).map_err(|why| format!("{}: {why}", file.display()))?;
+            let arguments = &words[2..];
+            // Without arguments, those of the file's snippets stay.
+            let filled = |words| if arguments.is_empty() { words } else { with_arguments(words, arguments) };
+            let inner = inner.into_iter().map(|(words, _)| (filled(words), number)).collect();
+            found.extend(with_files(inner, file.parent().unwrap_or(directory), depth + 1)?);
+        }
+    }
+    Ok(found)
+}
+
 fn site(line: Directive, block: Option<Vec<Directive>>) -> Directive {
     let addresses = std::iter::once(&line.name).chain(&line.words).flat_map(|word| word.split(','));
     let words = addresses.filter(|word| !word.is_empty()).map(str::to_owned).collect();
@@ -58,7 +92,8 @@ fn imported(all: Vec<Directive>, snippets: &[Directive], depth: usize) -> Result
             if depth == MAX_DEPTH {
                 return Err(format!("line {}: snippets import one another", one.line));
             }
-            let inner = snippet.inner().iter().map(|inner| replaced(inner, &one.words[1..])).collect();
+            let block = one.inner();
+            let inner = snippet.inner().iter().flat_map(|inner| replaced(inner, &one.words[1..], block)).collect();
             found.extend(imported(inner, snippets, depth + 1)?);
             continue;
         }
@@ -70,18 +105,27 @@ fn imported(all: Vec<Directive>, snippets: &[Directive], depth: usize) -> Result
     Ok(found)
 }
 
-fn replaced(directive: &Directive, arguments: &[String]) -> Directive {
-    let one = |word: &String| {
-        arguments.iter().enumerate().fold(word.clone(), |word, (at, argument)| {
+/// Fills in the words of `import`, and its block where the snippet has `{block}`.
+fn replaced(directive: &Directive, arguments: &[String], block: &[Directive]) -> Vec<Directive> {
+    if directive.name == "{block}" {
+        return block.to_vec();
+    }
+    let inside = |inner: &Vec<Directive>| inner.iter().flat_map(|one| replaced(one, arguments, block)).collect();
+    let mut words = with_arguments(vec![directive.name.clone()], arguments);
+    let name = if words.is_empty() { String::new() } else { words.remove(0) };
+    words.extend(with_arguments(directive.words.clone(), arguments));
+    vec![Directive { name, words, block: directive.block.as_ref().map(inside), line: directive.line }]
+}
+
+/// Fills in `{args[0]}`, and all words for `{args[:]}`.
+fn with_arguments(words: Vec<String>, arguments: &[String]) -> Vec<String> {
+    let one = |word: String| {
+        arguments.iter().enumerate().fold(word, |word, (at, argument)| {
             word.replace(&format!("{{args[{at}]}}"), argument).replace(&format!("{{args.{at}}}"), argument)
         })
     };
-    Directive {
-        name: one(&directive.name),
-        words: directive.words.iter().map(one).collect(),
-        block: directive.block.as_ref().map(|block| block.iter().map(|inner| replaced(inner, arguments)).collect()),
-        line: directive.line,
-    }
+    let all = |word: String| if word == "{args[:]}" { arguments.to_vec() } else { vec![one(word)] };
+    words.into_iter().flat_map(all).collect()
 }
 
 type Line = (Vec<String>, usize);
@@ -190,18 +234,18 @@ mod tests {
         let text = "{\n\temail a@b.example\n}\n(common) {\n\tencode gzip\n\theader X {args[0]}\n}\n\
                     a.example,\nb.example { # two\n\timport common \"one two\"\n\troot * {$ROOT:/srv}/a\n\
                     \tphp_server {\n\t\tindex x.php\n\t}\n}\n";
-        let all = parse(text).unwrap();
+        let all = parse(text, None).unwrap();
         assert_eq!((all[0].name.as_str(), all[0].inner()[0].word(0)), ("{", "a@b.example"));
         assert_eq!(all[1].words, ["a.example", "b.example"]);
         let inner = all[1].inner();
         assert_eq!((inner[1].word(1), inner[2].word(1)), ("one two", "/srv/a"));
         assert_eq!((inner[3].line, inner[3].inner()[0].word(0)), (12, "x.php"));
-        let bare = parse(":8080\nroot * /srv\nfile_server\n").unwrap();
+        let bare = parse(":8080\nroot * /srv\nfile_server\n", None).unwrap();
         assert_eq!((bare[0].words.as_slice(), bare[0].inner().len()), (&[":8080".to_owned()][..], 2));
         for wrong in
             ["a {", "}", "a.example {\n\tx \"y\n}", "x y\nz {\n}\n", "(a) {\n\timport a\n}\n:80 {\n\timport a\n}\n"]
         {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong, None).is_err(), "{wrong}");
         }
     }
 }

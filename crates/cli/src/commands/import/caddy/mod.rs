@@ -1,6 +1,7 @@
 //! A Caddyfile, with FrankenPHP's directives: each site becomes a site, and its directives become rules in Caddy's
 //! order of directives.
 
+mod errors;
 mod file;
 mod matcher;
 mod table;
@@ -9,6 +10,7 @@ use super::directive::Directive;
 use super::page::Page;
 use super::site::{Rule, Site};
 use super::table::{Scope, apply};
+use std::path::Path;
 use table::{GLOBALS, TABLE};
 
 /// Caddy's order of directives; all others come after these.
@@ -36,12 +38,12 @@ const ORDER: &[&str] = &[
     "file_server",
 ];
 
-/// Converts a Caddyfile, with a comment for each line.
+/// Converts a Caddyfile, with a comment for each line. Files that it imports are read from `directory`.
 ///
 /// # Errors
 /// A mistake in the file, or no site in it.
-pub(super) fn converted(text: &str) -> Result<String, String> {
-    let all = file::parse(text)?;
+pub(super) fn converted(text: &str, directory: Option<&Path>) -> Result<String, String> {
+    let all = file::parse(text, directory)?;
     let mut import = Import::default();
     for one in &all {
         if one.name == "{" {
@@ -154,6 +156,7 @@ impl Import {
                 self.page.report.say(directive, became);
                 return site.rules.push(rule);
             }
+            "handle_errors" => return errors::pages(directive, named, rule, site, &mut self.page.report),
             _ => {}
         }
         let became = if is_whole {

@@ -3,7 +3,7 @@ use crate::commands::import::loading::convertible;
 
 /// Converts a site with these directives, and checks that the result can be loaded.
 fn of(text: &str) -> String {
-    convertible(text, |text| converted(text).unwrap())
+    convertible(text, |text| imported(text).unwrap())
 }
 
 #[test]
@@ -56,6 +56,19 @@ fn each_directive_has_its_counterpart() {
             "path = \"/p/*\" auth.users.\"anna\" = \"$2y$05$",
         ),
         ("forward_auth /p/* :9 {\nuri /a\n}", "path = \"/p/*\" deny = true"),
+        (
+            "handle_errors {\nrewrite * /{err.status_code}.html\nfile_server\n}",
+            "error_pages.\"404\" = \"/404.html\" error_pages.\"405\" = \"/405.html\"",
+        ),
+        ("handle_errors 404 410 {\nrewrite * /gone.html\n}", "error_pages.\"404\" = \"/gone.html\""),
+        (
+            "handle_errors {\n@no expression `{err.status_code} in [404, 410]`\nrewrite @no /a.php\n}",
+            "error_pages.\"404\" = \"/a.php\" error_pages.\"410\" = \"/a.php\"",
+        ),
+        (
+            "handle_errors {\n@its expression {http.error.status_code} >= 500\nhandle @its {\nrewrite /b.html\n}\n}",
+            "error_pages.\"5xx\" = \"/b.html\"",
+        ),
         ("abort /wp-*", "path = \"/wp-*\" deny = true"),
         ("php_server {\nworker worker.php 4\n}", "mode = \"worker\" script = \"/srv/worker.php\" workers = 4"),
     ] {
@@ -66,6 +79,25 @@ fn each_directive_has_its_counterpart() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn files_and_snippets_are_imported() {
+    let dir = tempfile::tempdir().unwrap();
+    let site = "{args[0]}.example {\nroot * /srv\nimport common /a {\nrespond /b 404\n}\n}\n";
+    let common = "(common) {\nheader {args[:]} X y\n{block}\n}\n";
+    std::fs::create_dir(dir.path().join("sites")).unwrap();
+    for (name, text) in [("sites/a.caddy", site), ("common", common), ("sites/.b.caddy", "}"), ("loop", "import loop")]
+    {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let page = converted("import common\nimport sites/*.caddy a\nimport none/*\n", Some(dir.path())).unwrap();
+    for expected in ["hosts = \"a.example\"", "path = \"/a\"\nheaders.\"X\" = \"y\"", "path = \"/b\"\nstatus = 404"] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    for (text, why) in [("import loop\n", "one another"), ("import none\n", "outside of a site")] {
+        assert!(converted(text, Some(dir.path())).is_err_and(|found| found.contains(why)), "{text}");
+    }
 }
 
 #[test]
@@ -90,5 +122,9 @@ fn addresses_tls_and_global_options_are_the_servers() {
         page.contains("listen = [\":8080\"]") && page.contains("# 3: bogus x: dropped: there is no counterpart"),
         "{page}"
     );
-    assert!(converted("{\n debug\n}\n").is_err());
+    assert!(imported("{\n debug\n}\n").is_err());
+}
+
+fn imported(text: &str) -> Result<String, String> {
+    converted(text, None)
 }

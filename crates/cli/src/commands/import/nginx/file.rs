@@ -1,6 +1,8 @@
 //! Parses nginx's configuration into directives: words, blocks, quotes, comments.
 
 use crate::commands::import::directive::Directive;
+use crate::commands::import::include;
+use std::path::Path;
 
 enum Token {
     Word(String),
@@ -9,11 +11,45 @@ enum Token {
     End,
 }
 
-/// Parses a file.
+/// Parses a file. Those that it includes are read from `directory`.
 ///
 /// # Errors
 /// The line with a mistake.
-pub(super) fn parse(text: &str) -> Result<Vec<Directive>, String> {
+pub(super) fn parse(text: &str, directory: Option<&Path>) -> Result<Vec<Directive>, String> {
+    let all = parse_one(text)?;
+    directory.map_or(Ok(all.clone()), |directory| with_files(all, directory, 0))
+}
+
+/// Inserts the directives of included files, with the line of the `include`.
+fn with_files(all: Vec<Directive>, directory: &Path, depth: usize) -> Result<Vec<Directive>, String> {
+    let mut found = Vec::new();
+    for mut one in all {
+        // The content of these files is built in.
+        let is_built_in = ["fastcgi_params", "fastcgi.conf", "mime.types"].iter().any(|end| one.word(0).ends_with(end));
+        let files =
+            if one.name == "include" && !is_built_in { include::texts(one.word(0), directory) } else { Vec::new() };
+        if depth == MAX_DEPTH && !files.is_empty() {
+            return Err(format!("line {}: files include one another", one.line));
+        }
+        for (file, text) in &files {
+            let inner = parse_one(text).map_err(|why| format!("{}: {why}", file.display()))?;
+            let inner = inner.into_iter().map(|inner| at_line(inner, one.line)).collect();
+            found.extend(with_files(inner, directory, depth + 1)?);
+        }
+        if files.is_empty() {
+            one.block = one.block.take().map(|block| with_files(block, directory, depth)).transpose()?;
+            found.push(one);
+        }
+    }
+    Ok(found)
+}
+
+fn at_line(directive: Directive, line: usize) -> Directive {
+    let block = directive.block.map(|block| block.into_iter().map(|inner| at_line(inner, line)).collect());
+    Directive { block, line, ..directive }
+}
+
+fn parse_one(text: &str) -> Result<Vec<Directive>, String> {
     let tokens = tokens(text)?;
     let mut at = 0;
     let all = block(&tokens, &mut at, 0)?;
@@ -112,13 +148,13 @@ mod tests {
     #[test]
     fn words_quotes_comments_and_blocks_are_read() {
         let text = "a b 'c d' \"e\\\"f\"; # no\nserver {\n  x ${y}z;\n  location ~ \"a{2}\" { }\n}\n";
-        let all = parse(text).unwrap();
+        let all = parse(text, None).unwrap();
         assert_eq!(all[0].words, ["b", "c d", "e\"f"]);
         let inner = all[1].block.as_ref().unwrap();
         assert_eq!((all[1].line, inner[0].line, inner[0].word(0)), (2, 3, "${y}z"));
         assert_eq!((inner[1].word(1), inner[1].block.as_deref()), ("a{2}", Some(&[][..])));
         for wrong in ["a", "a {", "}", "a 'b", "{ }", "a b }"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong, None).is_err(), "{wrong}");
         }
     }
 }

@@ -4,26 +4,30 @@
 //! regular expression, else the longest prefix. Here every matching rule applies, so each rule excludes the paths of
 //! other locations.
 
+mod access;
+mod condition;
+mod constant;
 mod file;
 mod location;
+mod part;
 mod table;
 
 use super::directive::Directive;
 use super::page::Page;
 use super::site::{Rule, Site};
 use super::table::{Scope, apply};
+use access::protects;
 use location::{Location, excepted, location, resolved};
+use std::path::Path;
 use table::{TABLE, variables};
 
-const CONDITIONS: &str = "write its conditions as a rule by hand";
-
-/// Converts a configuration, with a comment for each line.
+/// Converts a configuration, with a comment for each line. Files that it includes are read from `directory`.
 ///
 /// # Errors
 /// A mistake in the configuration, or no server that serves anything.
-pub(super) fn converted(text: &str) -> Result<String, String> {
+pub(super) fn converted(text: &str, directory: Option<&Path>) -> Result<String, String> {
     let mut import = Import::default();
-    import.blocks(&file::parse(text)?);
+    import.blocks(&file::parse(text, directory)?);
     if import.page.sites.is_empty() {
         return Err("there is no server { } with a root or a location in it".to_owned());
     }
@@ -35,12 +39,18 @@ struct Import {
     page: Page,
 }
 
+/// The server that a location belongs to.
+struct Place<'a> {
+    server: &'a [Directive],
+    locations: &'a [Location],
+}
+
 impl Import {
-    /// Handles the top level, `http`, and included files.
+    /// Handles the top level and `http`.
     fn blocks(&mut self, directives: &[Directive]) {
         for directive in directives {
             match (&*directive.name, &directive.block) {
-                ("server", Some(block)) => self.server(directive, block),
+                ("server", Some(block)) => self.server(directive, &constant::replaced(block)),
                 ("http", Some(block)) => self.blocks(block),
                 _ => self.page.report.dropped(directive, "it is outside of server { }: see the guide of settings"),
             }
@@ -59,25 +69,25 @@ impl Import {
         if !serves && !block.iter().any(|directive| directive.name == "return") {
             return self.page.report.dropped(server, "it has neither a root nor a location");
         }
-        let chosen: Vec<Location> = locations().map(location).collect();
-        for directive in block {
+        let all = location::all(block, None);
+        let place = Place { server: block, locations: &all };
+        self.protect_server(block, &mut site);
+        let mut types = Rule::default();
+        for directive in block.iter().filter(|directive| !protects(directive)) {
             match (&*directive.name, &directive.block) {
                 ("try_files", None) => self.front_controller(directive, &[], &mut site),
+                ("set", None) if !directive.word(1).contains('$') => {
+                    self.page.report.say(directive, "taken: where it is named");
+                }
                 (_, None) => self.apply(directive, Scope::Site(&mut site)),
-                ("location", Some(inner)) => self.location(directive, inner, block, &chosen, &mut site),
-                (_, Some(_)) => self.page.report.dropped(directive, CONDITIONS),
+                ("location", Some(inner)) => self.location(directive, inner, None, &place, &mut site),
+                ("if", Some(inner)) => self.condition(directive, inner, None, &Rule::default(), &mut site),
+                ("types", Some(inner)) => self.types(directive, inner, &mut types),
+                (_, Some(_)) => self.page.report.dropped(directive, part::BY_HAND),
             }
         }
-        // Only scripts that some location sends to PHP by name may run.
-        let to_php = |directive: &&Directive| directive.inner().iter().any(|part| part.name == "fastcgi_pass");
-        let scripts: Vec<String> = locations().filter(to_php).flat_map(|directive| location(directive).paths).collect();
-        if !scripts.is_empty() && scripts.iter().all(|path| path.starts_with("~^/") || path.starts_with('/')) {
-            let mut rule = Rule::for_paths(vec!["~\\.php(/|$)".to_owned()]);
-            rule.except = scripts;
-            rule.when.set("exists", "file");
-            rule.keys.write("php", "false");
-            site.rules.push(rule);
-        }
+        site.rules.push(types);
+        only_named_scripts(block, &mut site);
         self.page.sites.push(site);
     }
 
@@ -102,43 +112,69 @@ impl Import {
         &mut self,
         directive: &Directive,
         inner: &[Directive],
-        server: &[Directive],
-        chosen: &[Location],
+        parent: Option<&Location>,
+        place: &Place<'_>,
         site: &mut Site,
     ) {
-        let own = location(directive);
+        let own = location(directive, parent);
         if own.is_named() {
             return self.page.report.say(directive, "taken: where it is named");
         }
-        let is_whole = own.is_whole();
         let has = |names: &[&str]| inner.iter().any(|part| names.contains(&&*part.name));
-        if has(&["fastcgi_pass"]) {
-            return self.scripts(directive, inner, &own, site);
-        }
-        let except = excepted(&own, chosen);
-        let mut rule = Rule { paths: own.paths, except, ..Rule::default() };
-        if has(&["internal"]) {
+        let mut base = Rule::for_paths(own.paths.clone());
+        base.except = excepted(&own, place.locations);
+        let runs_php = has(&["fastcgi_pass"]);
+        if has(&["internal"]) && !runs_php {
             let became = "changed: clients get 404; for files that scripts hand over set static.x_accel_redirect";
             self.page.report.say(directive, became);
-            rule.keys.write("status", "404");
-            return site.rules.push(rule);
+            base.keys.write("status", "404");
+            return site.rules.push(base);
         }
-        self.page.report.say(directive, "taken: a rule, or the site itself");
-        if is_whole {
-            rule.paths.clear();
+        if own.is_whole() {
+            base.paths.clear();
         }
-        for part in inner {
+        self.page.report.say(
+            directive,
+            if runs_php {
+                "taken: these scripts run in the pool of the site"
+            } else {
+                "taken: a rule, or the site itself"
+            },
+        );
+        // `return` ends a request before its access is checked.
+        self.rewrites(inner, Some(&own), &base, site);
+        if has(&["return"]) {
+            let lines = inner.iter().filter(|part| protects(part));
+            lines.for_each(|line| self.page.report.dropped(line, "`return` ends the request before"));
+        } else {
+            self.protect(inner, &base, site);
+        }
+        if runs_php {
+            self.scripts(inner, &base, site);
+        } else {
+            self.files(inner, &own, base, place, site);
+        }
+        for nested in inner.iter().filter(|part| part.name == "location") {
+            let block = part::with_inherited(nested.inner(), inner);
+            self.location(nested, &block, Some(&own), place, site);
+        }
+    }
+
+    /// Handles a location whose requests are for files or other servers.
+    fn files(&mut self, inner: &[Directive], own: &Location, base: Rule, place: &Place<'_>, site: &mut Site) {
+        let has = |names: &[&str]| inner.iter().any(|part| names.contains(&&*part.name));
+        let is_whole = own.is_whole();
+        let mut rule = base;
+        for part in inner.iter().filter(|part| !part::is_handled_before(part)) {
             match (&*part.name, &part.block) {
-                ("try_files", None) if is_whole => self.front_controller(part, server, site),
+                ("try_files", None) if is_whole => self.front_controller(part, place.server, site),
                 ("try_files", None) => {
-                    let words: Vec<_> = part.words.iter().map(|word| variables(resolved(word, server))).collect();
+                    let words: Vec<_> = part.words.iter().map(|word| variables(resolved(word, place.server))).collect();
                     rule.keys.set_list("try_files", &words);
                     self.page.report.say(part, "taken: try_files");
                 }
-                // A rewrite has its own pattern, so it becomes a separate rule.
-                ("rewrite", None) => self.apply(part, Scope::Site(site)),
-                ("location", Some(nested)) => self.location(part, nested, server, &[], site),
-                (_, Some(_)) => self.page.report.dropped(part, CONDITIONS),
+                ("types", Some(types)) => self.types(part, types, &mut rule),
+                (_, Some(_)) => self.page.report.dropped(part, part::BY_HAND),
                 (_, None) => self.apply(part, Scope::Rule(&mut rule)),
             }
         }
@@ -149,26 +185,54 @@ impl Import {
     }
 
     /// Handles a location whose requests go to PHP.
-    fn scripts(&mut self, directive: &Directive, inner: &[Directive], own: &Location, site: &mut Site) {
-        self.page.report.say(directive, "taken: these scripts run in the pool of the site");
-        for part in inner {
-            let is_constant = part.name == "fastcgi_param" && !part.word(1).contains('$');
-            let of_server = matches!(part.word(0), "HTTPS" | "SERVER_NAME" | "REDIRECT_STATUS");
-            let mut rule = Rule::default();
-            if is_constant && !of_server {
-                rule.keys.set_in("env", part.word(0), part.word(1));
-                self.page.report.say(part, "taken: env");
-            } else if part.name == "try_files" && part.words.last().is_some_and(|last| last == "=404") {
-                rule.paths.clone_from(&own.paths);
-                rule.when.set("exists", "no");
-                rule.keys.write("status", "404");
-                self.page.report.say(part, "taken: a rule for scripts that do not exist");
-            } else {
-                self.page.report.dropped(part, "it is built in");
+    fn scripts(&mut self, inner: &[Directive], base: &Rule, site: &mut Site) {
+        for part in inner.iter().filter(|part| !part::is_handled_before(part)) {
+            let mut rule = base.conditions();
+            match &*part.name {
+                "fastcgi_param" => {
+                    let became = part::parameter(part, site);
+                    self.page.report.say(part, became);
+                }
+                "try_files" if part.words.last().is_some_and(|last| last == "=404") => {
+                    // Paths that are rewritten need no script.
+                    let rewritten = inner.iter().filter(|part| part.name == "rewrite");
+                    rule.except.extend(rewritten.map(|rewrite| format!("~{}", rewrite.word(0))));
+                    rule.when.set("exists", "no");
+                    rule.keys.write("status", "404");
+                    self.page.report.say(part, "taken: a rule for scripts that do not exist");
+                }
+                "root" | "add_header" | "client_max_body_size" | "access_log" | "return" | "error_page" => {
+                    self.apply(part, Scope::Rule(&mut rule));
+                }
+                "internal" => self.page.report.dropped(part, "clients may name the front controller, too"),
+                _ => self.page.report.dropped(part, "it is built in"),
             }
             site.rules.push(rule);
         }
     }
+}
+
+/// Refuses scripts that no location sends to PHP, if none sends all of them.
+fn only_named_scripts(block: &[Directive], site: &mut Site) {
+    let mut scripts = Vec::new();
+    part::paths_to_php(block, None, &mut scripts);
+    // A pattern such as `\.php$` begins with nothing but wildcards.
+    let is_general = |path: &String| {
+        let regex = path.strip_prefix('~').map(|regex| regex.trim_start_matches("(?i)"));
+        regex.is_some_and(|regex| regex.trim_start_matches(|c| "^([]/.+*?:)".contains(c)).starts_with("\\."))
+    };
+    if scripts.is_empty() || scripts.iter().any(is_general) {
+        return;
+    }
+    let mut rule = Rule::for_paths(vec!["~\\.php(/|$)".to_owned()]);
+    rule.except = scripts;
+    // Behind the front controller the path goes on.
+    if let Some(script) = site.keys.text("front_controller").filter(|script| !script.is_empty()) {
+        rule.except.push(format!("/{script}/*"));
+    }
+    rule.when.set("exists", "file");
+    rule.keys.write("php", "false");
+    site.rules.push(rule);
 }
 
 #[cfg(test)]

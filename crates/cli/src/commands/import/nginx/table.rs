@@ -37,21 +37,12 @@ pub(super) const TABLE: &[Row] = &[
     }),
     site("access_log", "log.access, in the combined format", access_log).changed(),
     dropped("error_log", "the server has one error log: [log] error"),
-    rule("deny", "deny", |clients, rule| {
-        // With `allow`, all other clients are refused anyway.
-        match clients.word(0) {
-            "all" => rule.deny(),
-            client => rule.keys.add("deny", client),
-        }
-        true
-    }),
-    rule("allow", "nothing, as everything is allowed", |clients, _| clients.word(0) == "all"),
-    rule("allow", "allow", |client, rule| {
-        rule.keys.add("allow", client.word(0));
-        true
-    }),
     rule("return", "redirect, status or deny", returned),
     rule("rewrite", "rewrite or redirect", rewritten),
+    rule("index", "index", |names, rule| {
+        rule.keys.set_list("index", &of_directory(names));
+        true
+    }),
     rule("expires", "cache_control", |time, rule| {
         let seconds = seconds(time.word(0));
         seconds.inspect(|seconds| rule.keys.set("cache_control", &format!("max-age={seconds}"))).is_some()
@@ -73,10 +64,9 @@ pub(super) const TABLE: &[Row] = &[
     dropped("autoindex", "directories are not listed anyway"),
     rule("proxy_pass", "proxy", |addr, rule| !addr.word(0).contains('$') && of_rule(addr, rule, "proxy")),
     rule("error_page", "error_pages", |page, rule| {
-        page.words.len() == 2 && page.word(1).starts_with('/') && {
-            rule.keys.set_in("error_pages", page.word(0), page.word(1));
-            true
-        }
+        let Some((target, statuses)) = page.words.split_last() else { return false };
+        statuses.iter().for_each(|status| rule.keys.set_in("error_pages", status, target));
+        target.starts_with('/') && statuses.iter().all(|status| status.parse::<u16>().is_ok())
     }),
     dropped("fastcgi_*|gzip*|brotli*|include|http2|sendfile|tcp_nopush|charset|default_type", BUILT_IN),
     dropped("log_not_found|client_body_buffer_size|server_tokens|ssl_*", BUILT_IN),
@@ -113,8 +103,13 @@ fn host(name: &str, site: &mut Site) -> bool {
 }
 
 fn index(directive: &Directive, site: &mut Site) -> bool {
-    site.keys.set_list("index", &directive.words);
+    site.keys.set_list("index", &of_directory(directive));
     true
+}
+
+/// Names of index files: a path at their end leads to the front controller, as it does anyway.
+fn of_directory(index: &Directive) -> Vec<String> {
+    index.words.iter().filter(|name| !name.starts_with('/')).cloned().collect()
 }
 
 fn access_log(directive: &Directive, site: &mut Site) -> bool {
@@ -127,15 +122,15 @@ fn access_log(directive: &Directive, site: &mut Site) -> bool {
 }
 
 fn returned(directive: &Directive, rule: &mut Rule) -> bool {
-    // nginx ends the request here before it checks access.
-    rule.keys.remove("deny");
-    rule.keys.remove("allow");
     let (code, text) = match directive.words.len() {
         1 if directive.word(0).contains("://") => ("302", directive.word(0)),
         _ => (directive.word(0), directive.word(1)),
     };
     match code {
         "301" | "302" | "303" | "307" | "308" => {
+            if !is_known(&variables(text)) {
+                return false;
+            }
             rule.keys.set("redirect", &variables(text));
             rule.keys.write("status", code);
         }
@@ -154,6 +149,9 @@ fn returned(directive: &Directive, rule: &mut Rule) -> bool {
 fn rewritten(directive: &Directive, rule: &mut Rule) -> bool {
     let (pattern, target, flag) = (directive.word(0), variables(directive.word(1)), directive.word(2));
     let redirects = matches!(flag, "redirect" | "permanent") || target.contains("://");
+    if !is_known(&target) {
+        return false;
+    }
     rule.paths = vec![format!("~{pattern}")];
     rule.keys.set(if redirects { "redirect" } else { "rewrite" }, &target);
     match (redirects, flag) {
@@ -180,9 +178,19 @@ pub(super) fn variables(text: &str) -> String {
     pairs.iter().fold(text.to_owned(), |text, (theirs, own)| text.replace(theirs, own))
 }
 
+/// `true` if targets of rules know all variables of the text. Those with a digit or in braces are groups.
+fn is_known(target: &str) -> bool {
+    target.split('$').skip(1).all(|rest| {
+        let name = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(rest, |end| &rest[..end]);
+        matches!(name, "path" | "host" | "scheme" | "method" | "client" | "query")
+            || rest.starts_with(|c: char| c.is_ascii_digit() || c == '{')
+    })
+}
+
 /// Number of seconds in an `expires` time.
 fn seconds(time: &str) -> Option<u64> {
     let time = if time == "max" { "3650d" } else { time };
+    let time = time.strip_prefix('+').unwrap_or(time);
     let unit_at = time.find(|c: char| !c.is_ascii_digit()).unwrap_or(time.len());
     let factor = match &time[unit_at..] {
         "" | "s" => 1,

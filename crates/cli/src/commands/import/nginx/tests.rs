@@ -8,6 +8,10 @@ const CORPUS: &[(&str, &str)] = &[
     ("drupal", include_str!("../../../../../../tests/tests/server/import/nginx/drupal.conf")),
     ("laravel", include_str!("../../../../../../tests/tests/server/import/nginx/laravel.conf")),
     ("symfony", include_str!("../../../../../../tests/tests/server/import/nginx/symfony.conf")),
+    ("nextcloud", include_str!("../../../../../../tests/tests/server/import/nginx/nextcloud.conf")),
+    ("magento", include_str!("../../../../../../tests/tests/server/import/nginx/magento.conf")),
+    ("matomo", include_str!("../../../../../../tests/tests/server/import/nginx/matomo.conf")),
+    ("sylius", include_str!("../../../../../../tests/tests/server/import/nginx/sylius.conf")),
     ("mediawiki", include_str!("../../../../../../tests/tests/server/import/nginx/mediawiki.conf")),
 ];
 
@@ -21,7 +25,7 @@ fn published_configurations_become_settings_that_can_be_read() {
     std::fs::create_dir(root.path().join("public")).unwrap();
     for (name, text) in CORPUS {
         let text = text.replace("__ROOT__", root.path().to_str().unwrap()).replace("__PORT__", "8080");
-        let page = converted(&text).unwrap();
+        let page = imported(&text).unwrap();
         let settings = loaded(&page);
         assert_eq!(settings.listen, [":8080".parse::<ListenAddr>().unwrap()], "{name}");
         let site = &settings.sites[0];
@@ -31,6 +35,8 @@ fn published_configurations_become_settings_that_can_be_read() {
             let first = directive.split([' ', ';']).next().unwrap();
             assert!(
                 first == "internal"
+                    // In `map`, which is outside of the server.
+                    || matches!(first, "\"\"" | "default")
                     || (first == "rewrite" && *name == "drupal")
                     || page.contains(&format!(": {first}")),
                 "{name}: {directive}\n{page}"
@@ -42,7 +48,7 @@ fn published_configurations_become_settings_that_can_be_read() {
 #[test]
 fn each_directive_has_its_counterpart() {
     let of = |inner: &str| {
-        let page = converted(&format!("server {{ root /srv; {inner} }}")).unwrap();
+        let page = imported(&format!("server {{ root /srv; {inner} }}")).unwrap();
         page.split("\n# The lines").next().unwrap().replace('\n', " ")
     };
     for (inner, expected) in [
@@ -79,18 +85,55 @@ fn each_directive_has_its_counterpart() {
         ),
         ("location /api/ { proxy_pass http://127.0.0.1:3000; }", "proxy = \"http://127.0.0.1:3000\""),
         ("location ~ \\.php$ { fastcgi_pass x; fastcgi_param APP_ENV prod; }", "env.\"APP_ENV\" = \"prod\""),
+        ("set $d /var; location /x/ { root $d/x; }", "root = \"/var/x\""),
+        (
+            "if ($request_method !~ ^(GET|POST)$ ) { return 405; }",
+            "not = { method = [\"GET\", \"POST\"] } status = 405",
+        ),
+        ("if ($http_user_agent ~* (a|b)) { return 403; }", "header.\"User-Agent\" = \"~(?i)(a|b)\" deny = true"),
+        ("if ($http_referer = \"\") { return 403; }", "header.\"Referer\" = false deny = true"),
+        ("if ($arg_x) { return 404; }", "query.\"x\" = true status = 404"),
+        ("if ($scheme != https) { return 301 https://$host$request_uri; }", "https = false redirect"),
+        ("if ($host !~ ^www) { return 404; }", "not = { host = \"~^www\" } status = 404"),
+        (
+            "location /x/ { if (!-e $request_filename) { rewrite ^ /x.php last; } }",
+            "path = [\"/x\", \"/x/*\"] exists = \"no\" rewrite = \"/x.php\"",
+        ),
+        ("location /x/ { location ~ \\.(a|b)$ { deny all; } }", "path = '~^/x/.*(?:\\.(a|b)$)' deny = true"),
+        ("allow 10.0.0.1; deny all; location = /x { allow all; }", "not = { path = \"/x\" } allow = [\"10.0.0.1\"]"),
+        ("location /x { allow ::1; deny 10.0.0.0/8; }", "not = { client = [\"::1\"] } deny = [\"10.0.0.0/8\"]"),
+        ("location /x { limit_except GET { deny all; } }", "not = { method = [\"GET\"] } deny = true"),
+        ("location /x { auth_request /a; }", "path = [\"/x\", \"/x/*\"] deny = true"),
+        ("error_page 500 502 /50x.html;", "error_pages.\"500\" = \"/50x.html\" error_pages.\"502\" = \"/50x.html\""),
+        ("types { text/x y z; }", "mime.\"y\" = \"text/x\" mime.\"z\" = \"text/x\""),
     ] {
         let page = of(inner);
         assert!(page.contains(expected), "{inner}\nexpected: {expected}\nfound: {page}");
     }
-    let page = converted("server { root /srv; location /d { internal; alias /x; } if ($a) { return 403; } foo bar; }")
-        .unwrap();
-    for (part, why) in [("location /d", "x_accel_redirect"), ("if ($a)", "by hand"), ("foo bar", "no counterpart")] {
+    let page = imported(
+        "server { root /srv; location /d { internal; alias /x; } if ($a) { return 403; }
+             if ($host ~ ^w(.*)) { return 301 http://$1/; } foo bar; }",
+    )
+    .unwrap();
+    for (part, why) in [
+        ("location /d", "x_accel_redirect"),
+        ("if ($a)", "by hand"),
+        ("if ($host", "by hand"),
+        ("foo bar", "no counterpart"),
+    ] {
         assert!(page.lines().any(|line| line.contains(part) && line.contains(why)), "{page}");
     }
     assert!(!page.contains("alias =") && page.contains("status = 404"), "an internal location is not made public");
+    // Included files, at the line of the `include`.
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in [("a.conf", "server { root /srv/a; }"), ("b.conf", "server { root /srv/b; }"), ("c.txt", "}")] {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let page = converted("http {\n include *.conf; }", Some(dir.path())).unwrap();
+    assert!(page.contains("root = \"/srv/a\"") && page.contains("# 2: root /srv/b: taken"), "{page}");
+    assert!(converted("include c.txt;", Some(dir.path())).is_err_and(|why| why.contains("c.txt: line 1")));
     // A host with one `server` per port becomes one site.
-    let page = converted(
+    let page = imported(
         "server { listen 80; server_name a.example; return 301 https://a.example$request_uri; }
          server { listen 443 ssl; server_name a.example; root /srv; }",
     )
@@ -100,5 +143,9 @@ fn each_directive_has_its_counterpart() {
         page.contains("[[site.rule]]\nhttps = false\nredirect = \"https://a.example$path\"\nstatus = 301\n"),
         "{page}"
     );
-    assert!(converted("events { }").is_err() && converted("server {").is_err());
+    assert!(imported("events { }").is_err() && imported("server {").is_err());
+}
+
+fn imported(text: &str) -> Result<String, String> {
+    converted(text, None)
 }

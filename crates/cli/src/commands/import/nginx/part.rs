@@ -1,0 +1,198 @@
+//! Parts of nginx's servers and locations that become rules in addition to the location's rule: conditions, rewrites, access.
+
+use super::Import;
+use super::access::{self, protects};
+use super::condition;
+use super::location::{Location, location};
+use crate::commands::import::directive::Directive;
+use crate::commands::import::site::{Rule, Site};
+use crate::commands::import::table::Scope;
+
+pub(super) const BY_HAND: &str = "write its conditions as a rule by hand";
+
+/// Directives that a location within another one inherits if it has none of that name.
+const INHERITED: &[&str] =
+    &["root", "add_header", "expires", "error_page", "client_max_body_size", "access_log", "autoindex", "index"];
+
+/// Patterns that match every path.
+const MATCH_ALL: &[&str] = &["^", "^.*$", "^.*", ".*", "^/", ".", "^.+$"];
+
+/// `true` for directives that `rewrites` and `protect` handle, and for locations.
+pub(super) fn is_handled_before(part: &Directive) -> bool {
+    matches!(&*part.name, "rewrite" | "if" | "limit_except" | "location" | "set" | "break") || protects(part)
+}
+
+/// Adds to a location's block what it inherits from the enclosing one.
+pub(super) fn with_inherited(inner: &[Directive], outer: &[Directive]) -> Vec<Directive> {
+    let is_protected = inner.iter().any(protects);
+    let inherits = |part: &&Directive| match &*part.name {
+        _ if protects(part) => !is_protected,
+        name => INHERITED.contains(&name) && inner.iter().all(|own| own.name != name),
+    };
+    inner.iter().chain(outer.iter().filter(inherits)).cloned().collect()
+}
+
+/// Collects the paths of locations whose requests go to PHP.
+pub(super) fn paths_to_php(block: &[Directive], parent: Option<&Location>, paths: &mut Vec<String>) {
+    for directive in block.iter().filter(|directive| directive.name == "location") {
+        let own = location(directive, parent);
+        paths_to_php(directive.inner(), Some(&own), paths);
+        if directive.inner().iter().any(|part| part.name == "fastcgi_pass") {
+            paths.extend(own.paths);
+        }
+    }
+}
+
+/// Converts a `fastcgi_param` with a fixed value.
+pub(super) fn parameter(part: &Directive, site: &mut Site) -> &'static str {
+    let (name, value) = (part.word(0), part.word(1));
+    match name {
+        _ if value.contains('$') => "dropped: it is built in",
+        "HTTPS" | "SERVER_NAME" | "REDIRECT_STATUS" | "HTTP_PROXY" | "PATH_INFO" => "dropped: it is built in",
+        "PHP_FLAG" | "PHP_ADMIN_FLAG" => "dropped: PHP-FPM does not know it",
+        "PHP_VALUE" | "PHP_ADMIN_VALUE" => {
+            let table = if name == "PHP_VALUE" { "ini" } else { "admin_ini" };
+            let text = value.replace("\\n", "\n");
+            for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+                site.section("pool").set_in(table, key.trim(), value.trim().trim_end_matches(';'));
+            }
+            "changed: pool.ini, for all scripts of the site"
+        }
+        _ => {
+            let mut rule = Rule::default();
+            rule.keys.set_in("env", name, value);
+            site.rules.push(rule);
+            "taken: env"
+        }
+    }
+}
+
+impl Import {
+    /// Rules for a server's access control. Exact locations and those with `^~` may have their own.
+    pub(super) fn protect_server(&mut self, block: &[Directive], site: &mut Site) {
+        let mut base = Rule::default();
+        for directive in block.iter().filter(|directive| directive.name == "location") {
+            let own = location(directive, None);
+            if own.is_final && directive.inner().iter().any(protects) {
+                base.except.extend(own.paths);
+            }
+        }
+        self.protect(block, &base, site);
+    }
+
+    /// A rule for the access control of a block, and one for each `limit_except`.
+    pub(super) fn protect(&mut self, block: &[Directive], base: &Rule, site: &mut Site) {
+        let lines: Vec<&Directive> = block.iter().filter(|part| protects(part)).collect();
+        if !lines.is_empty() {
+            self.report_access(&lines);
+            site.rules.push(access::rule(&lines, base));
+        }
+        for limit in block.iter().filter(|part| part.name == "limit_except") {
+            let mut base = base.conditions();
+            base.unless.set_list("method", &limit.words);
+            let lines: Vec<&Directive> = limit.inner().iter().filter(|part| protects(part)).collect();
+            self.page.report.say(limit, "taken: a rule for other methods");
+            self.report_access(&lines);
+            site.rules.push(access::rule(&lines, &base));
+        }
+    }
+
+    fn report_access(&mut self, lines: &[&Directive]) {
+        for line in lines {
+            let became = match &*line.name {
+                "auth_request" if line.word(0) != "off" => "changed: all clients are refused: the application must ask",
+                "auth_basic" | "auth_basic_user_file" => "taken: auth",
+                _ => "taken: allow, deny",
+            };
+            self.page.report.say(line, became);
+        }
+    }
+
+    /// Rules for `rewrite` and `if`, in their order.
+    pub(super) fn rewrites(&mut self, inner: &[Directive], own: Option<&Location>, base: &Rule, site: &mut Site) {
+        for part in inner {
+            match (&*part.name, &part.block) {
+                ("rewrite", None) => {
+                    let rule = self.rewrite(part, own, base);
+                    site.rules.extend(rule);
+                }
+                ("if", Some(block)) => self.condition(part, block, own, base, site),
+                ("set", None) => {
+                    self.page.report.dropped(part, "there are no variables; a fixed text may be set in server")
+                }
+                ("break", None) => self.page.report.say(part, "taken: built in"),
+                _ => {}
+            }
+        }
+    }
+
+    /// A rewrite within the paths of a location and under the conditions of `base`.
+    fn rewrite(&mut self, part: &Directive, own: Option<&Location>, base: &Rule) -> Option<Rule> {
+        let mut rule = base.conditions();
+        let (paths, pattern) = (rule.paths.clone(), part.word(0));
+        self.apply(part, Scope::Rule(&mut rule));
+        if rule.keys.is_empty() {
+            return None;
+        }
+        let location = own.filter(|own| !own.is_whole());
+        let uses_groups = part.word(1).contains("$1") || part.word(1).contains("$2");
+        if MATCH_ALL.contains(&pattern) && !uses_groups && !paths.is_empty() {
+            rule.paths = paths;
+        } else {
+            rule.paths = vec![format!("~{}", location.map_or(pattern.to_owned(), |own| own.within(pattern)))];
+        }
+        Some(rule)
+    }
+
+    /// An `if`: a rule with its condition in addition to those of `base`, and one for each rewrite in it.
+    pub(super) fn condition(
+        &mut self,
+        directive: &Directive,
+        inner: &[Directive],
+        own: Option<&Location>,
+        base: &Rule,
+        site: &mut Site,
+    ) {
+        let mut rule = base.conditions();
+        let has_path = |rule: &Rule| rule.paths != base.paths;
+        // Groups of a condition other than the path are unknown to targets.
+        let uses_groups = |part: &Directive| part.name == "return" && part.words.iter().any(|word| word.contains("$1"));
+        let is_known = condition::add(&directive.words, &mut rule).is_some()
+            && inner.iter().all(|part| part.block.is_none() && part.name != "set")
+            && (has_path(&rule) || !inner.iter().any(uses_groups));
+        if !is_known {
+            self.page.report.dropped(directive, BY_HAND);
+            return inner.iter().for_each(|part| self.page.report.dropped(part, BY_HAND));
+        }
+        self.page.report.say(directive, "taken: the conditions of a rule");
+        let conditions = rule.conditions();
+        for part in inner.iter().filter(|part| !protects(part)) {
+            match &*part.name {
+                "rewrite" if has_path(&rule) && !MATCH_ALL.contains(&part.word(0)) => {
+                    self.page.report.dropped(part, BY_HAND);
+                }
+                "rewrite" => {
+                    let rewrite = self.rewrite(part, own, &conditions);
+                    site.rules.extend(rewrite);
+                }
+                "break" => self.page.report.say(part, "taken: built in"),
+                _ => self.apply(part, Scope::Rule(&mut rule)),
+            }
+        }
+        site.rules.push(rule);
+        let lines: Vec<&Directive> = inner.iter().filter(|part| protects(part)).collect();
+        if !lines.is_empty() {
+            self.report_access(&lines);
+            site.rules.push(access::rule(&lines, &conditions));
+        }
+    }
+
+    /// `types`: media types by extension.
+    pub(super) fn types(&mut self, directive: &Directive, inner: &[Directive], rule: &mut Rule) {
+        self.page.report.say(directive, "taken: mime");
+        for kind in inner {
+            kind.words.iter().for_each(|extension| rule.keys.set_in("mime", extension, &kind.name));
+            self.page.report.say(kind, "taken: mime");
+        }
+    }
+}
