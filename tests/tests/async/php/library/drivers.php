@@ -3,6 +3,7 @@
 return static function (callable $is): void {
     $changed = static function (string $driver): bool {
         $state = new Howdah\Internal\ConnectionState();
+        $state->lend();
         $state->look($driver, 'SELECT 1');
 
         return $state->changed;
