@@ -94,6 +94,17 @@ in_each_way!(all_workers_share_one_boot, |s: Setup| script(s, "", WHO), |site| {
     assert_eq!(pool(site)["snapshot_unshared"], Value::Null);
 });
 
+in_each_way!(
+    warm_up_requests_run_once_for_all_workers,
+    |s: Setup| script(s, "", "if ($_SERVER['REQUEST_URI'] === '/warm') mark('warm-ups');")
+        .setting("warmup", "[\"/warm\"]"),
+    |site| {
+        wait_for_workers(site);
+        // One at boot, two on the snapshot, and four of the check with two visitors.
+        assert_eq!(site.marks("warm-ups"), 7);
+    },
+);
+
 /// Every kind of random number, in the first requests of workers that were forked in the same state.
 const DRAW: &str = php!("template/draw.php");
 

@@ -97,6 +97,9 @@ static void offer_boot(void) {
     }
     shim_snapshot_random_forked();
     snapshot_adopt();
+    /* Zeroed where a process runs each request. The template is warm, and is not offered again. */
+    last->offered = true;
+    last->warm_requests = shim.boot->n_warmup * WARM_ROUNDS;
 }
 
 /* Like offer_boot(), once the warm-up requests have run on the snapshot and their responses have been checked. */

@@ -85,8 +85,8 @@ void snapshot_loose(const void *start, size_t length);
 /* Returns zeroed memory that requests do not change and that outlives restores; it is never freed. NULL without memory.
  * With SNAPSHOT_WAY_FORK, writes of a request's child are lost. */
 void *snapshot_engine_memory(size_t size);
-/* Returns such memory, but shared with the children of requests. A new worker starts with its content as of the fork of
- * the template. */
+/* Returns such memory, but shared with the children of requests. With SNAPSHOT_WAY_FORK it is zeroed in each new
+ * worker: what the template shares with its first worker has changed since the fork. */
 void *snapshot_lasting_memory(size_t size);
 /* Returns the reason why the last step failed. */
 const char *snapshot_reason(void);
