@@ -199,6 +199,7 @@ scenario!(
     dotfiles_are_hidden,
     howdah_only = "Debian's nginx sends dotfiles unless told otherwise",
     |s| s
+        .never_behind_nginx("nginx sends the files themselves")
         .file(".env", "SECRET")
         .file(".git/config", "SECRET")
         .file("d/.htaccess", "SECRET")
@@ -249,7 +250,10 @@ scenario!(traversal_leads_nowhere, |s| s.file("d/f.txt", "inside"), |site| {
 scenario!(
     symlinks_may_not_leave_the_root,
     howdah_only = "Debian's nginx follows every symbolic link",
-    |s| s.file("d/f.txt", "inside").file("real/index.html", "linked index"),
+    |s| s
+        .never_behind_nginx("nginx sends the files themselves")
+        .file("d/f.txt", "inside")
+        .file("real/index.html", "linked index"),
     |site| {
         let top = site.place().top.clone();
         std::fs::create_dir(top.join("out")).unwrap();
@@ -283,6 +287,7 @@ scenario!(
     precompressed_twins_are_sent,
     howdah_only = "nginx needs modules and settings for it",
     |s| s
+        .never_behind_nginx("nginx sends the files themselves")
         .file("a.css", "plain css")
         .file("a.css.gz", gzip("plain css"))
         .file("a.css.br", "BROTLI BYTES")

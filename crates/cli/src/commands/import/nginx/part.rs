@@ -1,4 +1,5 @@
-//! Parts of nginx's servers and locations that become rules in addition to the location's rule: conditions, rewrites, access.
+//! Parts of nginx's servers and locations that become rules in addition to the location's rule: conditions, rewrites,
+//! access.
 
 use super::Import;
 use super::access::{self, protects};
