@@ -29,7 +29,11 @@ static EMBEDDED: &[Embedded] = &[
     Embedded {
         name: "wordpress",
         path: c"/howdah:recipes/wordpress.php",
-        text: include_str!("../../../php/recipes/wordpress.php"),
+        text: concat!(
+            include_str!("../../../php/recipes/wordpress.php"),
+            "?>",
+            include_str!("../../../php/recipes/wordpress/blocks.php")
+        ),
     },
 ];
 
