@@ -1,6 +1,6 @@
 //! Carries out scripts' orders for the WebSocket connections, channels and Mercure hub of their site.
 
-use crate::mercure::has_connections;
+use crate::mercure::{has_connections, text};
 use crate::server::Server;
 use bytes::Bytes;
 use howdah_config::SiteSettings;
@@ -84,11 +84,6 @@ impl SiteLive {
         }
         Some(())
     }
-}
-
-/// Converts a name; invalid UTF-8 is replaced.
-fn text(bytes: Bytes) -> String {
-    String::from_utf8(bytes.into()).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 impl TakesLive for SiteLive {

@@ -57,9 +57,13 @@ impl Mercure {
     }
 }
 
+/// Converts a field of an order; invalid UTF-8 is replaced.
+pub(crate) fn text(bytes: Bytes) -> String {
+    String::from_utf8(bytes.into()).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// Returns the update that a script publishes with `mercure_publish()`.
 fn publication(order: &LiveOrder) -> Publication {
-    let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
     let field = |name| order.field(name).map(text);
     Publication {
         topics: order.all(LiveField::Topic).map(text).collect(),
