@@ -532,7 +532,8 @@ fn check_prints_no_secrets() {
     let dir = tempfile::tempdir().unwrap();
     let (good, said) = check(
         dir.path(),
-        "admin_token = \"s3cret-1\"\n[php]\nenv = { APP_ENV = \"prod\", DB_PASSWORD = \"s3cret-2\", DATABASE_URL = \"mysql://app:s3cret-3@db/app\" }\n\
+        "admin_token = \"s3cret-1\"\n[php]\n\
+         env = { APP_ENV = \"prod\", DB_PASSWORD = \"s3cret-2\", DATABASE_URL = \"mysql://app:s3cret-3@db/app\" }\n\
          ini = { \"session.save_path\" = \"tcp://redis:6379?auth=s3cret-4\" }\n\
          [acme]\nnames = [\"shop.example.org\"]\nstate = \"state\"\neab = \"kid:s3cret-5\"\n\
          on_demand = \"http://me:s3cret-6@127.0.0.1:9000/may\"\n",

@@ -36,10 +36,13 @@ script_scenario!(
     settings_reach_php_whole_whatever_they_hold,
     howdah_only = "howdah.toml is Howdah's",
     |s| {
-        s
-        .setting(
+        s.setting(
             "php.ini",
-            r#"{ "arg_separator.output" = "tcp://h?a=1&b=2", docref_root = "'half", error_append_string = "it's \"so\"\n${HOME} \\", error_prepend_string = "a = b; c", precision = 7, "zlib.output_compression_level" = 3 }"#,
+            concat!(
+                r#"{ "arg_separator.output" = "tcp://h?a=1&b=2", docref_root = "'half", "#,
+                r#"error_append_string = "it's \"so\"\n${HOME} \\", error_prepend_string = "a = b; c", "#,
+                r#"precision = 7, "zlib.output_compression_level" = 3 }"#
+            ),
         )
         .setting("php.admin_ini", r#"{ "session.save_path" = "2;/tmp=x", user_agent = "${PATH}\n[x]" }"#)
         .php("i.php", php!("php_settings/settings_reach_php_whole_whatever_they_hold.php"))
