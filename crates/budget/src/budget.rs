@@ -42,7 +42,7 @@ impl Kind {
 /// A number in a separate cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart(AtomicU64);
+struct CachePadded(AtomicU64);
 
 /// A number of bytes that may be taken, over the whole server.
 #[derive(Debug)]
@@ -51,10 +51,10 @@ pub struct Budget {
     limit: u64,
     reserve: u64,
     /// Bytes taken, the threads' reserves included. Never above `limit`.
-    taken: Apart,
+    taken: CachePadded,
     refused: AtomicU64,
     /// Bytes that each thread has reserved and not used. Each entry is written by its thread only.
-    reserves: [Apart; THREADS],
+    reserves: [CachePadded; THREADS],
 }
 
 impl PartialEq for Budget {
@@ -90,9 +90,9 @@ impl Budget {
             limit,
             // A thread may hold twice its reserve: with 64 threads, an eighth of the budget.
             reserve: (limit / 1024).min(RESERVE),
-            taken: Apart::default(),
+            taken: CachePadded::default(),
             refused: AtomicU64::new(0),
-            reserves: std::array::from_fn(|_| Apart::default()),
+            reserves: std::array::from_fn(|_| CachePadded::default()),
         }))
     }
 

@@ -137,7 +137,7 @@ impl Charge {
     /// Attaches the charge to the bytes: it is held until the last slice of them is dropped.
     #[must_use]
     pub fn cover(self, bytes: Bytes) -> Bytes {
-        if self.bytes == 0 { bytes } else { Bytes::from_owner(Covered { bytes, _charge: self }) }
+        if self.bytes == 0 { bytes } else { Bytes::from_owner(ChargedBytes { bytes, _charge: self }) }
     }
 
     fn give(&self, bytes: u64) {
@@ -158,12 +158,12 @@ impl Drop for Charge {
 }
 
 /// Bytes and what they are charged.
-struct Covered {
+struct ChargedBytes {
     bytes: Bytes,
     _charge: Charge,
 }
 
-impl AsRef<[u8]> for Covered {
+impl AsRef<[u8]> for ChargedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 
 /// A limit, and the file that it was read from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Allowed<T> {
+pub(crate) struct GroupLimit<T> {
     pub(crate) amount: T,
     pub(crate) by: PathBuf,
 }
 
 /// The memory limit in bytes. `memory.high` counts too: above it the kernel throttles processes, while above
 /// `memory.max` it kills them.
-pub(crate) fn memory(root: &Path) -> Option<Allowed<u64>> {
+pub(crate) fn memory(root: &Path) -> Option<GroupLimit<u64>> {
     let files = |is_v2| if is_v2 { &["memory.max", "memory.high"][..] } else { &["memory.limit_in_bytes"] };
     least(groups(root, "memory").into_iter().flat_map(|(directory, is_v2)| {
         files(is_v2).iter().filter_map(move |file| {
             let by = directory.join(file);
             let amount = fs::read_to_string(&by).ok()?.trim().parse().ok()?;
-            Some(Allowed { amount, by })
+            Some(GroupLimit { amount, by })
         })
     }))
 }
@@ -37,7 +37,7 @@ pub(crate) fn limits_of_memory(root: &Path) -> Vec<PathBuf> {
 }
 
 /// The CPU quota, in processors: 1.5 is one and a half.
-pub(crate) fn processor_time(root: &Path) -> Option<Allowed<f64>> {
+pub(crate) fn processor_time(root: &Path) -> Option<GroupLimit<f64>> {
     let share = |(directory, is_v2): (PathBuf, bool)| {
         let file = directory.join(if is_v2 { "cpu.max" } else { "cpu.cfs_quota_us" });
         let text = fs::read_to_string(&file).ok()?;
@@ -48,20 +48,20 @@ pub(crate) fn processor_time(root: &Path) -> Option<Allowed<f64>> {
             Some(period) => period.parse().ok()?,
             None => fs::read_to_string(directory.join("cpu.cfs_period_us")).ok()?.trim().parse().ok()?,
         };
-        (period > 0.0).then(|| Allowed { amount: quota / period, by: file })
+        (period > 0.0).then(|| GroupLimit { amount: quota / period, by: file })
     };
     least(groups(root, "cpu").into_iter().filter_map(share))
 }
 
 /// Number of processors in the cpuset.
-pub(crate) fn processors(root: &Path) -> Option<Allowed<usize>> {
+pub(crate) fn processors(root: &Path) -> Option<GroupLimit<usize>> {
     let number = |(directory, is_v2): (PathBuf, bool)| {
         let names =
             if is_v2 { ["cpuset.cpus.effective", "cpuset.cpus"] } else { ["cpuset.effective_cpus", "cpuset.cpus"] };
         names.iter().find_map(|name| {
             let by = directory.join(name);
             let amount = listed(&fs::read_to_string(&by).ok()?)?;
-            (amount > 0).then_some(Allowed { amount, by })
+            (amount > 0).then_some(GroupLimit { amount, by })
         })
     };
     least(groups(root, "cpuset").into_iter().filter_map(number))
@@ -76,7 +76,7 @@ pub(crate) fn listed(list: &str) -> Option<usize> {
     })
 }
 
-fn least<T: PartialOrd>(limits: impl Iterator<Item = Allowed<T>>) -> Option<Allowed<T>> {
+fn least<T: PartialOrd>(limits: impl Iterator<Item = GroupLimit<T>>) -> Option<GroupLimit<T>> {
     limits.reduce(|one, other| if other.amount < one.amount { other } else { one })
 }
 

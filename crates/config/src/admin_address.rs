@@ -12,7 +12,7 @@ use crate::origin::{ConfigError, ConfigErrors, Origin};
 use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::settings_file::{FILE_NAME, read_file};
-use crate::source::{Scope, Source, Surroundings};
+use crate::source::{Environment, Scope, Source};
 
 /// Maximum time to connect to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -33,12 +33,12 @@ pub struct AdminAddress {
 /// # Errors
 /// Errors in the relevant settings, or several responding servers.
 pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
-    find_admin_in(flags, &Surroundings::of_process())
+    find_admin_in(flags, &Environment::of_process())
 }
 
-fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
-    let file = read_file(flags.serve.config.as_deref(), around)?;
-    let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
+fn find_admin_in(flags: &ControlFlags, environment: &Environment) -> Result<AdminAddress, ConfigErrors> {
+    let file = read_file(flags.serve.config.as_deref(), environment)?;
+    let mut source = Source::new(file.as_ref(), &flags.serve.values, environment, Vec::new());
     let settings = Settings::read(&mut source, Scope::Top);
     source.errors.retain(|error| matches!(error.setting.as_str(), "admin" | "admin_token" | "listen"));
     if !source.errors.is_empty() {
@@ -47,14 +47,14 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
     if source.origins.of("admin") != Origin::Default {
         return Ok(AdminAddress { addr: settings.admin, token: settings.admin_token });
     }
-    let paths: Vec<PathBuf> = admin_dirs(around).map(|dir| dir.join(admin_name(&settings.listen))).collect();
+    let paths: Vec<PathBuf> = admin_dirs(environment).map(|dir| dir.join(admin_name(&settings.listen))).collect();
     let at = |path: &PathBuf| AdminAddress { addr: ListenAddr::Unix(path.clone()), token: None };
     let there = paths.iter().find(|path| path.exists()).map(at);
     if file.is_some() || source.origins.of("listen") != Origin::Default || there.as_ref().is_some_and(responds) {
         return Ok(there.unwrap_or_else(|| at(paths.first().unwrap_or(&PathBuf::new()))));
     }
-    let installed = installed(around);
-    let mut found: Vec<Candidate> = installed.iter().cloned().chain(with_sockets(around)).collect();
+    let installed = installed(environment);
+    let mut found: Vec<Candidate> = installed.iter().cloned().chain(with_sockets(environment)).collect();
     let mut seen: Vec<ListenAddr> = Vec::new();
     found.retain(|(_, admin)| {
         let is_new = !seen.contains(&admin.addr);
@@ -82,14 +82,14 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
 type Candidate = (String, AdminAddress);
 
 /// Servers with settings where packages install them; `howdah.toml` comes first.
-fn installed(around: &Surroundings) -> Vec<Candidate> {
-    let Some(dir) = &around.settings_dir else { return Vec::new() };
+fn installed(environment: &Environment) -> Vec<Candidate> {
+    let Some(dir) = &environment.settings_dir else { return Vec::new() };
     let mut files: Vec<PathBuf> = names_in(dir, |name| name.ends_with(".toml"));
     files.sort_by_key(|path| (!path.ends_with(FILE_NAME), path.clone()));
     let admin = |path: &PathBuf| {
-        let file = read_file(Some(path), around).ok()??;
+        let file = read_file(Some(path), environment).ok()??;
         let none = std::collections::BTreeMap::new();
-        let mut source = Source::new(Some(&file), &none, around, Vec::new());
+        let mut source = Source::new(Some(&file), &none, environment, Vec::new());
         let settings = Settings::read(&mut source, Scope::Top);
         let addr = match source.origins.of("admin") {
             Origin::Default => ListenAddr::Unix(PathBuf::from("/run").join(admin_name(&settings.listen))),
@@ -101,8 +101,8 @@ fn installed(around: &Surroundings) -> Vec<Candidate> {
 }
 
 /// Servers with sockets in the default directories.
-fn with_sockets(around: &Surroundings) -> Vec<Candidate> {
-    let sockets = admin_dirs(around)
+fn with_sockets(environment: &Environment) -> Vec<Candidate> {
+    let sockets = admin_dirs(environment)
         .flat_map(|dir| names_in(&dir, |name| name.starts_with("howdah-") && name.ends_with(".sock")));
     let admin = |path: PathBuf| AdminAddress { addr: ListenAddr::Unix(path), token: None };
     sockets.map(|path| (format!("--admin unix:{}", path.display()), admin(path))).collect()
@@ -128,10 +128,11 @@ fn responds(admin: &AdminAddress) -> bool {
 }
 
 /// The directories in which a server's admin socket may be, best first.
-pub(crate) fn admin_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
-    let runtime = around.env.get("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let temp = around.env.get("TMPDIR").filter(|dir| !dir.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
-    runtime.into_iter().chain(around.run_dir.clone()).chain([temp])
+pub(crate) fn admin_dirs(environment: &Environment) -> impl Iterator<Item = PathBuf> + use<> {
+    let runtime = environment.env.get("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let temp =
+        environment.env.get("TMPDIR").filter(|dir| !dir.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
+    runtime.into_iter().chain(environment.run_dir.clone()).chain([temp])
 }
 
 /// The name of a server's admin socket, derived from its first listen address.
@@ -159,36 +160,36 @@ mod tests {
     #[test]
     fn a_running_server_is_found_where_its_socket_is() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let around = Surroundings {
+        let environment = Environment {
             current_dir: one.path().to_path_buf(),
             env: [("XDG_RUNTIME_DIR", one.path()), ("TMPDIR", two.path())]
                 .map(|(name, dir)| (name.to_owned(), dir.to_str().unwrap().to_owned()))
                 .into(),
-            ..Surroundings::default()
+            ..Environment::default()
         };
         let mut flags = ControlFlags::default();
         flags.serve.set("listen", "127.0.0.1:1");
-        let found = find_admin_in(&flags, &around).unwrap().addr;
+        let found = find_admin_in(&flags, &environment).unwrap().addr;
         assert_eq!(found, ListenAddr::Unix(one.path().join("howdah-127.0.0.1-1.sock")));
         std::fs::write(two.path().join("howdah-127.0.0.1-1.sock"), "").unwrap();
-        let found = find_admin_in(&flags, &around).unwrap().addr;
+        let found = find_admin_in(&flags, &environment).unwrap().addr;
         assert_eq!(found, ListenAddr::Unix(two.path().join("howdah-127.0.0.1-1.sock")));
         flags.serve.set("admin", "127.0.0.1:2");
-        assert_eq!(find_admin_in(&flags, &around).unwrap().addr, "127.0.0.1:2".parse().unwrap());
+        assert_eq!(find_admin_in(&flags, &environment).unwrap().addr, "127.0.0.1:2".parse().unwrap());
     }
 
     #[test]
     fn without_settings_the_one_server_that_runs_is_meant() {
         let (dir, etc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let around = Surroundings {
+        let environment = Environment {
             current_dir: dir.path().to_path_buf(),
             env: ["XDG_RUNTIME_DIR", "TMPDIR"]
                 .map(|name| (name.to_owned(), dir.path().to_str().unwrap().to_owned()))
                 .into(),
             settings_dir: Some(etc.path().to_path_buf()),
-            ..Surroundings::default()
+            ..Environment::default()
         };
-        let find = || find_admin_in(&ControlFlags::default(), &around).map(|found| found.addr.to_string());
+        let find = || find_admin_in(&ControlFlags::default(), &environment).map(|found| found.addr.to_string());
         let packaged = etc.path().join("admin.sock");
         let text = format!("admin = \"unix:{}\"\n", packaged.display());
         std::fs::write(etc.path().join("howdah.toml"), text).unwrap();

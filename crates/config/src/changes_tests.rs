@@ -3,15 +3,15 @@
 use super::changes;
 use crate::cli::ServeFlags;
 use crate::load::{Loaded, load_in};
-use crate::source::Surroundings;
+use crate::source::Environment;
 
 /// Loads settings as a server in `directory` would.
 fn read(directory: &std::path::Path, toml: &str) -> Loaded {
     let file = directory.join("howdah.toml");
     std::fs::write(&file, toml).unwrap();
-    let around = Surroundings { current_dir: directory.to_path_buf(), ..Surroundings::default() };
+    let environment = Environment { current_dir: directory.to_path_buf(), ..Environment::default() };
     let flags = ServeFlags { config: Some(file), ..ServeFlags::default() };
-    load_in(&flags, &around).unwrap_or_else(|errors| panic!("{errors}"))
+    load_in(&flags, &environment).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// The lines that a reload logs for a change from one text to the other.

@@ -72,7 +72,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     }
     if source.origins.of(&php("binary")) != Origin::Default {
         let binary = &pool.php.binary.path;
-        if let Some(missing) = pool.php.binary.missing(source.around) {
+        if let Some(missing) = pool.php.binary.missing(source.environment) {
             source.object(&php("binary"), missing);
         } else if std::fs::metadata(binary).is_ok_and(|found| found.permissions().mode() & 0o111 == 0) {
             source.object(&php("binary"), format!("{} is not executable", binary.display()));

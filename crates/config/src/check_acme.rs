@@ -13,11 +13,11 @@ use crate::source::Source;
 /// The state directory of a server that runs as `account` (`None` if it keeps the user that starts it). systemd
 /// separates several directories by colons (systemd.exec(5)).
 pub(crate) fn find_state(source: &Source<'_>, account: Option<&Account>) -> PathBuf {
-    let var = |name: &str| source.around.env.get(name).filter(|value| !value.is_empty());
+    let var = |name: &str| source.environment.env.get(name).filter(|value| !value.is_empty());
     if let Some(directories) = var("STATE_DIRECTORY") {
         return PathBuf::from(directories.split(':').next().unwrap_or_default());
     }
-    if source.around.uid == Some(0) {
+    if source.environment.uid == Some(0) {
         return state_of_root(default_state(), account);
     }
     let below_home = || var("HOME").map(|home| PathBuf::from(home).join(".local/state"));

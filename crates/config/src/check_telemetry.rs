@@ -90,7 +90,7 @@ struct Variables<'a, 'b> {
 impl Variables<'_, '_> {
     /// A variable's name and value. An empty value counts as unset, as the specification requires.
     fn get(&self, variable: &str) -> Option<(String, String)> {
-        let value = self.source.around.env.get(variable)?.trim();
+        let value = self.source.environment.env.get(variable)?.trim();
         (!value.is_empty()).then(|| (variable.to_owned(), value.to_owned()))
     }
 

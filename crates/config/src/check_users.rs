@@ -21,7 +21,7 @@ pub(crate) fn of_server() -> Option<Account> {
 
 /// Chooses the server's user if only PHP's is set: with the same user, scripts could send signals to the server.
 pub(crate) fn resolve(settings: &mut Settings, source: &Source<'_>) {
-    if source.around.uid != Some(0) || source.origins.of("user") != Origin::Default {
+    if source.environment.uid != Some(0) || source.origins.of("user") != Origin::Default {
         return;
     }
     let Some(php) = settings.pools.iter().find(|pool| pool.name == DEFAULT_POOL).map(|pool| &pool.php) else { return };
@@ -50,7 +50,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     for pool in &settings.pools {
         numbers(pool, source);
     }
-    let Some(uid) = source.around.uid else { return };
+    let Some(uid) = source.environment.uid else { return };
     for (key, group) in [("admin_group", &settings.admin_group), ("listen_group", &settings.listen_group)] {
         if let Some(Err(message)) = group.as_deref().map(find_group) {
             source.object(key, message);
@@ -77,7 +77,7 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
         source.object(&name(pool, "cgroup_limits"), "needs a `cgroup` that they are for".to_owned());
     }
     if let Some(parent) = php.cgroup.as_deref().and_then(Path::parent)
-        && source.around.uid.is_some()
+        && source.environment.uid.is_some()
         && !parent.join("cgroup.procs").exists()
     {
         let message = format!("{} is no directory of control groups (cgroup v2)", parent.display());

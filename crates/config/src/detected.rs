@@ -20,7 +20,8 @@ pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
     if settings.app != AppChoice::Auto {
         return None;
     }
-    let dir = if source.origins.of("root") == Origin::Default { &source.around.current_dir } else { &settings.root };
+    let dir =
+        if source.origins.of("root") == Origin::Default { &source.environment.current_dir } else { &settings.root };
     howdah_detect::look(dir)
 }
 

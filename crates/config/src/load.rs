@@ -28,7 +28,7 @@ use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
 use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
-use crate::source::{Scope, Source, Surroundings, absolute};
+use crate::source::{Environment, Scope, Source, absolute};
 use crate::strict;
 use crate::{check_acme, check_mercure, check_telemetry};
 use howdah_budget::machine;
@@ -54,15 +54,15 @@ pub struct Loaded {
 /// # Errors
 /// All errors in the settings.
 pub fn load(flags: &ServeFlags) -> Result<Loaded, ConfigErrors> {
-    load_in(flags, &Surroundings::of_process())
+    load_in(flags, &Environment::of_process())
 }
 
 /// Loads settings for a process with these surroundings.
 ///
 /// # Errors
 /// All errors in the settings.
-pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
-    let (loaded, errors) = load_as_far_as_possible(flags, around)?;
+pub fn load_in(flags: &ServeFlags, environment: &Environment) -> Result<Loaded, ConfigErrors> {
+    let (loaded, errors) = load_as_far_as_possible(flags, environment)?;
     if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
 }
 
@@ -72,10 +72,10 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
 /// No `howdah.toml` could be read.
 pub fn load_as_far_as_possible(
     flags: &ServeFlags,
-    around: &Surroundings,
+    environment: &Environment,
 ) -> Result<(Loaded, Vec<ConfigError>), ConfigErrors> {
-    let file = read_file(flags.config.as_deref(), around)?;
-    Ok(load_file(file, flags, around))
+    let file = read_file(flags.config.as_deref(), environment)?;
+    Ok(load_file(file, flags, environment))
 }
 
 /// Loads settings from the text of a `howdah.toml` that is not in a file. `path` is shown in errors, and its directory
@@ -83,24 +83,24 @@ pub fn load_as_far_as_possible(
 ///
 /// # Errors
 /// All errors in the settings.
-pub fn load_text(path: &Path, text: String, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
-    let full = absolute(&around.current_dir, path);
+pub fn load_text(path: &Path, text: String, environment: &Environment) -> Result<Loaded, ConfigErrors> {
+    let full = absolute(&environment.current_dir, path);
     let file = File::parse(path.to_path_buf(), &full, text.into_bytes(), false).map_err(ConfigErrors)?;
-    let (loaded, errors) = load_file(Some(file), &ServeFlags::default(), around);
+    let (loaded, errors) = load_file(Some(file), &ServeFlags::default(), environment);
     if errors.is_empty() { Ok(loaded) } else { Err(ConfigErrors(errors)) }
 }
 
-fn load_file(file: Option<File>, flags: &ServeFlags, around: &Surroundings) -> (Loaded, Vec<ConfigError>) {
+fn load_file(file: Option<File>, flags: &ServeFlags, environment: &Environment) -> (Loaded, Vec<ConfigError>) {
     let mut errors = file.as_ref().map_or_else(Vec::new, strict::unknown_keys);
-    let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
+    let site_files = read_site_files(file.as_ref(), flags, environment, &mut errors);
     errors.extend(site_files.iter().flat_map(strict::unknown_keys_of_sites));
-    let mut source = Source::new(file.as_ref(), &flags.values, around, errors);
+    let mut source = Source::new(file.as_ref(), &flags.values, environment, errors);
     let found = detected::look(&mut source);
     let mut settings = read_all(&mut source, &site_files, found.as_ref());
     resolve(&mut settings, &mut source, &site_files, found.as_ref());
     check::check(&settings, &mut source);
-    settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
-    settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
+    settings.site_files = site_files.iter().map(|file| absolute(&environment.current_dir, &file.path)).collect();
+    settings.config_file = file.as_ref().map(|file| absolute(&environment.current_dir, &file.path));
     let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
     let (origins, adjusted, errors) = (source.origins, source.warnings, in_order(source.errors, &files));
     (Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found, adjusted }, errors)
@@ -111,9 +111,9 @@ fn load_file(file: Option<File>, flags: &ServeFlags, around: &Surroundings) -> (
 /// # Errors
 /// Errors in these settings.
 pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
-    let around = Surroundings::of_process();
-    let file = read_file(flags.config.as_deref(), &around)?;
-    let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
+    let environment = Environment::of_process();
+    let file = read_file(flags.config.as_deref(), &environment)?;
+    let mut source = Source::new(file.as_ref(), &flags.values, &environment, Vec::new());
     let mut acme = AcmeSettings::read(&mut source, Scope::Top);
     if source.origins.of("acme.state") == Origin::Default {
         acme.state = check_acme::find_state(&source, check_users::of_server().as_ref());
@@ -125,11 +125,12 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
 fn read_site_files(
     file: Option<&File>,
     flags: &ServeFlags,
-    around: &Surroundings,
+    environment: &Environment,
     errors: &mut Vec<ConfigError>,
 ) -> Vec<File> {
     let Some(main) = file else { return Vec::new() };
-    let patterns = Settings::read(&mut Source::new(file, &flags.values, around, Vec::new()), Scope::Top).site_patterns;
+    let patterns =
+        Settings::read(&mut Source::new(file, &flags.values, environment, Vec::new()), Scope::Top).site_patterns;
     load_sites::read_files(main, &patterns, errors)
 }
 
@@ -174,7 +175,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
 
 /// Sets values that depend on the surroundings, unless they were set explicitly.
 fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File], found: Option<&Application>) {
-    let base = source.file.map_or_else(|| source.around.current_dir.clone(), |file| file.dir.clone());
+    let base = source.file.map_or_else(|| source.environment.current_dir.clone(), |file| file.dir.clone());
     let watched = base.clone();
     if source.origins.of("root") == Origin::Default {
         let public = base.join("public");
@@ -188,7 +189,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     choose_comparisons(settings);
     resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
-        let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
+        let dir = admin_dirs(source.environment).find(|dir| is_writable_dir(dir));
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
@@ -203,10 +204,10 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     let roots: Vec<PathBuf> = settings.pools.iter().map(|pool| settings.root_of(pool).to_path_buf()).collect();
     let dirs: Vec<&Path> = source.file.into_iter().chain(site_files).map(|file| file.dir.as_path()).collect();
     for (pool, root) in settings.pools.iter_mut().zip(roots) {
-        pool.php.binary.find(source.around);
+        pool.php.binary.find(source.environment);
         for script in [&mut pool.script, &mut pool.boot].into_iter().flatten() {
             if !script.exists() {
-                under_root(script, &root, &source.around.current_dir, &dirs);
+                under_root(script, &root, &source.environment.current_dir, &dirs);
             }
         }
     }
@@ -324,7 +325,7 @@ fn limit_connections(settings: &mut Settings, source: &mut Source<'_>) {
 /// Sets values that depend on the machine's memory, disk and descriptors.
 fn resolve_room(settings: &mut Settings, source: &mut Source<'_>) {
     let http = &mut settings.http;
-    let named = source.around.env.get("TMPDIR").map(PathBuf::from);
+    let named = source.environment.env.get("TMPDIR").map(PathBuf::from);
     http.temp_dir = Some(machine::temp_dir(named, is_memory, is_writable_dir));
     if source.origins.of("http.spool") == Origin::Default
         && let Some(found) =

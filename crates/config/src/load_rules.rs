@@ -57,7 +57,7 @@ pub(crate) fn read(
         return None;
     }
     let at = |line: usize| file.filter(|_| line > 0).map(|file| file.line(line));
-    let base = file.map_or(source.around.current_dir.as_path(), |file| file.dir.as_path());
+    let base = file.map_or(source.environment.current_dir.as_path(), |file| file.dir.as_path());
     let mut nodes: Vec<(bool, Node)> = Vec::new();
     if let Some(app) = app {
         let line = find(own, "app").map_or(0, |entry| entry.line);

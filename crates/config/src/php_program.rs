@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::kind::Kind;
-use crate::source::Surroundings;
+use crate::source::Environment;
 use crate::value::Value;
 use howdah_rules::tree::quoted;
 
@@ -34,21 +34,21 @@ impl PhpProgram {
     ///
     /// # Errors
     /// There is none; the error lists the searched directories.
-    pub fn located(version: Option<&str>, around: &Surroundings) -> Result<Self, String> {
+    pub fn located(version: Option<&str>, environment: &Environment) -> Result<Self, String> {
         let path = version.map_or_else(|| PLAIN.to_owned(), |version| format!("{PLAIN}{version}"));
         let mut program = Self { path: PathBuf::from(path), version: version.map(str::to_owned) };
-        program.find(around);
-        program.missing(around).map_or(Ok(program), Err)
+        program.find(environment);
+        program.missing(environment).map_or(Ok(program), Err)
     }
 
     /// Replaces the name with the path, if the program is found.
-    pub(crate) fn find(&mut self, around: &Surroundings) {
+    pub(crate) fn find(&mut self, environment: &Environment) {
         if self.path.components().count() != 1 {
             return;
         }
-        let mut found = find(&self.path, around);
+        let mut found = find(&self.path, environment);
         if self.version.is_none() && found.is_none() {
-            found = hosts(around).into_iter().next().map(|(_, path)| path);
+            found = hosts(environment).into_iter().next().map(|(_, path)| path);
         }
         if let Some(found) = found {
             self.path = found;
@@ -56,7 +56,7 @@ impl PhpProgram {
     }
 
     /// Error and remedy if no program was found.
-    pub(crate) fn missing(&self, around: &Surroundings) -> Option<String> {
+    pub(crate) fn missing(&self, environment: &Environment) -> Option<String> {
         if self.path.is_file() {
             return None;
         }
@@ -68,9 +68,9 @@ impl PhpProgram {
             Some(version) => format!("howdah-php{version}"),
             None => "howdah-php with a version (howdah-php8.4)".to_owned(),
         };
-        let others: Vec<_> = hosts(around).into_iter().map(|(version, _)| version).collect();
+        let others: Vec<_> = hosts(environment).into_iter().map(|(version, _)| version).collect();
         let others = if others.is_empty() { String::new() } else { format!(" (there is: {})", others.join(", ")) };
-        let dirs: Vec<_> = own_dirs(around).map(|dir| dir.display().to_string()).collect();
+        let dirs: Vec<_> = own_dirs(environment).map(|dir| dir.display().to_string()).collect();
         Some(format!(
             "there is no {name} in {}{}PATH{others}; install the package {package}, or name the program by its path",
             dirs.join(", "),
@@ -80,20 +80,21 @@ impl PhpProgram {
 }
 
 /// All installed versions, newest first.
-fn hosts(around: &Surroundings) -> Vec<(&'static str, PathBuf)> {
-    let program = |version: &&'static str| Some((*version, find(Path::new(&format!("{PLAIN}{version}")), around)?));
+fn hosts(environment: &Environment) -> Vec<(&'static str, PathBuf)> {
+    let program =
+        |version: &&'static str| Some((*version, find(Path::new(&format!("{PLAIN}{version}")), environment)?));
     VERSIONS.iter().filter_map(program).collect()
 }
 
-fn find(name: &Path, around: &Surroundings) -> Option<PathBuf> {
-    let path = around.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let dirs = own_dirs(around).chain(path.split(':').filter(|dir| !dir.is_empty()).map(PathBuf::from));
+fn find(name: &Path, environment: &Environment) -> Option<PathBuf> {
+    let path = environment.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let dirs = own_dirs(environment).chain(path.split(':').filter(|dir| !dir.is_empty()).map(PathBuf::from));
     dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
 /// The directory of `howdah`, and the directory of packaged programs.
-fn own_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
-    let beside = around.program_dir.clone();
+fn own_dirs(environment: &Environment) -> impl Iterator<Item = PathBuf> + use<> {
+    let beside = environment.program_dir.clone();
     let libexec = beside.as_ref().and_then(|dir| Some(dir.parent()?.join(LIBEXEC)));
     beside.into_iter().chain(libexec)
 }
@@ -139,18 +140,18 @@ mod tests {
             place
         }
 
-        fn around(&self) -> Surroundings {
+        fn environment(&self) -> Environment {
             let path = self.0.path().join("elsewhere").to_str().unwrap().to_owned();
-            Surroundings {
+            Environment {
                 program_dir: Some(self.0.path().join("bin")),
                 env: [("PATH".to_owned(), path)].into(),
-                ..Surroundings::default()
+                ..Environment::default()
             }
         }
 
         fn found(&self, text: &str) -> PathBuf {
             let mut program = PhpProgram::from_text(text).unwrap();
-            program.find(&self.around());
+            program.find(&self.environment());
             program.path.strip_prefix(self.0.path()).map_or_else(|_| program.path.clone(), Path::to_path_buf)
         }
     }
@@ -175,12 +176,12 @@ mod tests {
     fn a_missing_version_is_named_with_its_package_and_those_that_are_there() {
         let place = Place::new(&["libexec/howdah/howdah-php8.2"]);
         let mut program = PhpProgram::from_text("8.4").unwrap();
-        program.find(&place.around());
-        let said = program.missing(&place.around()).unwrap();
+        program.find(&place.environment());
+        let said = program.missing(&place.environment()).unwrap();
         assert!(said.starts_with("there is no howdah-php8.4 in "), "{said}");
         assert!(said.contains("or PATH (there is: 8.2); install the package howdah-php8.4"), "{said}");
         assert_eq!(program.show(), "\"8.4\"");
         let path = PhpProgram::from_text("/x/howdah-php").unwrap();
-        assert_eq!(path.missing(&place.around()).unwrap(), "there is no file /x/howdah-php");
+        assert_eq!(path.missing(&place.environment()).unwrap(), "there is no file /x/howdah-php");
     }
 }

@@ -2,12 +2,12 @@
 //! mode as the fallback whenever the booted pool does not serve. Without `[[site]]`, the top level is the only site.
 
 use crate::app_choice::AppChoice;
-use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks};
 use crate::code_files::code_patterns;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};
+use crate::recipe_pool::RecipePool;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
 use crate::source::Source;
@@ -53,7 +53,7 @@ fn boot(
     site: &SiteSettings,
     found: Option<&Application>,
     source: &mut Source<'_>,
-) -> Option<(Booted, PoolSettings)> {
+) -> Option<(RecipePool, PoolSettings)> {
     let behind = settings.pool(&site.pool)?;
     let has_script = behind.script.is_some() || behind.boot.is_some();
     let is_asked_for = is_set(behind, "mode", source);
@@ -83,7 +83,7 @@ fn boot(
     };
     let host = host.filter(|host| site.server_name.as_ref().is_none_or(|name| name == host));
     let believes_proxies = recipe.for_one_host && howdah_detect::believes_proxies(&site.root);
-    Some((Booted { recipe, pool: pool.name.clone(), host, believes_proxies }, pool))
+    Some((RecipePool { recipe, pool: pool.name.clone(), host, believes_proxies }, pool))
 }
 
 /// The pool that boots: a copy of the site's pool, with the changes that the boot needs.

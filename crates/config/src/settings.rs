@@ -9,13 +9,13 @@ use howdah_rules::Share;
 
 use crate::address::ListenAddr;
 use crate::app_choice::AppChoice;
-use crate::booted::Booted;
 use crate::choice::{Mode, RootLinks, ServerUser};
 use crate::fixed_time::fixed_time;
 use crate::fpm::{FpmPool, FpmServer};
 use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
+use crate::recipe_pool::RecipePool;
 use crate::rules::SiteRules;
 use crate::secret::Secret;
 use crate::settings_acme::AcmeSettings;
@@ -141,7 +141,7 @@ settings! {
         /// The pools of PHP workers. The first is called `default` and runs everything that no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// The recipe's boot, if the top level is the only site.
-        booted: Option<Booted> = None;
+        booted: Option<RecipePool> = None;
         /// The sites: each `[[site]]`, and those in the files of `sites`. If there are none, the top level is the only
         /// site.
         sites: Vec<SiteSettings> = Vec::new();
@@ -272,7 +272,7 @@ settings! {
         compare_with: Option<String> = None;
         /// The pool's name.
         name: String = DEFAULT_POOL.to_owned();
-        /// The recipe that boots its application. The pool then precedes the site's own pool: see `Booted`.
+        /// The recipe that boots its application. The pool then precedes the site's own pool: see `RecipePool`.
         recipe: Option<String> = None;
         /// Number of workers that start with the pool; 0 for `MIN`. Larger if a recipe boots the application in another
         /// pool.

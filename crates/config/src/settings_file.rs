@@ -3,7 +3,7 @@
 use crate::cli::ServeFlags;
 use crate::file::File;
 use crate::origin::{ConfigError, ConfigErrors};
-use crate::source::{Surroundings, absolute};
+use crate::source::{Environment, absolute};
 use std::path::{Path, PathBuf};
 
 /// Name of the default settings file.
@@ -15,18 +15,18 @@ const OWN: &[&str] = &[FILE_NAME, "composer.json", "index.php", "index.html", "p
 /// The packaged settings, for a command that inspects settings if none are named and the current directory contains
 /// neither settings nor an application.
 #[must_use]
-pub fn installed_settings(flags: &ServeFlags, around: &Surroundings) -> Option<PathBuf> {
+pub fn installed_settings(flags: &ServeFlags, environment: &Environment) -> Option<PathBuf> {
     let is_named = flags.config.is_some() || flags.values.contains_key("root");
-    if is_named || OWN.iter().any(|name| around.current_dir.join(name).exists()) {
+    if is_named || OWN.iter().any(|name| environment.current_dir.join(name).exists()) {
         return None;
     }
-    around.settings_dir.as_ref().map(|dir| dir.join(FILE_NAME)).filter(|file| file.exists())
+    environment.settings_dir.as_ref().map(|dir| dir.join(FILE_NAME)).filter(|file| file.exists())
 }
 
 /// Reads the named `howdah.toml`, or the one in the current directory if there is one.
-pub(crate) fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>, ConfigErrors> {
+pub(crate) fn read_file(named: Option<&Path>, environment: &Environment) -> Result<Option<File>, ConfigErrors> {
     let shown = named.map_or_else(|| PathBuf::from(FILE_NAME), Path::to_path_buf);
-    let full = absolute(&around.current_dir, &shown);
+    let full = absolute(&environment.current_dir, &shown);
     let content = match std::fs::read(&full) {
         Ok(content) => content,
         Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

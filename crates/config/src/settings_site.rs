@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::address::ListenAddr;
 use crate::app_choice::AppChoice;
-use crate::booted::Booted;
 use crate::choice::RootLinks;
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::recipe_pool::RecipePool;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
@@ -78,7 +78,7 @@ pub struct SiteSettings {
     /// The application whose rules apply.
     pub app: AppChoice,
     /// The recipe that boots that application once for many requests.
-    pub booted: Option<Booted>,
+    pub booted: Option<RecipePool>,
     /// `SERVER_NAME`, and the host in redirects; `None` for the requested host.
     pub server_name: Option<String>,
     /// The document root.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::address::ListenAddr;
-use crate::booted::Booted;
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::recipe_pool::RecipePool;
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
@@ -155,7 +155,7 @@ impl Settings {
 
     /// The recipe's boot in this pool, if there is one.
     #[must_use]
-    pub fn booted_by(&self, pool: &PoolSettings) -> Option<&Booted> {
+    pub fn booted_by(&self, pool: &PoolSettings) -> Option<&RecipePool> {
         let all = self.sites.iter().map(|site| &site.booted).chain([&self.booted]);
         all.flatten().find(|booted| booted.pool == pool.name)
     }

@@ -13,7 +13,7 @@ use howdah_rules::tree::{Entry, Node, Tree, quoted};
 
 /// The program's environment when settings are loaded.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct Environment {
     pub current_dir: PathBuf,
     pub env: BTreeMap<String, String>,
     /// The directory of the running program.
@@ -26,7 +26,7 @@ pub struct Surroundings {
     pub uid: Option<u32>,
 }
 
-impl Surroundings {
+impl Environment {
     /// The surroundings of this process.
     #[must_use]
     pub fn of_process() -> Self {
@@ -48,7 +48,7 @@ impl Surroundings {
 pub(crate) struct Source<'a> {
     pub(crate) file: Option<&'a File>,
     pub(crate) flags: &'a BTreeMap<String, Vec<String>>,
-    pub(crate) around: &'a Surroundings,
+    pub(crate) environment: &'a Environment,
     pub(crate) origins: Origins,
     pub(crate) errors: Vec<ConfigError>,
     pub(crate) warnings: Vec<String>,
@@ -75,10 +75,10 @@ impl<'a> Source<'a> {
     pub(crate) fn new(
         file: Option<&'a File>,
         flags: &'a BTreeMap<String, Vec<String>>,
-        around: &'a Surroundings,
+        environment: &'a Environment,
         errors: Vec<ConfigError>,
     ) -> Self {
-        Self { file, flags, around, origins: Origins::default(), errors, warnings: Vec::new() }
+        Self { file, flags, environment, origins: Origins::default(), errors, warnings: Vec::new() }
     }
 
     /// The entries of a top-level table; none for the empty key.
@@ -161,13 +161,13 @@ impl<'a> Source<'a> {
 
     fn take_env<T: Value>(&mut self, row: &Row, name: &str, value: &mut T) -> Option<Origin> {
         let variable = row.variable()?;
-        let text = self.around.env.get(&variable)?.clone();
+        let text = self.environment.env.get(&variable)?.clone();
         let origin = Origin::Env(variable);
         let Some(found) = T::from_text(&text) else {
             self.wrong(row, name, origin, &quoted(&text));
             return None;
         };
-        let dir = self.around.current_dir.clone();
+        let dir = self.environment.current_dir.clone();
         self.accept(row, name, origin, &dir, found, value)
     }
 
@@ -190,7 +190,7 @@ impl<'a> Source<'a> {
         for part in found.parts() {
             self.origins.set(format!("{name}.{part}"), origin.clone());
         }
-        let dir = self.around.current_dir.clone();
+        let dir = self.environment.current_dir.clone();
         self.accept(row, name, origin, &dir, found, value)
     }
 

@@ -8,7 +8,7 @@ use crate::load::Loaded;
 use crate::log_target::{AccessTarget, LogTarget};
 use crate::origin::Origin;
 use crate::settings::PoolSettings;
-use crate::source::Surroundings;
+use crate::source::Environment;
 use howdah_rules::{Rule, presets};
 
 const CONFIGURATION: &str = "the configuration";
@@ -30,8 +30,8 @@ impl Loaded {
 
     /// PHP is missing, but no version was set: static files are still served.
     fn missing_php(&self, found: &mut Vec<String>) {
-        let around = Surroundings::of_process();
-        let missing = self.settings.pools.iter().find_map(|pool| pool.php.binary.missing(&around));
+        let environment = Environment::of_process();
+        let missing = self.settings.pools.iter().find_map(|pool| pool.php.binary.missing(&environment));
         found.extend(missing.map(|missing| format!("no PHP will run: {missing}")));
     }
 

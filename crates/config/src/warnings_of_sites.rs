@@ -11,7 +11,7 @@ use crate::glob::Glob;
 use crate::load::Loaded;
 use crate::origin::Origin;
 use crate::settings_site::SiteSettings;
-use crate::source::Surroundings;
+use crate::source::Environment;
 
 /// Directories in which site files are usually kept.
 const USUAL: &[&str] = &["conf.d", "sites", "sites.d", "sites-enabled"];
@@ -101,7 +101,7 @@ impl Loaded {
 
     /// The server or PHP may not be able to read the root. Only root can check that, before it switches users.
     fn closed_root(&self, site: &SiteSettings) -> Option<String> {
-        if Surroundings::of_process().uid != Some(0) {
+        if Environment::of_process().uid != Some(0) {
             return None;
         }
         let settings = &self.settings;

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use howdah_config::{
-    Cli, CompressionSettings, HttpSettings, LogSettings, PhpSettings, PoolSettings, Row, ServeFlags, Settings,
-    StaticSettings, Surroundings, TlsSettings, load_in, reference,
+    Cli, CompressionSettings, Environment, HttpSettings, LogSettings, PhpSettings, PoolSettings, Row, ServeFlags,
+    Settings, StaticSettings, TlsSettings, load_in, reference,
 };
 
 fn all_rows() -> impl Iterator<Item = &'static Row> {
@@ -53,8 +53,8 @@ fn examples_and_defaults_are_valid() {
             let dir = tempfile::tempdir().unwrap();
             let section = if row.section.is_empty() { String::new() } else { format!("[{}]\n", row.section) };
             std::fs::write(dir.path().join("howdah.toml"), format!("{section}{} = {text}\n", row.key)).unwrap();
-            let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
-            if let Err(errors) = load_in(&ServeFlags::default(), &around) {
+            let environment = Environment { current_dir: dir.path().to_path_buf(), ..Environment::default() };
+            if let Err(errors) = load_in(&ServeFlags::default(), &environment) {
                 // Resources that an example names or needs may be missing; everything else must be valid.
                 let bad =
                     errors.0.iter().find(|error| !NEEDED_BESIDE.iter().any(|known| error.message.contains(known)));
@@ -69,8 +69,8 @@ fn examples_and_defaults_are_valid() {
 #[test]
 fn the_example_file_says_the_defaults() {
     let dir = tempfile::tempdir().unwrap();
-    let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
-    let defaults = load_in(&ServeFlags::default(), &around).unwrap().settings;
+    let environment = Environment { current_dir: dir.path().to_path_buf(), ..Environment::default() };
+    let defaults = load_in(&ServeFlags::default(), &environment).unwrap().settings;
     let text = reference::example_file();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut switched_on = 0;
@@ -83,7 +83,7 @@ fn the_example_file_says_the_defaults() {
         }
     }
     std::fs::write(dir.path().join("howdah.toml"), lines.join("\n")).unwrap();
-    let mut loaded = load_in(&ServeFlags::default(), &around).unwrap();
+    let mut loaded = load_in(&ServeFlags::default(), &environment).unwrap();
     // These depend on the disk, which others use as well, and on the number of workers, which is larger in the example.
     loaded.settings.http.spool = defaults.http.spool;
     loaded.settings.http.max_connections = defaults.http.max_connections;

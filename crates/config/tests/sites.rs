@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use howdah_config::{
-    ByteSize, ConfigErrors, HostPattern, Loaded, ServeFlags, Settings, SiteSettings, Surroundings, load_in,
+    ByteSize, ConfigErrors, Environment, HostPattern, Loaded, ServeFlags, Settings, SiteSettings, load_in,
 };
 
 /// A directory with these files and a directory for each root, to load settings in.
@@ -30,8 +30,8 @@ impl Files {
 
     fn load(&self) -> Result<Loaded, ConfigErrors> {
         let env = [("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned())].into();
-        let around = Surroundings { current_dir: self.path().to_path_buf(), env, ..Surroundings::default() };
-        load_in(&ServeFlags::default(), &around)
+        let environment = Environment { current_dir: self.path().to_path_buf(), env, ..Environment::default() };
+        load_in(&ServeFlags::default(), &environment)
     }
 
     fn settings(&self) -> Settings {

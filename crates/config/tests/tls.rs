@@ -1,14 +1,14 @@
 //! Contradictory TLS settings.
 #![allow(clippy::unwrap_used)]
 
-use howdah_config::{CertificateFiles, ListenAddr, ServeFlags, Surroundings, load_in};
+use howdah_config::{CertificateFiles, Environment, ListenAddr, ServeFlags, load_in};
 
 /// The certificates in a `howdah.toml`, or its errors.
 fn load(text: &str) -> Result<Vec<CertificateFiles>, String> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("howdah.toml"), text).unwrap();
-    let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
-    let loaded = load_in(&ServeFlags::default(), &around).map_err(|errors| errors.to_string())?;
+    let environment = Environment { current_dir: dir.path().to_path_buf(), ..Environment::default() };
+    let loaded = load_in(&ServeFlags::default(), &environment).map_err(|errors| errors.to_string())?;
     assert!(loaded.settings.listen.iter().any(|addr| matches!(addr, ListenAddr::Https(_))));
     let relative = |path: &std::path::Path| path.strip_prefix(dir.path()).unwrap().to_path_buf();
     let certificates = loaded.settings.tls.certificates.iter();

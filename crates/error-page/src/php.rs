@@ -6,7 +6,7 @@ use crate::report::{Cause, Frame, Place, Report, Request};
 
 /// PHP's error message.
 #[derive(Debug, Clone, Copy)]
-pub struct Said<'a> {
+pub struct PhpError<'a> {
     /// The kind of error in PHP's words: `Fatal error`.
     pub kind: &'a str,
     pub message: &'a str,
@@ -18,7 +18,7 @@ pub struct Said<'a> {
 
 /// Converts the message to a report.
 #[must_use]
-pub fn report(said: &Said<'_>, request: Request, server: String) -> Report {
+pub fn report(said: &PhpError<'_>, request: Request, server: String) -> Report {
     let place = (!said.file.is_empty()).then(|| Place { file: said.file.to_owned(), line: said.line });
     let mut causes = uncaught(said.message).unwrap_or_else(|| {
         vec![Cause {
@@ -107,8 +107,8 @@ fn frame_of_stack(line: &str) -> Option<Frame> {
 mod tests {
     use super::*;
 
-    fn said(message: &str) -> Said<'_> {
-        Said {
+    fn said(message: &str) -> PhpError<'_> {
+        PhpError {
             kind: "Fatal error",
             message,
             file: "/a/b.php",

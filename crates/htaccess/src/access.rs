@@ -4,8 +4,8 @@
 
 use crate::expression::Expression;
 use crate::networks::Network;
-use crate::pattern::{Room, TooMuch};
-use crate::scene::Scene;
+use crate::pattern::{BudgetExceeded, PatternBudget};
+use crate::request_state::RequestState;
 use crate::text::words;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) enum Require {
 
 impl Require {
     /// Parses the text after the word `Require`.
-    pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, room: &mut PatternBudget) -> Result<Self, String> {
         let all = words(text);
         let (name, rest) = all.split_first().ok_or("Require wants to know what")?;
         let values = || rest.to_vec();
@@ -98,27 +98,27 @@ impl Require {
         }
     }
 
-    pub(crate) fn verdict(&self, scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
-        scene.effort.spend(64)?;
+    pub(crate) fn verdict(&self, state: &mut RequestState<'_>) -> Result<Verdict, BudgetExceeded> {
+        state.budget.spend(64)?;
         let of = |holds| if holds { Verdict::Granted } else { Verdict::Denied };
         Ok(match self {
             Self::Everybody(granted) => of(*granted),
-            Self::Networks(networks) => of(scene.facts.remote.is_some_and(|ip| any(networks, ip))),
-            Self::Local => of(is_local(scene)),
-            Self::Methods(methods) => of(methods.iter().any(|method| allows_method(method, scene.method))),
-            Self::Variables(names) => of(names.iter().any(|name| scene.environment.get(name).is_some())),
-            Self::Expression(expression) => of(expression.holds(scene)?),
+            Self::Networks(networks) => of(state.facts.remote.is_some_and(|ip| any(networks, ip))),
+            Self::Local => of(is_local(state)),
+            Self::Methods(methods) => of(methods.iter().any(|method| allows_method(method, state.method))),
+            Self::Variables(names) => of(names.iter().any(|name| state.environment.get(name).is_some())),
+            Self::Expression(expression) => of(expression.holds(state)?),
             Self::Users(users) => Verdict::Needs(users.clone()),
             Self::Unknown => Verdict::Denied,
-            Self::Shared(inner) => inner.verdict(scene)?,
-            Self::Not(inner) => match inner.verdict(scene)? {
+            Self::Shared(inner) => inner.verdict(state)?,
+            Self::Not(inner) => match inner.verdict(state)? {
                 Verdict::Granted => Verdict::Denied,
                 _ => Verdict::Granted,
             },
             Self::All(parts) => {
                 let mut needed: Option<Vec<String>> = None;
                 for part in parts {
-                    match part.verdict(scene)? {
+                    match part.verdict(state)? {
                         Verdict::Granted => {}
                         Verdict::Denied => return Ok(Verdict::Denied),
                         Verdict::Needs(users) => needed = Some(both(needed.take(), users)),
@@ -126,8 +126,8 @@ impl Require {
                 }
                 needed.map_or(Verdict::Granted, Verdict::Needs)
             }
-            Self::Any(parts) => any_of(parts, scene)?,
-            Self::None(parts) => match any_of(parts, scene)? {
+            Self::Any(parts) => any_of(parts, state)?,
+            Self::None(parts) => match any_of(parts, state)? {
                 Verdict::Denied => Verdict::Granted,
                 _ => Verdict::Denied,
             },
@@ -136,10 +136,10 @@ impl Require {
 }
 
 /// Evaluates alternatives. A `Require not` among them is neutral: it can only refuse.
-fn any_of(parts: &[Require], scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
+fn any_of(parts: &[Require], state: &mut RequestState<'_>) -> Result<Verdict, BudgetExceeded> {
     let mut needed: Option<Vec<String>> = None;
     for part in parts {
-        match part.verdict(scene)? {
+        match part.verdict(state)? {
             Verdict::Granted if matches!(part, Require::Not(_)) => {}
             Verdict::Granted => return Ok(Verdict::Granted),
             Verdict::Denied => {}
@@ -173,9 +173,9 @@ fn any(networks: &[Network], ip: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(ip))
 }
 
-fn is_local(scene: &Scene<'_>) -> bool {
-    let server = scene.facts.server_addr.parse().ok();
-    scene.facts.remote.is_some_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == server)
+fn is_local(state: &RequestState<'_>) -> bool {
+    let server = state.facts.server_addr.parse().ok();
+    state.facts.remote.is_some_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == server)
 }
 
 /// `true` if a method's name in `<Limit>` covers the method; GET includes HEAD.
@@ -212,11 +212,11 @@ impl From {
         }
     }
 
-    fn meets(&self, scene: &Scene<'_>) -> bool {
+    fn meets(&self, state: &RequestState<'_>) -> bool {
         match self {
             Self::All => true,
-            Self::Network(network) => scene.facts.remote.is_some_and(|ip| network.contains(ip)),
-            Self::Variable(name, wanted) => scene.environment.get(name).is_some() == *wanted,
+            Self::Network(network) => state.facts.remote.is_some_and(|ip| network.contains(ip)),
+            Self::Variable(name, wanted) => state.environment.get(name).is_some() == *wanted,
             Self::Name => false,
         }
     }
@@ -251,9 +251,9 @@ impl Compat {
         }
     }
 
-    pub(crate) fn allows(&self, scene: &Scene<'_>) -> bool {
-        let allowed = self.allow.iter().any(|from| from.meets(scene));
-        let denied = self.deny.iter().any(|from| from.meets(scene));
+    pub(crate) fn allows(&self, state: &RequestState<'_>) -> bool {
+        let allowed = self.allow.iter().any(|from| from.meets(state));
+        let denied = self.deny.iter().any(|from| from.meets(state));
         if self.allow_first == Some(true) { allowed && !denied } else { allowed || !denied }
     }
 }

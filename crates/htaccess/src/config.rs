@@ -4,11 +4,11 @@ use crate::access::{Compat, Require};
 use crate::environment::{Change, SetIf};
 use crate::expression::Expression;
 use crate::media::Media;
-use crate::pattern::{Effort, Pattern, TooMuch};
+use crate::pattern::{BudgetExceeded, Pattern, StepBudget};
 use crate::redirects::{ErrorDocument, Redirect};
+use crate::request_state::RequestState;
 use crate::response_headers::{Expires, HeaderLine};
 use crate::rewrite::Rewrite;
-use crate::scene::Scene;
 use crate::unlisted::Unlisted;
 use crate::wildcard;
 use std::collections::BTreeMap;
@@ -91,34 +91,34 @@ pub(crate) enum NameTest {
 }
 
 impl NameTest {
-    pub(crate) fn holds(&self, name: &[u8], effort: &mut Effort) -> Result<bool, TooMuch> {
+    pub(crate) fn holds(&self, name: &[u8], budget: &mut StepBudget) -> Result<bool, BudgetExceeded> {
         match self {
             Self::Wild(pattern) => {
-                effort.spend((name.len() * pattern.len()) as u64)?;
+                budget.spend((name.len() * pattern.len()) as u64)?;
                 Ok(wildcard::matches(pattern, name, true))
             }
-            Self::Pattern(pattern) => pattern.is_in(name, effort),
+            Self::Pattern(pattern) => pattern.is_in(name, budget),
         }
     }
 }
 
 impl Select {
-    pub(crate) fn holds(&self, scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
+    pub(crate) fn holds(&self, state: &mut RequestState<'_>) -> Result<bool, BudgetExceeded> {
         match self {
             Self::Files(test) => {
-                let at = scene.filename.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
-                test.holds(&scene.filename[at..], &mut scene.effort)
+                let at = state.filename.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+                test.holds(&state.filename[at..], &mut state.budget)
             }
             Self::If { before, this } => {
                 for other in before {
-                    if other.holds(scene)? {
+                    if other.holds(state)? {
                         return Ok(false);
                     }
                 }
-                this.as_ref().map_or(Ok(true), |this| this.holds(scene))
+                this.as_ref().map_or(Ok(true), |this| this.holds(state))
             }
             Self::Methods(methods, wanted) => {
-                let named = methods.iter().any(|name| crate::access::allows_method(name, scene.method));
+                let named = methods.iter().any(|name| crate::access::allows_method(name, state.method));
                 Ok(named == *wanted)
             }
         }

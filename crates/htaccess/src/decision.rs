@@ -5,15 +5,15 @@ mod directory;
 use crate::access::Verdict;
 use crate::config::{Config, Section, Select};
 use crate::limits;
-use crate::pattern::{Effort, TooMuch};
-use crate::place::{Place, normal, split_query};
+use crate::pattern::{BudgetExceeded, StepBudget};
+use crate::place::{ResolvedPath, normal, split_query};
 use crate::redirects::{End, ErrorDocument};
+use crate::request_state::{Environment, RequestState};
 use crate::response::Response;
 use crate::rewrite::{self, Cookie, Effects};
-use crate::scene::{Environment, Scene};
 use crate::store::Store;
+use crate::system::{Facts, Kind, System, TooExpensive};
 use crate::text::{as_latin1, raw};
-use crate::world::{Dear, Facts, Kind, World};
 use directory::slash;
 use howdah_rules::auth::Auth;
 use howdah_rules::outcome::{Access, Failure, Outcome, Stop};
@@ -87,7 +87,7 @@ impl Htaccess {
     ///
     /// # Errors
     /// The decision would take too long on this thread, which serves other connections as well.
-    pub fn decide(&self, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Result<Decision, Dear> {
+    pub fn decide(&self, facts: &Facts<'_>, system: &dyn System, now: Instant) -> Result<Decision, TooExpensive> {
         let step = Step {
             path: facts.path.to_vec(),
             query: facts.query.map(<[u8]>::to_vec),
@@ -96,7 +96,7 @@ impl Htaccess {
             status: 200,
             outer: None,
         };
-        self.walk(step, facts, world, now, (Vec::new(), false))
+        self.walk(step, facts, system, now, (Vec::new(), false))
     }
 
     /// Decides about the error page of a request, which is another path of the same request.
@@ -106,12 +106,12 @@ impl Htaccess {
     pub fn decide_error(
         &self,
         facts: &Facts<'_>,
-        world: &dyn World,
+        system: &dyn System,
         now: Instant,
         page: &str,
         before: &Response,
         status: u16,
-    ) -> Result<Decision, Dear> {
+    ) -> Result<Decision, TooExpensive> {
         let page = raw(page);
         let (path, query) = split_query(&page);
         let mut environment = before.environment().clone();
@@ -121,24 +121,24 @@ impl Htaccess {
         let previous = Some((before.path().to_vec(), before.query().map(<[u8]>::to_vec)));
         let path = decode(path).unwrap_or_else(|_| path.to_vec());
         let step = Step { path: normal(&path), query, environment, previous, status, outer: None };
-        self.walk(step, facts, world, now, before.kept())
+        self.walk(step, facts, system, now, before.kept())
     }
 
     fn walk(
         &self,
         first: Step,
         facts: &Facts<'_>,
-        world: &dyn World,
+        system: &dyn System,
         now: Instant,
         (cookies, ended): (Vec<Cookie>, bool),
-    ) -> Result<Decision, Dear> {
+    ) -> Result<Decision, TooExpensive> {
         let mut step = first;
         let mut walk = Walk {
             htaccess: self,
             facts,
-            world,
+            system,
             now,
-            effort: Effort::of(world),
+            budget: StepBudget::of(system),
             ended,
             access: Vec::new(),
             cookies,
@@ -152,8 +152,8 @@ impl Htaccess {
             match walk.step(step) {
                 Ok(Next::Done(decision)) => return Ok(*decision),
                 Ok(Next::Again { step: next, .. }) => step = next,
-                Err(TooMuch) if world.is_shared() => return Err(Dear),
-                Err(TooMuch) => return Ok(failed("a pattern takes too long, or there are too many rules")),
+                Err(BudgetExceeded) if system.is_shared() => return Err(TooExpensive),
+                Err(BudgetExceeded) => return Ok(failed("a pattern takes too long, or there are too many rules")),
             }
         }
     }
@@ -162,8 +162,8 @@ impl Htaccess {
         &self,
         config: &Config,
         users: Vec<String>,
-        effort: &Effort,
-    ) -> Result<Result<Arc<Auth>, &'static str>, TooMuch> {
+        budget: &StepBudget,
+    ) -> Result<Result<Arc<Auth>, &'static str>, BudgetExceeded> {
         let Some(file) = config.auth.file.clone().filter(|_| config.auth.kind.as_deref() == Some("basic")) else {
             return Ok(Err("a user is required, and AuthType Basic or AuthUserFile is missing"));
         };
@@ -174,7 +174,7 @@ impl Htaccess {
         if let Some((_, auth)) = self.auths.lock().iter().find(|(known, _)| *known == key) {
             return Ok(Ok(auth.clone()));
         }
-        effort.needs_own_thread()?;
+        budget.needs_own_thread()?;
         let (realm, file, users) = &key;
         let Ok(source) = Users::file(Path::new(file)) else { return Ok(Err("AuthUserFile cannot be read")) };
         let only = users.iter().map(|user| user.as_str().into()).collect();
@@ -207,9 +207,9 @@ fn by_rules(next: Next) -> Next {
 struct Walk<'w> {
     htaccess: &'w Htaccess,
     pub facts: &'w Facts<'w>,
-    pub world: &'w dyn World,
+    pub system: &'w dyn System,
     now: Instant,
-    effort: Effort,
+    budget: StepBudget,
     /// A rule with `END` was met.
     pub ended: bool,
     access: Vec<Access>,
@@ -227,27 +227,27 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    fn step(&mut self, step: Step) -> Result<Next, TooMuch> {
+    fn step(&mut self, step: Step) -> Result<Next, BudgetExceeded> {
         if self.facts.root.len() + step.path.len() > limits::FILENAME {
             // No file has such a name.
             let outcome = Outcome { stop: Some(status_stop(403)), ..Outcome::default() };
             let response = Response::of_cookies(std::mem::take(&mut self.cookies));
             return Ok(Next::Done(Box::new(Decision { outcome, response, found: None, by_rules: false })));
         }
-        let place = Place::find(self.facts.root, &step.path, self.world);
+        let place = ResolvedPath::find(self.facts.root, &step.path, self.system);
         let Some(place) = place else { return Ok(Next::Done(Box::new(failed("too many directories")))) };
         let directories = place.directories(self.facts.root);
-        self.effort.spend(step.environment.bytes() + limits::LOOKUP_EFFORT * directories.len() as u64)?;
-        let merged = self.htaccess.store.merged(&directories, self.world, self.now, &mut self.effort)?;
+        self.budget.spend(step.environment.bytes() + limits::LOOKUP_EFFORT * directories.len() as u64)?;
+        let merged = self.htaccess.store.merged(&directories, self.system, self.now, &mut self.budget)?;
         if merged.broken {
             return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be followed: see the log"))));
         }
         (self.previous, self.status) = (step.previous, step.status);
         let headers = self.headers.clone();
         let subrequest = step.outer.is_some();
-        let mut scene = Scene {
+        let mut state = RequestState {
             facts: Facts { headers: headers.as_deref().unwrap_or(self.facts.headers), ..*self.facts },
-            world: self.world,
+            system: self.system,
             path: step.path,
             filename: place.filename.clone(),
             path_info: place.path_info.clone(),
@@ -258,30 +258,35 @@ impl Walk<'_> {
             subrequest,
             has_sections: !merged.sections.is_empty(),
             outer: step.outer,
-            effort: std::mem::take(&mut self.effort),
+            budget: std::mem::take(&mut self.budget),
             response: None,
         };
-        let config = with_sections(&merged.config, &merged.sections, &mut scene)?;
-        let next = self.modules(&config, &place, &mut scene)?;
-        self.effort = scene.effort;
+        let config = with_sections(&merged.config, &merged.sections, &mut state)?;
+        let next = self.modules(&config, &place, &mut state)?;
+        self.budget = state.budget;
         Ok(next)
     }
 
     /// Runs the modules in the order of Apache's hooks: `SetEnvIf`, access control, and then the "fixups" mod_rewrite,
     /// mod_env, mod_alias, mod_dir and mod_headers. All fixups run, even if rewrite rules lead elsewhere.
-    fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
+    fn modules(
+        &mut self,
+        config: &Arc<Config>,
+        place: &ResolvedPath,
+        state: &mut RequestState<'_>,
+    ) -> Result<Next, BudgetExceeded> {
         // A directory's index is found by a subrequest, which sets no variables.
-        let sets = if scene.subrequest { &[][..] } else { &config.set_if };
+        let sets = if state.subrequest { &[][..] } else { &config.set_if };
         for set in sets {
-            set.apply(scene)?;
+            set.apply(state)?;
         }
         let mut effects = Effects { cookies: std::mem::take(&mut self.cookies), ..Effects::default() };
-        if let Some(refused) = self.enter(config, scene)? {
-            return Ok(self.stop(config, scene, &effects, place, refused));
+        if let Some(refused) = self.enter(config, state)? {
+            return Ok(self.stop(config, state, &effects, place, refused));
         }
         let (mut elsewhere, mut handled) = (None, None);
         if let Some(rewrite) = config.rewrite.as_ref().filter(|_| !self.ended) {
-            let (outcome, ended) = rewrite::run(rewrite, scene, &mut effects)?;
+            let (outcome, ended) = rewrite::run(rewrite, state, &mut effects)?;
             self.ended |= ended;
             let stop = match outcome {
                 rewrite::Outcome::Same => None,
@@ -304,45 +309,45 @@ impl Walk<'_> {
                 rewrite::Outcome::Status(status) => Some(status_stop(status)),
             };
             if let Some(stop) = stop {
-                return Ok(by_rules(self.stop(config, scene, &effects, place, stop)));
+                return Ok(by_rules(self.stop(config, state, &effects, place, stop)));
             }
         }
         let mut changed = Environment::default();
         for change in &config.changes {
-            scene.effort.spend(limits::CHANGE)?;
-            change.apply(&mut changed, scene.world);
+            state.budget.spend(limits::CHANGE)?;
+            change.apply(&mut changed, state.system);
         }
-        scene.environment.append(&changed);
+        state.environment.append(&changed);
         for line in &config.redirects {
-            let stop = match line.apply(scene)? {
+            let stop = match line.apply(state)? {
                 None => continue,
                 Some(End::Redirect { status, location }) => redirect(status, &location),
                 Some(End::Status(status)) => status_stop(status),
             };
-            return Ok(self.stop(config, scene, &effects, place, stop));
+            return Ok(self.stop(config, state, &effects, place, stop));
         }
         let Some(path) = elsewhere else {
             self.cookies.clone_from(&effects.cookies);
-            return self.directory(config, place, scene, &mut effects);
+            return self.directory(config, place, state, &mut effects);
         };
         // For a directory, mod_dir only checks the trailing slash.
-        if let Some(slash) = slash(config, place, scene) {
-            return Ok(self.stop(config, scene, &effects, place, slash));
+        if let Some(slash) = slash(config, place, state) {
+            return Ok(self.stop(config, state, &effects, place, slash));
         }
         if let Some(stop) = handled {
-            return Ok(by_rules(self.stop(config, scene, &effects, place, stop)));
+            return Ok(by_rules(self.stop(config, state, &effects, place, stop)));
         }
         if self.redirects == REDIRECTS {
             let reason = "more than 10 internal redirects: the rules lead in a circle";
             let failure = Stop::Failed(Failure { rule: ".htaccess".into(), reason });
-            return Ok(self.stop(config, scene, &effects, place, failure));
+            return Ok(self.stop(config, state, &effects, place, failure));
         }
-        scene.take_place();
-        self.change_headers(config, scene)?;
-        let step = match self.again(scene, &path) {
+        state.take_place();
+        self.change_headers(config, state)?;
+        let step = match self.again(state, &path) {
             Ok(step) => step,
             // The new request has not reached a directory yet, so no directives apply to this refusal.
-            Err(status) => return Ok(self.stop(&Arc::default(), scene, &effects, place, status_stop(status))),
+            Err(status) => return Ok(self.stop(&Arc::default(), state, &effects, place, status_stop(status))),
         };
         self.redirects += 1;
         self.cookies = effects.cookies;
@@ -350,13 +355,13 @@ impl Walk<'_> {
     }
 
     /// Checks authentication and access; returns the end of the request if the client is refused.
-    fn enter(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Option<Stop>, TooMuch> {
-        if config.ssl_required && !scene.facts.https {
+    fn enter(&mut self, config: &Config, state: &mut RequestState<'_>) -> Result<Option<Stop>, BudgetExceeded> {
+        if config.ssl_required && !state.facts.https {
             return Ok(Some(status_stop(403)));
         }
-        let allowed = config.compat.as_ref().map(|compat| compat.allows(scene));
+        let allowed = config.compat.as_ref().map(|compat| compat.allows(state));
         let verdict = match &config.require {
-            Some(require) => Some(require.verdict(scene)?),
+            Some(require) => Some(require.verdict(state)?),
             None => None,
         };
         let verdict = match (allowed, verdict, config.satisfy_any) {
@@ -368,7 +373,7 @@ impl Walk<'_> {
         Ok(match verdict {
             Verdict::Granted => None,
             Verdict::Denied => Some(status_stop(403)),
-            Verdict::Needs(users) => match self.htaccess.auth(config, users, &scene.effort)? {
+            Verdict::Needs(users) => match self.htaccess.auth(config, users, &state.budget)? {
                 Ok(auth) => {
                     let known = |access: &Access| matches!(access, Access::Auth(known) if Arc::ptr_eq(known, &auth));
                     if !self.access.iter().any(known) {
@@ -384,27 +389,27 @@ impl Walk<'_> {
     fn stop(
         &mut self,
         config: &Arc<Config>,
-        scene: &mut Scene<'_>,
+        state: &mut RequestState<'_>,
         effects: &Effects,
-        place: &Place,
+        place: &ResolvedPath,
         stop: Stop,
     ) -> Next {
-        let response = Response::new(config.clone(), scene, effects, place.kind, self.ended);
+        let response = Response::new(config.clone(), state, effects, place.kind, self.ended);
         let outcome = Outcome { stop: Some(stop), access: std::mem::take(&mut self.access), ..Outcome::default() };
         Next::Done(Box::new(Decision { outcome, response, found: place.kind, by_rules: false }))
     }
 
     /// Begins the internal redirect to a rewritten address: without scheme and host, up to the first `#`. Its path, up
     /// to the first `?`, is decoded (http_request.c, ap_internal_redirect). Returns a status if decoding fails.
-    fn again(&self, scene: &mut Scene<'_>, made: &[u8]) -> Result<Step, u16> {
-        let before = scene.query.clone();
-        let own = scene.query.take();
+    fn again(&self, state: &mut RequestState<'_>, made: &[u8]) -> Result<Step, u16> {
+        let before = state.query.clone();
+        let own = state.query.take();
         let made = own.map_or_else(|| made.to_vec(), |own| [made, b"?", &own].concat());
         let (path, query) = split_query(made.split(|&b| b == b'#').next().unwrap_or_default());
         let path = normal(&redirect_path(path)?);
-        let mut environment = scene.environment.redirected();
+        let mut environment = state.environment.redirected();
         environment.set("REDIRECT_STATUS", self.status.to_string().into_bytes());
-        let previous = Some((scene.path.clone(), before));
+        let previous = Some((state.path.clone(), before));
         Ok(Step { path, query, environment, previous, status: self.status, outer: None })
     }
 
@@ -412,19 +417,19 @@ impl Walk<'_> {
     fn finish(
         &mut self,
         config: &Arc<Config>,
-        scene: &mut Scene<'_>,
+        state: &mut RequestState<'_>,
         effects: &Effects,
-        place: &Place,
-    ) -> Result<Next, TooMuch> {
-        scene.take_place();
-        self.change_headers(config, scene)?;
-        let response = Response::new(config.clone(), scene, effects, place.kind, self.ended);
+        place: &ResolvedPath,
+    ) -> Result<Next, BudgetExceeded> {
+        state.take_place();
+        self.change_headers(config, state)?;
+        let response = Response::new(config.clone(), state, effects, place.kind, self.ended);
         let mut outcome = Outcome { access: std::mem::take(&mut self.access), ..Outcome::default() };
-        if scene.path != self.facts.path {
-            outcome.path = Some(scene.path.clone());
+        if state.path != self.facts.path {
+            outcome.path = Some(state.path.clone());
         }
-        if scene.query.as_deref() != self.facts.query {
-            outcome.query = Some(scene.query.clone());
+        if state.query.as_deref() != self.facts.query {
+            outcome.query = Some(state.query.clone());
         }
         outcome.php = response.file_type().php;
         if config.php.get("engine").is_some_and(|engine| engine == "0") {
@@ -436,15 +441,15 @@ impl Walk<'_> {
             outcome.ini.push(Arc::new(Ini { values, admin: Vec::new() }));
         }
         if let Some((path, query)) = &self.previous {
-            scene.environment.set("REDIRECT_URL", path.clone());
+            state.environment.set("REDIRECT_URL", path.clone());
             if let Some(query) = query {
-                scene.environment.set("REDIRECT_QUERY_STRING", query.clone());
+                state.environment.set("REDIRECT_QUERY_STRING", query.clone());
             }
         }
-        for (name, value) in scene.environment.iter() {
+        for (name, value) in state.environment.iter() {
             outcome.variables.push((name.into(), value.into()));
         }
-        let headers = self.headers.as_deref().unwrap_or(scene.facts.headers);
+        let headers = self.headers.as_deref().unwrap_or(state.facts.headers);
         outcome.request_headers = changes(self.facts.headers, headers);
         outcome.listing = config.listing;
         outcome.max_body = config.body_limit.filter(|limit| *limit > 0);
@@ -453,13 +458,13 @@ impl Walk<'_> {
     }
 
     /// Applies `RequestHeader` lines. Runs after a directory's index was found.
-    fn change_headers(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
+    fn change_headers(&mut self, config: &Config, state: &mut RequestState<'_>) -> Result<(), BudgetExceeded> {
         if config.request_headers.is_empty() {
             return Ok(());
         }
-        let mut headers = scene.facts.headers.clone();
+        let mut headers = state.facts.headers.clone();
         for line in &config.request_headers {
-            line.apply(&mut headers, scene)?;
+            line.apply(&mut headers, state)?;
         }
         self.headers = Some(Arc::new(headers));
         Ok(())
@@ -489,8 +494,8 @@ fn changes(before: &HeaderMap, headers: &HeaderMap) -> Vec<(http::HeaderName, Op
 fn with_sections(
     config: &Arc<Config>,
     sections: &[Arc<Section>],
-    scene: &mut Scene<'_>,
-) -> Result<Arc<Config>, TooMuch> {
+    state: &mut RequestState<'_>,
+) -> Result<Arc<Config>, BudgetExceeded> {
     let mut made: Option<Config> = None;
     let mut waiting: Vec<Arc<Section>> = sections.iter().rev().cloned().collect();
     let mut late: Vec<Arc<Section>> = Vec::new();
@@ -502,11 +507,11 @@ fn with_sections(
             waiting.extend(late.drain(..).rev());
             continue;
         };
-        if !section.select.holds(scene)? {
+        if !section.select.holds(state)? {
             continue;
         }
         let made = made.get_or_insert_with(|| (**config).clone());
-        scene.effort.spend(section.config.weight() + made.weight() / 8)?;
+        state.budget.spend(section.config.weight() + made.weight() / 8)?;
         match section.select {
             Select::Methods(..) => made.merge_methods(&section.config),
             Select::Files(_) | Select::If { .. } => made.merge(&section.config),

@@ -6,11 +6,11 @@ use crate::environment::{Change, SetIf};
 use crate::expression::Expression;
 use crate::known;
 use crate::limits;
-use crate::pattern::{Pattern, Room};
+use crate::pattern::{Pattern, PatternBudget};
 use crate::redirects::{ErrorDocument, Redirect};
 use crate::response_headers::{HeaderLine, Validity};
 use crate::rewrite::{Condition, Options, Rewrite, Rule};
-use crate::text::{Kind, Line, Mistake, lines, raw, words};
+use crate::text::{Kind, Line, SyntaxError, lines, raw, words};
 use std::sync::Arc;
 
 /// A parsed file, with warnings for the log.
@@ -30,9 +30,9 @@ pub struct Note {
 }
 
 /// Parses a file in `directory` (with a trailing slash).
-pub(crate) fn read(text: &[u8], directory: &[u8]) -> Result<Read, Mistake> {
+pub(crate) fn read(text: &[u8], directory: &[u8]) -> Result<Read, SyntaxError> {
     let lines = lines(text)?;
-    let mut reader = Reader { directory, room: Room::default(), notes: Vec::new() };
+    let mut reader = Reader { directory, room: PatternBudget::default(), notes: Vec::new() };
     let mut at = 0;
     let body = reader.body(&lines, &mut at, None, 0)?;
     Ok(Read { file: File { config: body.config, sections: body.sections }, notes: reader.notes })
@@ -40,7 +40,7 @@ pub(crate) fn read(text: &[u8], directory: &[u8]) -> Result<Read, Mistake> {
 
 struct Reader<'a> {
     directory: &'a [u8],
-    room: Room,
+    room: PatternBudget,
     notes: Vec<Note>,
 }
 
@@ -95,11 +95,17 @@ impl Body {
 
 impl Reader<'_> {
     /// Parses directives up to the end tag of `until`, or to the end of the file.
-    fn body(&mut self, lines: &[Line], at: &mut usize, until: Option<&Line>, depth: usize) -> Result<Body, Mistake> {
+    fn body(
+        &mut self,
+        lines: &[Line],
+        at: &mut usize,
+        until: Option<&Line>,
+        depth: usize,
+    ) -> Result<Body, SyntaxError> {
         let mut body = Body::default();
         self.fill(&mut body, lines, at, until, depth)?;
         let at = until.map_or(1, |open| open.number);
-        body.finish().map_err(|what| Mistake::new(at, what))?;
+        body.finish().map_err(|what| SyntaxError::new(at, what))?;
         Ok(body)
     }
 
@@ -110,7 +116,7 @@ impl Reader<'_> {
         at: &mut usize,
         until: Option<&Line>,
         depth: usize,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), SyntaxError> {
         while let Some(line) = lines.get(*at) {
             *at += 1;
             match line.kind {
@@ -119,7 +125,7 @@ impl Reader<'_> {
                 Kind::Close => {
                     return match until {
                         Some(open) if open.name.eq_ignore_ascii_case(&line.name) => Ok(()),
-                        _ => Err(Mistake::new(line.number, format!("</{}> closes nothing", line.name))),
+                        _ => Err(SyntaxError::new(line.number, format!("</{}> closes nothing", line.name))),
                     };
                 }
             }
@@ -127,7 +133,7 @@ impl Reader<'_> {
         match until {
             // Apache accepts an unclosed section if its condition depends only on the server.
             Some(open) if condition(&open.name.to_ascii_lowercase(), &open.rest).is_none() => {
-                Err(Mistake::new(open.number, format!("<{}> is not closed", open.name)))
+                Err(SyntaxError::new(open.number, format!("<{}> is not closed", open.name)))
             }
             _ => Ok(()),
         }
@@ -140,8 +146,8 @@ impl Reader<'_> {
         at: &mut usize,
         line: &Line,
         depth: usize,
-    ) -> Result<(), Mistake> {
-        let wrong = |what: String| Mistake::new(line.number, what);
+    ) -> Result<(), SyntaxError> {
+        let wrong = |what: String| SyntaxError::new(line.number, what);
         if depth > limits::DEPTH {
             return Err(wrong(format!("sections within each other deeper than {}", limits::DEPTH)));
         }
@@ -224,15 +230,15 @@ impl Reader<'_> {
         at: &mut usize,
         open: &Line,
         depth: usize,
-    ) -> Result<Vec<Require>, Mistake> {
+    ) -> Result<Vec<Require>, SyntaxError> {
         let mut inner = Body::default();
         self.fill(&mut inner, lines, at, Some(open), depth)?;
         Ok(inner.requires)
     }
 
-    fn directive(&mut self, body: &mut Body, line: &Line) -> Result<(), Mistake> {
+    fn directive(&mut self, body: &mut Body, line: &Line) -> Result<(), SyntaxError> {
         let name = line.name.to_ascii_lowercase();
-        let wrong = |what: String| Mistake::new(line.number, format!("{}: {what}", line.name));
+        let wrong = |what: String| SyntaxError::new(line.number, format!("{}: {what}", line.name));
         let known = self.rewriting(body, &name, line).map_err(wrong)?
             || self.access(body, &name, &line.rest).map_err(wrong)?
             || self.others(body, &name, line).map_err(wrong)?;
@@ -243,7 +249,7 @@ impl Reader<'_> {
             return Err(wrong("is not for .htaccess files".to_owned()));
         }
         let Some(why) = known::without_effect(&name) else {
-            return Err(Mistake::new(line.number, format!("the directive {} is not known", line.name)));
+            return Err(SyntaxError::new(line.number, format!("the directive {} is not known", line.name)));
         };
         self.note(line, format!("{} has no effect: {why}", line.name));
         Ok(())
@@ -480,7 +486,7 @@ fn version_holds(text: &str) -> bool {
 }
 
 /// Skips a section and its nested sections.
-fn skip(lines: &[Line], at: &mut usize, open: &Line) -> Result<(), Mistake> {
+fn skip(lines: &[Line], at: &mut usize, open: &Line) -> Result<(), SyntaxError> {
     let mut depth = 1;
     while let Some(line) = lines.get(*at) {
         *at += 1;
@@ -493,7 +499,7 @@ fn skip(lines: &[Line], at: &mut usize, open: &Line) -> Result<(), Mistake> {
             return Ok(());
         }
     }
-    Err(Mistake::new(open.number, format!("<{}> is not closed", open.name)))
+    Err(SyntaxError::new(open.number, format!("<{}> is not closed", open.name)))
 }
 
 #[cfg(test)]

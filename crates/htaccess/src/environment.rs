@@ -1,11 +1,11 @@
 //! Variables: `SetEnvIf` and its like before the rules are run, `SetEnv`, `UnsetEnv` and `PassEnv` after that.
 
 use crate::expression::Expression;
-use crate::pattern::{Pattern, Room, TooMuch};
-use crate::scene::{Environment, Scene};
+use crate::pattern::{BudgetExceeded, Pattern, PatternBudget};
+use crate::request_state::{Environment, RequestState};
 use crate::substitute;
+use crate::system::System;
 use crate::text::{raw, words};
-use crate::world::World;
 
 /// One line of `SetEnvIf`, `BrowserMatch` or `SetEnvIfExpr`.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ fn is_plain(pattern: &str) -> bool {
 
 impl SetIf {
     /// Parses a line: `name` is the directive in lower case, `text` its arguments.
-    pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(name: &str, text: &str, room: &mut PatternBudget) -> Result<Self, String> {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut next = || {
@@ -58,7 +58,7 @@ impl SetIf {
         };
         let no_case = name.ends_with("nocase");
         let mut has_groups = true;
-        let mut pattern = |text: String, room: &mut Room| {
+        let mut pattern = |text: String, room: &mut PatternBudget| {
             has_groups = !is_plain(&text);
             Pattern::new(&text, no_case, room)
         };
@@ -87,37 +87,37 @@ impl SetIf {
         Ok(Self { when, has_groups, changes: rest.iter().map(change).collect() })
     }
 
-    pub(crate) fn apply(&self, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
+    pub(crate) fn apply(&self, state: &mut RequestState<'_>) -> Result<(), BudgetExceeded> {
         let found = match &self.when {
             When::Attribute(name, pattern) => {
-                let value = attribute(scene, name);
-                pattern.find(&value, &mut scene.effort)?
+                let value = attribute(state, name);
+                pattern.find(&value, &mut state.budget)?
             }
             When::Header(name, pattern) => {
                 let mut value = Vec::new();
-                for known in scene.facts.headers.keys() {
-                    if name.is_in(known.as_str().as_bytes(), &mut scene.effort)? {
-                        value = scene.facts.header(known.as_str());
+                for known in state.facts.headers.keys() {
+                    if name.is_in(known.as_str().as_bytes(), &mut state.budget)? {
+                        value = state.facts.header(known.as_str());
                         break;
                     }
                 }
-                pattern.find(&value, &mut scene.effort)?
+                pattern.find(&value, &mut state.budget)?
             }
-            When::Expression(expression) => expression.holds(scene)?.then(Default::default),
+            When::Expression(expression) => expression.holds(state)?.then(Default::default),
         };
         let Some(found) = found else { return Ok(()) };
         for (name, value) in &self.changes {
             match value {
-                Some(value) if self.has_groups => scene.environment.set(name, substitute::groups(value, &found)),
-                Some(value) => scene.environment.set(name, raw(value).into_owned()),
-                None => scene.environment.unset(name),
+                Some(value) if self.has_groups => state.environment.set(name, substitute::groups(value, &found)),
+                Some(value) => state.environment.set(name, raw(value).into_owned()),
+                None => state.environment.unset(name),
             }
         }
         Ok(())
     }
 }
 
-fn attribute(scene: &Scene<'_>, name: &str) -> Vec<u8> {
+fn attribute(state: &RequestState<'_>, name: &str) -> Vec<u8> {
     let variable = match name.to_ascii_lowercase().as_str() {
         "remote_addr" => "REMOTE_ADDR",
         "remote_host" => "REMOTE_HOST",
@@ -127,12 +127,12 @@ fn attribute(scene: &Scene<'_>, name: &str) -> Vec<u8> {
         "request_protocol" => "SERVER_PROTOCOL",
         "request_uri" => "REQUEST_URI",
         _ => {
-            let header = scene.facts.header(name);
-            let absent = header.is_empty() && !scene.facts.headers.contains_key(name);
-            return if absent { scene.environment.get(name).unwrap_or_default().to_vec() } else { header };
+            let header = state.facts.header(name);
+            let absent = header.is_empty() && !state.facts.headers.contains_key(name);
+            return if absent { state.environment.get(name).unwrap_or_default().to_vec() } else { header };
         }
     };
-    scene.variable(variable)
+    state.variable(variable)
 }
 
 impl Change {
@@ -150,12 +150,12 @@ impl Change {
 
     /// Applies the line to `changed`, the variables of earlier lines: `UnsetEnv` leaves variables of other modules
     /// alone (mod_env.c).
-    pub(crate) fn apply(&self, changed: &mut Environment, world: &dyn World) {
+    pub(crate) fn apply(&self, changed: &mut Environment, system: &dyn System) {
         match self {
             Self::Set(name, value) => changed.set(name, raw(value).into_owned()),
             Self::Unset(name) => changed.unset(name),
             Self::Pass(name) => {
-                if let Some(value) = world.environment(name) {
+                if let Some(value) = system.environment(name) {
                     changed.set(name, value.into_bytes());
                 }
             }

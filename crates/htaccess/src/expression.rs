@@ -3,7 +3,7 @@
 
 use crate::compare::Compare;
 use crate::limits;
-use crate::pattern::{Pattern, Room};
+use crate::pattern::{Pattern, PatternBudget};
 use crate::text::raw;
 
 /// A parsed expression.
@@ -38,7 +38,7 @@ pub(crate) enum Word {
 
 impl Expression {
     /// Parses an expression; the error is for the log.
-    pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, room: &mut PatternBudget) -> Result<Self, String> {
         let mut reader = Reader { rest: text, room, parts: 0, depth: 0 };
         let node = reader.or().map_err(|error| format!("the expression `{text}`: {error}"))?;
         reader.blanks();
@@ -51,7 +51,7 @@ impl Expression {
 
 struct Reader<'a, 'r> {
     rest: &'a str,
-    room: &'r mut Room,
+    room: &'r mut PatternBudget,
     parts: usize,
     depth: usize,
 }

@@ -4,33 +4,33 @@ use crate::compare::number;
 use crate::expression::{Expression, Node, Word};
 use crate::limits;
 use crate::networks::Network;
-use crate::pattern::{Captures, TooMuch};
-use crate::scene::Scene;
+use crate::pattern::{BudgetExceeded, Captures};
+use crate::request_state::RequestState;
+use crate::system::Kind;
 use crate::wildcard;
-use crate::world::Kind;
 
 impl Expression {
     /// `true` if the expression holds.
-    pub(crate) fn holds(&self, scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
+    pub(crate) fn holds(&self, state: &mut RequestState<'_>) -> Result<bool, BudgetExceeded> {
         let mut groups = Captures::default();
-        holds(&self.0, scene, &mut groups)
+        holds(&self.0, state, &mut groups)
     }
 }
 
-fn holds(node: &Node, scene: &mut Scene<'_>, groups: &mut Captures) -> Result<bool, TooMuch> {
-    scene.effort.spend(64)?;
+fn holds(node: &Node, state: &mut RequestState<'_>, groups: &mut Captures) -> Result<bool, BudgetExceeded> {
+    state.budget.spend(64)?;
     Ok(match node {
-        Node::Or(left, right) => holds(left, scene, groups)? || holds(right, scene, groups)?,
-        Node::And(left, right) => holds(left, scene, groups)? && holds(right, scene, groups)?,
-        Node::Not(inner) => !holds(inner, scene, groups)?,
+        Node::Or(left, right) => holds(left, state, groups)? || holds(right, state, groups)?,
+        Node::And(left, right) => holds(left, state, groups)? && holds(right, state, groups)?,
+        Node::Not(inner) => !holds(inner, state, groups)?,
         Node::Constant(value) => *value,
-        Node::Text(compare, left, right) => compare.holds(value(left, scene, groups).cmp(&value(right, scene, groups))),
+        Node::Text(compare, left, right) => compare.holds(value(left, state, groups).cmp(&value(right, state, groups))),
         Node::Number(compare, left, right) => {
-            compare.holds(number(&value(left, scene, groups)).cmp(&number(&value(right, scene, groups))))
+            compare.holds(number(&value(left, state, groups)).cmp(&number(&value(right, state, groups))))
         }
         Node::Matches(left, pattern) => {
-            let left = value(left, scene, groups);
-            match pattern.find(&left, &mut scene.effort)? {
+            let left = value(left, state, groups);
+            match pattern.find(&left, &mut state.budget)? {
                 Some(found) => {
                     *groups = found;
                     true
@@ -39,29 +39,29 @@ fn holds(node: &Node, scene: &mut Scene<'_>, groups: &mut Captures) -> Result<bo
             }
         }
         Node::Wild(left, right, ignore_case) => {
-            let (mut left, mut right) = (value(left, scene, groups), value(right, scene, groups));
+            let (mut left, mut right) = (value(left, state, groups), value(right, state, groups));
             if *ignore_case {
                 left.make_ascii_lowercase();
                 right.make_ascii_lowercase();
             }
-            scene.effort.spend((left.len() * right.len()) as u64)?;
+            state.budget.spend((left.len() * right.len()) as u64)?;
             wildcard::matches(&right, &left, false)
         }
         Node::Network(left, right) => {
-            let (left, right) = (value(left, scene, groups), value(right, scene, groups));
+            let (left, right) = (value(left, state, groups), value(right, state, groups));
             let address = std::str::from_utf8(&left).ok().and_then(|text| text.trim().parse().ok());
             let network = std::str::from_utf8(&right).ok().and_then(|text| Network::new(text.trim()).ok());
             address.zip(network).is_some_and(|(address, network)| network.contains(address))
         }
         Node::In(left, words) => {
-            let left = value(left, scene, groups);
-            words.iter().any(|word| value(word, scene, groups) == left)
+            let left = value(left, state, groups);
+            words.iter().any(|word| value(word, state, groups) == left)
         }
-        Node::Unary(kind, word) => unary(*kind, &value(word, scene, groups), scene)?,
+        Node::Unary(kind, word) => unary(*kind, &value(word, state, groups), state)?,
     })
 }
 
-fn unary(kind: u8, text: &[u8], scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
+fn unary(kind: u8, text: &[u8], state: &mut RequestState<'_>) -> Result<bool, BudgetExceeded> {
     Ok(match kind {
         b'n' => !text.is_empty(),
         b'z' => text.is_empty(),
@@ -71,31 +71,31 @@ fn unary(kind: u8, text: &[u8], scene: &mut Scene<'_>) -> Result<bool, TooMuch> 
         }
         b'R' => {
             let network = std::str::from_utf8(text).ok().and_then(|text| Network::new(text.trim()).ok());
-            network.zip(scene.facts.remote).is_some_and(|(network, address)| network.contains(address))
+            network.zip(state.facts.remote).is_some_and(|(network, address)| network.contains(address))
         }
         b'U' | b'F' => !text.is_empty(),
-        _ => file_test(scene, kind, text)?,
+        _ => file_test(state, kind, text)?,
     })
 }
 
-fn value(word: &Word, scene: &Scene<'_>, groups: &Captures) -> Vec<u8> {
+fn value(word: &Word, state: &RequestState<'_>, groups: &Captures) -> Vec<u8> {
     let mut made = match word {
         Word::Text(text) => text.clone(),
-        Word::Variable(name) => scene.variable(name),
+        Word::Variable(name) => state.variable(name),
         Word::Group(number) => groups.group(*number).to_vec(),
-        Word::Joined(words) => words.iter().flat_map(|word| value(word, scene, groups)).collect(),
-        Word::Function(name, argument) => function(name, value(argument, scene, groups), scene),
+        Word::Joined(words) => words.iter().flat_map(|word| value(word, state, groups)).collect(),
+        Word::Function(name, argument) => function(name, value(argument, state, groups), state),
     };
     made.truncate(limits::EXPANDED);
     made
 }
 
-fn function(name: &str, mut argument: Vec<u8>, scene: &Scene<'_>) -> Vec<u8> {
+fn function(name: &str, mut argument: Vec<u8>, state: &RequestState<'_>) -> Vec<u8> {
     let text = String::from_utf8_lossy(&argument);
     match name {
-        "req" | "http" | "req_novary" => scene.facts.header(&text),
-        "resp" => scene.variable(&format!("RESP:{text}")),
-        "reqenv" | "env" | "note" => scene.environment.get(&text).unwrap_or_default().to_vec(),
+        "req" | "http" | "req_novary" => state.facts.header(&text),
+        "resp" => state.variable(&format!("RESP:{text}")),
+        "reqenv" | "env" | "note" => state.environment.get(&text).unwrap_or_default().to_vec(),
         "tolower" => {
             argument.make_ascii_lowercase();
             argument
@@ -118,16 +118,16 @@ fn is_below(root: &[u8], path: &[u8]) -> bool {
 }
 
 /// Evaluates `-f` and similar tests.
-pub(crate) fn file_test(scene: &mut Scene<'_>, kind: u8, path: &[u8]) -> Result<bool, TooMuch> {
+pub(crate) fn file_test(state: &mut RequestState<'_>, kind: u8, path: &[u8]) -> Result<bool, BudgetExceeded> {
     // About the cost of a file system lookup.
-    scene.effort.spend(10_000)?;
-    if path.contains(&0) || path.len() > 4096 || !is_below(scene.facts.root, path) {
+    state.budget.spend(10_000)?;
+    if path.contains(&0) || path.len() > 4096 || !is_below(state.facts.root, path) {
         return Ok(false);
     }
     if matches!(kind, b'l' | b'L' | b'h') {
-        return Ok(scene.world.is_link(path));
+        return Ok(state.system.is_link(path));
     }
-    let Some(entry) = scene.world.look(path) else { return Ok(false) };
+    let Some(entry) = state.system.look(path) else { return Ok(false) };
     Ok(match kind {
         b'f' => entry.kind == Kind::File,
         b'd' => entry.kind == Kind::Directory,

@@ -4,7 +4,7 @@
 
 use crate::dialect;
 use crate::limits;
-use crate::world::World;
+use crate::system::System;
 use std::ops::Range;
 
 /// A compiled pattern, optionally negated by a leading `!`.
@@ -23,9 +23,9 @@ enum Engine {
 
 /// Remaining budget for the patterns of one file.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct PatternBudget(usize);
 
-impl Default for Room {
+impl Default for PatternBudget {
     fn default() -> Self {
         Self(limits::PATTERNS)
     }
@@ -33,13 +33,13 @@ impl Default for Room {
 
 /// Remaining effort of one request.
 #[derive(Debug)]
-pub(crate) struct Effort {
+pub(crate) struct StepBudget {
     left: u64,
     /// The calling thread serves other connections as well.
     shared: bool,
 }
 
-impl Default for Effort {
+impl Default for StepBudget {
     fn default() -> Self {
         Self { left: limits::EFFORT, shared: false }
     }
@@ -47,22 +47,22 @@ impl Default for Effort {
 
 /// The cost exceeds the limit of this request or of this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooMuch;
+pub(crate) struct BudgetExceeded;
 
-impl Effort {
+impl StepBudget {
     /// The effort available to the calling thread.
-    pub(crate) fn of(world: &dyn World) -> Self {
-        if world.is_shared() { Self { left: limits::SHARED_EFFORT, shared: true } } else { Self::default() }
+    pub(crate) fn of(system: &dyn System) -> Self {
+        if system.is_shared() { Self { left: limits::SHARED_EFFORT, shared: true } } else { Self::default() }
     }
 
     /// Fails on a thread that serves other connections as well.
-    pub(crate) fn needs_own_thread(&self) -> Result<(), TooMuch> {
-        if self.shared { Err(TooMuch) } else { Ok(()) }
+    pub(crate) fn needs_own_thread(&self) -> Result<(), BudgetExceeded> {
+        if self.shared { Err(BudgetExceeded) } else { Ok(()) }
     }
 
     /// Charges for work about as expensive as reading `cost` bytes.
-    pub(crate) fn spend(&mut self, cost: u64) -> Result<(), TooMuch> {
-        self.left = self.left.checked_sub(cost).ok_or(TooMuch)?;
+    pub(crate) fn spend(&mut self, cost: u64) -> Result<(), BudgetExceeded> {
+        self.left = self.left.checked_sub(cost).ok_or(BudgetExceeded)?;
         Ok(())
     }
 }
@@ -84,7 +84,7 @@ impl Captures {
 
 impl Pattern {
     /// Compiles a pattern; the error is for the log.
-    pub(crate) fn new(text: &str, ignore_case: bool, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, ignore_case: bool, room: &mut PatternBudget) -> Result<Self, String> {
         if text.len() > limits::PATTERN {
             return Err(format!("a pattern of more than {} bytes", limits::PATTERN));
         }
@@ -106,12 +106,12 @@ impl Pattern {
     }
 
     /// Searches for the pattern. A subject that is too long is truncated.
-    pub(crate) fn find(&self, subject: &[u8], effort: &mut Effort) -> Result<Option<Captures>, TooMuch> {
+    pub(crate) fn find(&self, subject: &[u8], budget: &mut StepBudget) -> Result<Option<Captures>, BudgetExceeded> {
         let subject = &subject[..subject.len().min(limits::SUBJECT)];
         let length = subject.len() as u64 + limits::MATCH;
         match &self.engine {
             Engine::Linear(regex) => {
-                effort.spend(length * self.weight)?;
+                budget.spend(length * self.weight)?;
                 let mut found = regex.capture_locations();
                 if regex.captures_read(&mut found, subject).is_none() {
                     return Ok(None);
@@ -124,22 +124,22 @@ impl Pattern {
             }
             Engine::Backtracking(regex) => {
                 // A backtracking step costs more than a byte. Shared threads get fewer steps, to bound the worst case.
-                let steps = limits::BACKTRACKS as u64 * if effort.shared { 2 } else { 1 };
-                effort.spend((steps + length) * self.weight)?;
+                let steps = limits::BACKTRACKS as u64 * if budget.shared { 2 } else { 1 };
+                budget.spend((steps + length) * self.weight)?;
                 backtrack(regex, subject)
             }
         }
     }
 
     /// `true` if a text contains the pattern.
-    pub(crate) fn is_in(&self, subject: &[u8], effort: &mut Effort) -> Result<bool, TooMuch> {
+    pub(crate) fn is_in(&self, subject: &[u8], budget: &mut StepBudget) -> Result<bool, BudgetExceeded> {
         match &self.engine {
             Engine::Linear(regex) => {
                 let subject = &subject[..subject.len().min(limits::SUBJECT)];
-                effort.spend((subject.len() as u64 + limits::MATCH) * self.weight)?;
+                budget.spend((subject.len() as u64 + limits::MATCH) * self.weight)?;
                 Ok(regex.is_match(subject))
             }
-            Engine::Backtracking(_) => Ok(self.find(subject, effort)?.is_some()),
+            Engine::Backtracking(_) => Ok(self.find(subject, budget)?.is_some()),
         }
     }
 
@@ -148,11 +148,11 @@ impl Pattern {
         &self,
         text: &[u8],
         all: bool,
-        effort: &mut Effort,
+        budget: &mut StepBudget,
         with: impl Fn(&Captures) -> Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, TooMuch> {
+    ) -> Result<Option<Vec<u8>>, BudgetExceeded> {
         let (mut made, mut at, mut changed) = (Vec::new(), 0, false);
-        while let Some(found) = self.find(&text[at..], effort)? {
+        while let Some(found) = self.find(&text[at..], budget)? {
             let Range { start, end } = found.whole();
             changed = true;
             made.extend_from_slice(&text[at..at + start]);
@@ -205,12 +205,12 @@ impl Engine {
 }
 
 /// Maps each byte to one character, because this engine matches only text.
-fn backtrack(regex: &fancy_regex::Regex, subject: &[u8]) -> Result<Option<Captures>, TooMuch> {
+fn backtrack(regex: &fancy_regex::Regex, subject: &[u8]) -> Result<Option<Captures>, BudgetExceeded> {
     let text: String = subject.iter().copied().map(char::from).collect();
     let found = match regex.captures(&text) {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),
-        Err(_) => return Err(TooMuch),
+        Err(_) => return Err(BudgetExceeded),
     };
     let place = |at: usize| {
         let characters = if text.len() == subject.len() { at } else { text[..at].chars().count() };

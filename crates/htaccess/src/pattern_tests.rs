@@ -1,7 +1,7 @@
 use super::*;
 
 fn compiled(text: &str) -> Pattern {
-    Pattern::new(text, false, &mut Room::default()).unwrap_or_else(|error| panic!("{error}"))
+    Pattern::new(text, false, &mut PatternBudget::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -29,17 +29,17 @@ fn patterns_are_read_as_pcre_reads_them() {
         ("]}", "]}", "]"),
         (r"(?:a|b)?c\.(gif|jpe?g|png)$", "c.jpeg", "c.jpg.php"),
     ] {
-        let (found, mut effort) = (compiled(pattern), Effort::default());
-        assert!(found.is_in(yes.as_bytes(), &mut effort).unwrap(), "{pattern} on {yes:?}");
-        assert!(!found.is_in(no.as_bytes(), &mut effort).unwrap(), "{pattern} on {no:?}");
+        let (found, mut budget) = (compiled(pattern), StepBudget::default());
+        assert!(found.is_in(yes.as_bytes(), &mut budget).unwrap(), "{pattern} on {yes:?}");
+        assert!(!found.is_in(no.as_bytes(), &mut budget).unwrap(), "{pattern} on {no:?}");
     }
-    assert!(Pattern::new("(", false, &mut Room::default()).unwrap_err().contains("`(`"));
+    assert!(Pattern::new("(", false, &mut PatternBudget::default()).unwrap_err().contains("`(`"));
 }
 
 #[test]
 fn both_engines_see_bytes() {
     for pattern in ["^(.)(é)(.*)$", "^(?=.)(.)(é)(.*)$"] {
-        let found = compiled(pattern).find(b"\xff\xc3\xa9x\xfe", &mut Effort::default()).unwrap().unwrap();
+        let found = compiled(pattern).find(b"\xff\xc3\xa9x\xfe", &mut StepBudget::default()).unwrap().unwrap();
         let groups = [found.group(1), found.group(2), found.group(3), found.group(9)];
         assert_eq!(groups, [&b"\xff"[..], b"\xc3\xa9", b"x\xfe", b""], "{pattern}");
     }
@@ -48,15 +48,15 @@ fn both_engines_see_bytes() {
 #[test]
 fn a_match_that_goes_back_without_end_is_given_up() {
     let pattern = compiled(r"^(?=(a+)+$)(a|aa)+\1$");
-    assert_eq!(pattern.find(&[b'a'; 60], &mut Effort::default()).err(), Some(TooMuch));
+    assert_eq!(pattern.find(&[b'a'; 60], &mut StepBudget::default()).err(), Some(BudgetExceeded));
     let cheap = compiled("x");
-    let mut effort = Effort { left: 1000, shared: false };
-    assert_eq!((0..100).find_map(|_| cheap.is_in(b"yyy", &mut effort).err()), Some(TooMuch));
+    let mut budget = StepBudget { left: 1000, shared: false };
+    assert_eq!((0..100).find_map(|_| cheap.is_in(b"yyy", &mut budget).err()), Some(BudgetExceeded));
 }
 
 #[test]
 fn the_patterns_of_a_file_have_a_bound() {
-    let mut room = Room::default();
+    let mut room = PatternBudget::default();
     assert!(Pattern::new("(a{1000}){1000}", false, &mut room).is_err());
     assert!(Pattern::new("(?=x)((a{1000}){100}){1000}", false, &mut room).is_err());
     assert!((0..100_000).any(|_| Pattern::new("[a-z]{50}", false, &mut room).is_err()));
@@ -64,12 +64,12 @@ fn the_patterns_of_a_file_have_a_bound() {
 
 #[test]
 fn replacing() {
-    let mut effort = Effort::default();
+    let mut budget = StepBudget::default();
     let pattern = compiled("a(.)");
     let with = |found: &Captures| [b"<", found.group(1), b">"].concat();
-    assert_eq!(pattern.replace(b"xabyac", false, &mut effort, with).unwrap().unwrap(), b"x<b>yac");
-    assert_eq!(pattern.replace(b"xabyac", true, &mut effort, with).unwrap().unwrap(), b"x<b>y<c>");
-    assert_eq!(pattern.replace(b"x", true, &mut effort, with).unwrap(), None);
-    let empty = compiled("q*").replace(b"ab", true, &mut effort, |_| b"-".to_vec()).unwrap().unwrap();
+    assert_eq!(pattern.replace(b"xabyac", false, &mut budget, with).unwrap().unwrap(), b"x<b>yac");
+    assert_eq!(pattern.replace(b"xabyac", true, &mut budget, with).unwrap().unwrap(), b"x<b>y<c>");
+    assert_eq!(pattern.replace(b"x", true, &mut budget, with).unwrap(), None);
+    let empty = compiled("q*").replace(b"ab", true, &mut budget, |_| b"-".to_vec()).unwrap().unwrap();
     assert_eq!(empty, b"-a-b");
 }

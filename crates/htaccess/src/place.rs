@@ -1,7 +1,7 @@
 //! Paths, and their targets in the file system.
 
 use crate::limits;
-use crate::world::{Entry, Kind, World};
+use crate::system::{Entry, Kind, System};
 use howdah_rules::path::decode;
 use std::borrow::Cow;
 
@@ -48,19 +48,19 @@ pub(crate) fn beside(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The target of a path in the file system.
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     pub filename: Vec<u8>,
     pub path_info: Vec<u8>,
     pub kind: Option<Kind>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Searches for the first segment that is not a directory; the segments after it are the rest. `None` if there are
     /// too many segments.
-    pub(crate) fn find(root: &[u8], path: &[u8], world: &dyn World) -> Option<Self> {
+    pub(crate) fn find(root: &[u8], path: &[u8], system: &dyn System) -> Option<Self> {
         let kind = |entry: Option<Entry>| entry.map(|entry| entry.kind);
         let full = [root, path].concat();
-        let whole = kind(world.look(&full));
+        let whole = kind(system.look(&full));
         if whole.is_some() {
             let few = path.iter().filter(|b| **b == b'/').count() <= limits::DIRECTORIES;
             return few.then(|| Self { filename: full, path_info: Vec::new(), kind: whole });
@@ -70,7 +70,7 @@ impl Place {
             if directories > limits::DIRECTORIES {
                 return None;
             }
-            let kind = kind(world.look(&full[..end]));
+            let kind = kind(system.look(&full[..end]));
             if kind != Some(Kind::Directory) {
                 return Some(Self { filename: full[..end].to_vec(), path_info: full[end..].to_vec(), kind });
             }

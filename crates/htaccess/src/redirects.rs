@@ -1,9 +1,9 @@
 //! `Redirect`, `RedirectMatch` and `ErrorDocument`.
 
 use crate::limits;
-use crate::pattern::{Captures, Pattern, Room, TooMuch};
+use crate::pattern::{BudgetExceeded, Captures, Pattern, PatternBudget};
+use crate::request_state::RequestState;
 use crate::rewrite::{Template, escape_path, has_scheme, known_status, qualified};
-use crate::scene::Scene;
 use crate::substitute;
 use crate::text::{raw, words};
 
@@ -32,7 +32,7 @@ pub(crate) enum End {
 
 impl Redirect {
     /// Parses a line: `name` is the directive in lower case, `text` its arguments.
-    pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(name: &str, text: &str, room: &mut PatternBudget) -> Result<Self, String> {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut status = match name {
@@ -66,35 +66,35 @@ impl Redirect {
         Ok(Self { from, to, status })
     }
 
-    pub(crate) fn apply(&self, scene: &mut Scene<'_>) -> Result<Option<End>, TooMuch> {
-        scene.effort.spend(limits::CHANGE / 8)?;
+    pub(crate) fn apply(&self, state: &mut RequestState<'_>) -> Result<Option<End>, BudgetExceeded> {
+        state.budget.spend(limits::CHANGE / 8)?;
         let mut location = match &self.from {
             Source::Prefix(prefix) => {
-                let Some(rest) = scene.path.strip_prefix(&*raw(prefix)) else { return Ok(None) };
+                let Some(rest) = state.path.strip_prefix(&*raw(prefix)) else { return Ok(None) };
                 if !rest.is_empty() && !rest.starts_with(b"/") && !prefix.ends_with('/') {
                     return Ok(None);
                 }
                 [&*raw(&self.to), &escape_path(rest)].concat()
             }
             Source::Pattern(pattern) => {
-                let Some(found) = pattern.find(&scene.path, &mut scene.effort)? else { return Ok(None) };
+                let Some(found) = pattern.find(&state.path, &mut state.budget)? else { return Ok(None) };
                 let made = substitute::groups(&self.to, &found);
                 let end = made.iter().position(|b| matches!(b, b'?' | b'#')).unwrap_or(made.len());
                 let (address, behind) = made.split_at(end);
                 let scheme = has_scheme(address).unwrap_or(0);
                 [&address[..scheme], &escape_path(&address[scheme..]), behind].concat()
             }
-            Source::All => Template::new(&self.to).expand(scene, &Captures::default(), &Captures::default()),
+            Source::All => Template::new(&self.to).expand(state, &Captures::default(), &Captures::default()),
         };
         if !(300..400).contains(&self.status) {
             return Ok(Some(End::Status(self.status)));
         }
         if location.first() == Some(&b'/') {
-            location = qualified(&scene.facts, &location);
+            location = qualified(&state.facts, &location);
         } else if has_scheme(&location).is_none() {
             return Ok(Some(End::Status(500)));
         }
-        if let Some(query) = &scene.query
+        if let Some(query) = &state.query
             && !location.contains(&b'?')
         {
             location.push(b'?');

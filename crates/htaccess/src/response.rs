@@ -3,12 +3,12 @@
 use crate::config::Config;
 use crate::limits;
 use crate::media::FileType;
-use crate::pattern::Effort;
+use crate::pattern::StepBudget;
 use crate::redirects::ErrorDocument;
+use crate::request_state::{Environment, RequestState};
 use crate::rewrite::{Cookie, Effects};
-use crate::scene::{Environment, Scene};
+use crate::system::{Facts, Kind, System, TooExpensive};
 use crate::unlisted::Unlisted;
-use crate::world::{Dear, Facts, Kind, World};
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -28,7 +28,7 @@ pub struct Response {
 
 /// Source of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Maker {
+pub enum ResponseSource {
     /// A script.
     Script,
     /// A file was sent.
@@ -40,13 +40,13 @@ pub enum Maker {
 impl Response {
     pub(crate) fn new(
         config: Arc<Config>,
-        scene: &Scene<'_>,
+        state: &RequestState<'_>,
         effects: &Effects,
         kind: Option<Kind>,
         ended: bool,
     ) -> Self {
         let mut file_type = match kind {
-            Some(Kind::File) => config.media.of(&scene.filename),
+            Some(Kind::File) => config.media.of(&state.filename),
             _ => FileType { default_charset: config.media.default_charset.clone(), ..FileType::default() },
         };
         let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).ok();
@@ -59,13 +59,13 @@ impl Response {
         }
         Self {
             config,
-            environment: scene.environment.clone(),
+            environment: state.environment.clone(),
             file_type,
             cookies: effects.cookies.clone(),
             ended,
-            filename: scene.filename.clone(),
-            path: scene.path.clone(),
-            query: scene.query.clone(),
+            filename: state.filename.clone(),
+            path: state.path.clone(),
+            query: state.query.clone(),
         }
     }
 
@@ -116,8 +116,8 @@ impl Response {
 
     /// Applies all directives but `Header` to the headers of a response. Cookies come from `last`, the decision about
     /// the last path that was tried, so that they are kept whatever responds.
-    pub fn prepare(&self, last: &Self, time: SystemTime, status: u16, maker: Maker, headers: &mut HeaderMap) {
-        if maker == Maker::File {
+    pub fn prepare(&self, last: &Self, time: SystemTime, status: u16, maker: ResponseSource, headers: &mut HeaderMap) {
+        if maker == ResponseSource::File {
             self.media_type(headers);
         }
         for cookie in &last.cookies {
@@ -125,7 +125,7 @@ impl Response {
         }
         if status < 400 {
             // A redirect has one of the server's HTML pages.
-            let media = (maker == Maker::Server).then_some("text/html");
+            let media = (maker == ResponseSource::Server).then_some("text/html");
             self.config.expires.apply(headers, media, time);
         }
     }
@@ -149,19 +149,19 @@ impl Response {
     pub fn apply(
         &self,
         facts: &Facts<'_>,
-        world: &dyn World,
+        system: &dyn System,
         status: u16,
-        maker: Maker,
+        maker: ResponseSource,
         headers: &HeaderMap,
-    ) -> Result<HeaderMap, Dear> {
+    ) -> Result<HeaderMap, TooExpensive> {
         let mut seen = headers.clone();
-        if maker == Maker::Server {
+        if maker == ResponseSource::Server {
             // The media type of Apache's own pages, which conditions in common .htaccess files expect.
             seen.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=iso-8859-1"));
         }
-        let mut scene = Scene {
+        let mut state = RequestState {
             facts: *facts,
-            world,
+            system,
             path: self.path.clone(),
             filename: self.filename.clone(),
             path_info: Vec::new(),
@@ -172,7 +172,7 @@ impl Response {
             subrequest: false,
             outer: None,
             has_sections: false,
-            effort: Effort::of(world),
+            budget: StepBudget::of(system),
             response: Some((status, &seen)),
         };
         // `Header always` has a separate table, which is sent with all responses, and changes no other headers
@@ -180,10 +180,10 @@ impl Response {
         let (mut always, mut made) = (HeaderMap::new(), headers.clone());
         let lines = || self.config.headers.iter().take(limits::DIRECTIVES);
         for line in lines().filter(|line| line.always) {
-            line.apply(&mut always, &mut scene).map_err(|_| Dear)?;
+            line.apply(&mut always, &mut state).map_err(|_| TooExpensive)?;
         }
-        for line in lines().filter(|line| !line.always && maker != Maker::Server) {
-            line.apply(&mut made, &mut scene).map_err(|_| Dear)?;
+        for line in lines().filter(|line| !line.always && maker != ResponseSource::Server) {
+            line.apply(&mut made, &mut state).map_err(|_| TooExpensive)?;
         }
         for name in always.keys() {
             if lines().any(|line| line.always && line.replaces(name)) {

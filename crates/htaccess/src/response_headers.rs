@@ -2,9 +2,9 @@
 
 use crate::expression::Expression;
 use crate::limits;
-use crate::pattern::{Captures, Pattern, Room, TooMuch};
+use crate::pattern::{BudgetExceeded, Captures, Pattern, PatternBudget};
+use crate::request_state::RequestState;
 use crate::rewrite::Template;
-use crate::scene::Scene;
 use crate::substitute;
 use crate::text::{raw, words};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -50,7 +50,7 @@ enum Value {
 
 impl HeaderLine {
     /// Parses the text after `Header` or `RequestHeader`; `None` if it has no effect here.
-    pub(crate) fn new(text: &str, of_response: bool, room: &mut Room) -> Result<Option<Self>, String> {
+    pub(crate) fn new(text: &str, of_response: bool, room: &mut PatternBudget) -> Result<Option<Self>, String> {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut always = false;
@@ -118,39 +118,39 @@ impl HeaderLine {
     }
 
     /// Applies the line.
-    pub(crate) fn apply(&self, headers: &mut HeaderMap, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
-        scene.effort.spend(limits::CHANGE)?;
-        scene.effort.spend(64)?;
+    pub(crate) fn apply(&self, headers: &mut HeaderMap, state: &mut RequestState<'_>) -> Result<(), BudgetExceeded> {
+        state.budget.spend(limits::CHANGE)?;
+        state.budget.spend(64)?;
         let holds = match &self.when {
             When::Always => true,
-            When::Variable(name, wanted) => scene.environment.get(name).is_some() == *wanted,
-            When::Expression(expression) => expression.holds(scene)?,
+            When::Variable(name, wanted) => state.environment.get(name).is_some() == *wanted,
+            When::Expression(expression) => expression.holds(state)?,
         };
         if !holds || is_ours(&self.name) {
             return Ok(());
         }
         match &self.action {
             Action::Unset => while headers.remove(&self.name).is_some() {},
-            Action::Set(value) => set(headers, &self.name, &value.text(scene)),
+            Action::Set(value) => set(headers, &self.name, &value.text(state)),
             Action::SetIfEmpty(value) if !headers.contains_key(&self.name) => {
-                set(headers, &self.name, &value.text(scene));
+                set(headers, &self.name, &value.text(state));
             }
             Action::SetIfEmpty(_) => {}
             Action::Add(value) => {
-                if let Ok(value) = HeaderValue::from_bytes(&value.text(scene))
+                if let Ok(value) = HeaderValue::from_bytes(&value.text(state))
                     && headers.get_all(&self.name).iter().count() < 50
                 {
                     headers.append(self.name.clone(), value);
                 }
             }
-            Action::Append(value) => join(headers, &self.name, &value.text(scene), false),
-            Action::Merge(value) => join(headers, &self.name, &value.text(scene), true),
-            Action::Edit { pattern, with, all } => return self.edit(headers, scene, pattern, with, *all),
+            Action::Append(value) => join(headers, &self.name, &value.text(state), false),
+            Action::Merge(value) => join(headers, &self.name, &value.text(state), true),
+            Action::Edit { pattern, with, all } => return self.edit(headers, state, pattern, with, *all),
             Action::Echo(pattern) => {
-                for name in scene.facts.headers.keys() {
+                for name in state.facts.headers.keys() {
                     if !is_ours(name)
-                        && pattern.is_in(name.as_str().as_bytes(), &mut scene.effort)?
-                        && let Ok(value) = HeaderValue::from_bytes(&scene.facts.header(name.as_str()))
+                        && pattern.is_in(name.as_str().as_bytes(), &mut state.budget)?
+                        && let Ok(value) = HeaderValue::from_bytes(&state.facts.header(name.as_str()))
                     {
                         headers.append(name.clone(), value);
                     }
@@ -163,16 +163,16 @@ impl HeaderLine {
     fn edit(
         &self,
         headers: &mut HeaderMap,
-        scene: &mut Scene<'_>,
+        state: &mut RequestState<'_>,
         pattern: &Pattern,
         with: &str,
         all: bool,
-    ) -> Result<(), TooMuch> {
+    ) -> Result<(), BudgetExceeded> {
         let values: Vec<HeaderValue> = headers.get_all(&self.name).iter().cloned().collect();
         let mut made = Vec::with_capacity(values.len());
         for value in values {
             let edited =
-                pattern.replace(value.as_bytes(), all, &mut scene.effort, |found| substitute::groups(with, found))?;
+                pattern.replace(value.as_bytes(), all, &mut state.budget, |found| substitute::groups(with, found))?;
             made.push(edited.and_then(|text| HeaderValue::from_bytes(&text).ok()).unwrap_or(value));
         }
         headers.remove(&self.name);
@@ -220,11 +220,11 @@ impl Value {
         Ok(Self::Formats(text.to_owned()))
     }
 
-    fn text(&self, scene: &Scene<'_>) -> Vec<u8> {
+    fn text(&self, state: &RequestState<'_>) -> Vec<u8> {
         let mut rest = match self {
             Self::Formats(text) => text.as_str(),
             Self::Expression(text) => {
-                return text.expand(scene, &Captures::default(), &Captures::default());
+                return text.expand(state, &Captures::default(), &Captures::default());
             }
         };
         let mut made = Vec::new();
@@ -234,14 +234,14 @@ impl Value {
             rest = &behind[length..];
             match kind {
                 Format::Percent => made.push(b'%'),
-                Format::Variable(name) => made.extend_from_slice(scene.environment.get(name).unwrap_or(b"(null)")),
+                Format::Variable(name) => made.extend_from_slice(state.environment.get(name).unwrap_or(b"(null)")),
                 Format::Nothing => made.extend_from_slice(b"(null)"),
                 Format::Received => {
-                    let since = scene.facts.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+                    let since = state.facts.time.duration_since(UNIX_EPOCH).unwrap_or_default();
                     made.extend_from_slice(format!("t={}", since.as_micros()).as_bytes());
                 }
                 Format::Took => {
-                    let took = scene.facts.time.elapsed().unwrap_or_default();
+                    let took = state.facts.time.elapsed().unwrap_or_default();
                     made.extend_from_slice(format!("D={}", took.as_micros()).as_bytes());
                 }
             }

@@ -4,9 +4,9 @@
 use crate::config::{Config, Section, Select};
 use crate::directives::{self, Read};
 use crate::limits;
-use crate::pattern::{Effort, TooMuch};
-use crate::text::Mistake;
-use crate::world::{Kind, Stamp, World};
+use crate::pattern::{BudgetExceeded, StepBudget};
+use crate::system::{Kind, Stamp, System};
+use crate::text::SyntaxError;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub(crate) struct Merged {
 }
 
 #[derive(Debug)]
-struct Found {
+struct CachedFile {
     looked: Instant,
     stamp: Option<Stamp>,
     parsed: Arc<Parsed>,
@@ -45,7 +45,7 @@ struct Found {
 #[derive(Debug)]
 pub(crate) struct Store {
     name: Vec<u8>,
-    found: Mutex<FxHashMap<Box<[u8]>, Found>>,
+    found: Mutex<FxHashMap<Box<[u8]>, CachedFile>>,
     merged: Mutex<FxHashMap<Box<[u8]>, Arc<Merged>>>,
 }
 
@@ -58,12 +58,12 @@ impl Store {
     pub(crate) fn merged(
         &self,
         directories: &[Cow<'_, [u8]>],
-        world: &dyn World,
+        system: &dyn System,
         now: Instant,
-        effort: &mut Effort,
-    ) -> Result<Arc<Merged>, TooMuch> {
-        let files = directories.iter().map(|directory| self.parsed(directory, world, now, effort));
-        let files = files.collect::<Result<Vec<Arc<Parsed>>, TooMuch>>()?;
+        budget: &mut StepBudget,
+    ) -> Result<Arc<Merged>, BudgetExceeded> {
+        let files = directories.iter().map(|directory| self.parsed(directory, system, now, budget));
+        let files = files.collect::<Result<Vec<Arc<Parsed>>, BudgetExceeded>>()?;
         let key = directories.last().map_or(&b""[..], |directory| directory);
         if let Some(known) = self.merged.lock().get(key) {
             let same = known.files.len() == files.len();
@@ -71,7 +71,7 @@ impl Store {
                 return Ok(known.clone());
             }
         }
-        effort.spend(files.iter().map(|file| file.weight()).sum())?;
+        budget.spend(files.iter().map(|file| file.weight()).sum())?;
         let merged = Arc::new(Merged::new(files));
         let mut kept = self.merged.lock();
         if kept.len() >= limits::MAX_CACHED {
@@ -84,18 +84,18 @@ impl Store {
     fn parsed(
         &self,
         directory: &[u8],
-        world: &dyn World,
+        system: &dyn System,
         now: Instant,
-        effort: &mut Effort,
-    ) -> Result<Arc<Parsed>, TooMuch> {
+        budget: &mut StepBudget,
+    ) -> Result<Arc<Parsed>, BudgetExceeded> {
         if let Some(found) = self.found.lock().get(directory)
             && now.saturating_duration_since(found.looked) < RECHECK_INTERVAL
         {
             return Ok(found.parsed.clone());
         }
-        effort.spend(limits::LOOKUP_EFFORT)?;
+        budget.spend(limits::LOOKUP_EFFORT)?;
         let path = [directory, &self.name].concat();
-        let entry = world.look(&path).filter(|entry| entry.kind == Kind::File);
+        let entry = system.look(&path).filter(|entry| entry.kind == Kind::File);
         let stamp = entry.map(|entry| entry.stamp);
         if let Some(found) = self.found.lock().get_mut(directory)
             && found.stamp == stamp
@@ -106,22 +106,22 @@ impl Store {
         let parsed = Arc::new(match stamp {
             None => Parsed::Nothing,
             Some(_) => {
-                effort.needs_own_thread()?;
-                self.read(directory, &path, world)
+                budget.needs_own_thread()?;
+                self.read(directory, &path, system)
             }
         });
         let mut kept = self.found.lock();
         if kept.len() >= limits::MAX_CACHED {
             kept.clear();
         }
-        kept.insert(directory.into(), Found { looked: now, stamp, parsed: parsed.clone() });
+        kept.insert(directory.into(), CachedFile { looked: now, stamp, parsed: parsed.clone() });
         Ok(parsed)
     }
 
     /// Parses a file and logs its problems. Each version is parsed, and so logged, only once.
-    fn read(&self, directory: &[u8], path: &[u8], world: &dyn World) -> Parsed {
+    fn read(&self, directory: &[u8], path: &[u8], system: &dyn System) -> Parsed {
         let name = String::from_utf8_lossy(path);
-        let text = match world.read(path, limits::FILE) {
+        let text = match system.read(path, limits::FILE) {
             Ok(text) => text,
             Err(error) => {
                 tracing::error!(target: "howdah::htaccess", "{name}: {error}: requests below it get 500");
@@ -135,7 +135,7 @@ impl Store {
                 }
                 Parsed::Rules(Box::new(read))
             }
-            Err(Mistake { line, what }) => {
+            Err(SyntaxError { line, what }) => {
                 tracing::error!(target: "howdah::htaccess", "{name}:{line}: {what}: requests below it get 500");
                 Parsed::Broken
             }

@@ -30,14 +30,14 @@ pub enum Kind {
 /// An error in a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
-pub struct Mistake {
+pub struct SyntaxError {
     /// The line, counted from 1.
     pub line: usize,
     /// The error.
     pub what: String,
 }
 
-impl Mistake {
+impl SyntaxError {
     pub(crate) fn new(line: usize, what: impl Into<String>) -> Self {
         Self { line, what: what.into() }
     }
@@ -47,9 +47,9 @@ impl Mistake {
 ///
 /// # Errors
 /// A tag without its `>`, a NUL byte, or a file that is too long.
-pub fn lines(text: &[u8]) -> Result<Vec<Line>, Mistake> {
+pub fn lines(text: &[u8]) -> Result<Vec<Line>, SyntaxError> {
     if text.len() > limits::FILE {
-        return Err(Mistake::new(1, format!("the file is longer than {} bytes", limits::FILE)));
+        return Err(SyntaxError::new(1, format!("the file is longer than {} bytes", limits::FILE)));
     }
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut found = Vec::new();
@@ -66,7 +66,7 @@ pub fn lines(text: &[u8]) -> Result<Vec<Line>, Mistake> {
         logical.extend_from_slice(raw);
         if let Some(line) = line(logical.trim_ascii(), began)? {
             if found.len() == limits::DIRECTIVES {
-                return Err(Mistake::new(began, format!("more than {} directives", limits::DIRECTIVES)));
+                return Err(SyntaxError::new(began, format!("more than {} directives", limits::DIRECTIVES)));
             }
             found.push(line);
         }
@@ -78,22 +78,22 @@ pub fn lines(text: &[u8]) -> Result<Vec<Line>, Mistake> {
     Ok(found)
 }
 
-fn line(text: &[u8], number: usize) -> Result<Option<Line>, Mistake> {
+fn line(text: &[u8], number: usize) -> Result<Option<Line>, SyntaxError> {
     if text.is_empty() || text[0] == b'#' {
         return Ok(None);
     }
     if text.contains(&0) {
-        return Err(Mistake::new(number, "a NUL byte"));
+        return Err(SyntaxError::new(number, "a NUL byte"));
     }
     let text = with_stand_ins(text);
     let (text, kind) = match text.strip_prefix('<') {
         None => (&*text, Kind::Directive),
         Some(tag) => {
-            let tag = tag.strip_suffix('>').ok_or_else(|| Mistake::new(number, format!("`{text}` has no `>`")))?;
+            let tag = tag.strip_suffix('>').ok_or_else(|| SyntaxError::new(number, format!("`{text}` has no `>`")))?;
             match tag.strip_prefix('/') {
                 None => (tag, Kind::Open),
                 Some(name) if name.contains(|c: char| c.is_ascii_whitespace()) => {
-                    return Err(Mistake::new(number, format!("`{text}` has a blank before its `>`")));
+                    return Err(SyntaxError::new(number, format!("`{text}` has a blank before its `>`")));
                 }
                 Some(name) => (name, Kind::Close),
             }

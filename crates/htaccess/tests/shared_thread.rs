@@ -3,19 +3,19 @@
 
 #![allow(clippy::unwrap_used)]
 
-use howdah_htaccess::{Dear, Decision, Entry, Facts, Htaccess, Kind, Maker, Stamp, World};
+use howdah_htaccess::{Decision, Entry, Facts, Htaccess, Kind, ResponseSource, Stamp, System, TooExpensive};
 use http::{HeaderMap, HeaderValue};
 use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
 /// A root with one file.
-struct Made {
+struct Expansion {
     file: String,
     shared: Cell<bool>,
     reads: Cell<usize>,
 }
 
-impl World for Made {
+impl System for Expansion {
     fn look(&self, path: &[u8]) -> Option<Entry> {
         let kind = if path.ends_with(b"/") { Kind::Directory } else { Kind::File };
         let stamp = Stamp::default();
@@ -47,17 +47,17 @@ impl World for Made {
 
 /// The decisions about a request on a shared thread and then on another one.
 struct Asked {
-    world: Made,
+    system: Expansion,
     htaccess: Htaccess,
     headers: HeaderMap,
 }
 
 impl Asked {
     fn new(file: String) -> Self {
-        let world = Made { file, shared: Cell::new(true), reads: Cell::new(0) };
+        let system = Expansion { file, shared: Cell::new(true), reads: Cell::new(0) };
         let mut headers = HeaderMap::new();
         headers.insert("x-long", HeaderValue::from_bytes(&[b'a'; 8000]).unwrap());
-        Self { world, htaccess: Htaccess::new(".htaccess"), headers }
+        Self { system, htaccess: Htaccess::new(".htaccess"), headers }
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -80,20 +80,20 @@ impl Asked {
         }
     }
 
-    fn decide(&self, shared: bool) -> Result<Decision, Dear> {
-        self.world.shared.set(shared);
-        self.htaccess.decide(&self.facts(), &self.world, Instant::now())
+    fn decide(&self, shared: bool) -> Result<Decision, TooExpensive> {
+        self.system.shared.set(shared);
+        self.htaccess.decide(&self.facts(), &self.system, Instant::now())
     }
 }
 
 #[test]
 fn a_shared_thread_reads_no_file() {
     let asked = Asked::new("RewriteEngine On\nRewriteRule ^page$ other.html\n".to_owned());
-    assert_eq!((asked.decide(true).err(), asked.world.reads.get()), (Some(Dear), 0));
+    assert_eq!((asked.decide(true).err(), asked.system.reads.get()), (Some(TooExpensive), 0));
     let read = asked.decide(false).unwrap().outcome.path;
     assert_eq!(read.as_deref(), Some(&b"/other.html"[..]));
     assert_eq!(asked.decide(true).unwrap().outcome.path, read, "what has been read costs little");
-    assert_eq!(asked.world.reads.get(), 1);
+    assert_eq!(asked.system.reads.get(), 1);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_shared_thread_leaves_dear_rules_to_another() {
         let asked = Asked::new(file);
         let done = asked.decide(false).unwrap();
         assert!(done.outcome.stop.is_none(), "{:?}", done.outcome.stop);
-        assert_eq!(asked.decide(true).err(), Some(Dear), "{:.60}", asked.world.file);
+        assert_eq!(asked.decide(true).err(), Some(TooExpensive), "{:.60}", asked.system.file);
     }
 }
 
@@ -120,10 +120,10 @@ fn a_shared_thread_leaves_dear_header_lines_to_another_which_sees_the_headers_un
     let decision = asked.decide(false).unwrap();
     let headers = HeaderMap::new();
     let apply = |shared| {
-        asked.world.shared.set(shared);
-        decision.response.apply(&asked.facts(), &asked.world, 200, Maker::Script, &headers)
+        asked.system.shared.set(shared);
+        decision.response.apply(&asked.facts(), &asked.system, 200, ResponseSource::Script, &headers)
     };
-    assert_eq!(apply(true), Err(Dear));
+    assert_eq!(apply(true), Err(TooExpensive));
     let made = apply(false).unwrap();
     assert_eq!(made["x-made"].to_str().unwrap().matches('a').count(), 3000);
 }

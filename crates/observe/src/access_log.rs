@@ -13,8 +13,8 @@ use howdah_config::{AccessTarget, FpmField, LogFormat, LogSettings};
 use crate::clock::{Combined, Iso, Moment};
 use crate::escape;
 use crate::metrics::Metrics;
-use crate::queue::{Manner, Owner, Queue};
-use crate::record::{Priority, Writing};
+use crate::queue::{Owner, Queue, QueueOptions};
+use crate::record::{Priority, RecordBuilder};
 use crate::sink::{FileSink, Sink};
 
 mod fpm_line;
@@ -134,8 +134,8 @@ impl AccessLog {
             AccessTarget::Service(service) => Sink::service(service, "howdah-access")?,
         };
         let as_record = matches!(settings.access, AccessTarget::Service(_));
-        let manner = Manner { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MAX_QUEUED };
-        let queue = Queue::start(manner, sink, Arc::new(Losses(metrics)))?;
+        let options = QueueOptions { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MAX_QUEUED };
+        let queue = Queue::start(options, sink, Arc::new(Losses(metrics)))?;
         let is_terminal = settings.access == AccessTarget::Stdout && io::stdout().is_terminal();
         let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Ok(Some(Self { queue, format: settings.format, colour, as_record }))
@@ -194,7 +194,7 @@ impl AccessEntry<'_> {
 
     /// Formats the line as an entry for a log service, with searchable fields.
     fn record(&self, line: &str) -> Vec<u8> {
-        let mut entry = Writing::new(self.time, Priority::Info, "access", line.trim_end_matches('\n'));
+        let mut entry = RecordBuilder::new(self.time, Priority::Info, "access", line.trim_end_matches('\n'));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields = [
             ("status", Some(self.status.to_string())),

@@ -28,7 +28,7 @@ pub(crate) fn shard() -> usize {
 /// A value padded to separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 /// Total processor time of processes that start and end, in microseconds. The total never decreases, in whatever order
 /// the processes' ends are reported.
@@ -59,7 +59,7 @@ impl ProcessorTime {
 /// A counter that only grows.
 #[derive(Debug, Default)]
 pub struct Counter {
-    shards: [Apart<AtomicU64>; SHARDS],
+    shards: [CachePadded<AtomicU64>; SHARDS],
 }
 
 impl Counter {
@@ -82,9 +82,9 @@ impl Counter {
 
 /// Guard that counts one in a gauge until it is dropped.
 #[derive(Debug)]
-pub struct Held<'a>(&'a Gauge);
+pub struct GaugeGuard<'a>(&'a Gauge);
 
-impl Drop for Held<'_> {
+impl Drop for GaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -93,7 +93,7 @@ impl Drop for Held<'_> {
 /// A number that goes up and down.
 #[derive(Debug, Default)]
 pub struct Gauge {
-    value: Apart<AtomicI64>,
+    value: CachePadded<AtomicI64>,
 }
 
 impl Gauge {
@@ -109,9 +109,9 @@ impl Gauge {
 
     /// Adds one for as long as the guard lives.
     #[must_use]
-    pub fn hold(&self) -> Held<'_> {
+    pub fn hold(&self) -> GaugeGuard<'_> {
         self.inc();
-        Held(self)
+        GaugeGuard(self)
     }
 
     pub fn set(&self, value: i64) {

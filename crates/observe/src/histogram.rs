@@ -1,7 +1,7 @@
 //! Histograms of durations: counts per bucket, lock-free and sharded.
 
 use crate::buckets::{BOUNDS_US, BUCKETS, bucket_of};
-use crate::cell::{Apart, SHARDS, shard};
+use crate::cell::{CachePadded, SHARDS, shard};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -46,12 +46,12 @@ pub(crate) fn own<T>(shards: &[T]) -> &T {
 /// Counts of durations per bucket.
 #[derive(Debug)]
 pub struct Histogram {
-    shards: Box<[Apart<Cells>]>,
+    shards: Box<[CachePadded<Cells>]>,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { shards: (0..shards()).map(|_| Apart::default()).collect() }
+        Self { shards: (0..shards()).map(|_| CachePadded::default()).collect() }
     }
 }
 

@@ -17,8 +17,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::clock::{Iso, Moment};
 use crate::escape;
-use crate::queue::{Manner, Owner, Queue};
-use crate::record::{Priority, Writing};
+use crate::queue::{Owner, Queue, QueueOptions};
+use crate::record::{Priority, RecordBuilder};
 use crate::sink::{FileSink, Sink};
 
 /// Queued bytes above which further lines are dropped.
@@ -91,10 +91,10 @@ pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send 
         _ => Form::Line(settings.format),
     };
     let dropped = Arc::new(AtomicU64::new(0));
-    let manner = Manner { name: "error-log", gather: Duration::ZERO, enough: MAX_QUEUED, most: MAX_QUEUED };
+    let options = QueueOptions { name: "error-log", gather: Duration::ZERO, enough: MAX_QUEUED, most: MAX_QUEUED };
     let is_stderr = settings.error == LogTarget::Stderr;
     let losses = Losses { dropped: Arc::clone(&dropped), form, is_stderr };
-    let queue = Arc::new(Queue::start(manner, sink, Arc::new(losses))?);
+    let queue = Arc::new(Queue::start(options, sink, Arc::new(losses))?);
     let lines = Lines { queue: Arc::clone(&queue), form, level: filter(settings.level) };
     Ok((tracing_subscriber::registry().with(lines), LogHandle { queue, dropped }))
 }
@@ -216,7 +216,7 @@ fn line(form: Form, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
                     String::from_utf8_lossy(&json_line(time, level, target, fields)).trim_end().to_owned()
                 }
             };
-            let mut entry = Writing::new(now, Priority::of(level), target, &message);
+            let mut entry = RecordBuilder::new(now, Priority::of(level), target, &message);
             for (name, FieldValue::Bare(value) | FieldValue::Text(value)) in &fields.rest {
                 entry.field(name, value);
             }

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::sink::{Lost, Sink};
+use crate::sink::{LostLines, Sink};
 
 /// Bytes per write. Small enough that a flush can observe progress.
 const CHUNK_LEN: usize = 64 * 1024;
@@ -33,7 +33,7 @@ pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
 
 /// Behavior of a queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct QueueOptions {
     /// The thread's name.
     pub(crate) name: &'static str,
     /// Maximum time a line waits for more lines before it is written.
@@ -48,7 +48,7 @@ pub(crate) struct Manner {
 #[derive(Debug)]
 pub(crate) struct Queue {
     shared: Arc<Shared>,
-    manner: Manner,
+    options: QueueOptions,
     owner: Arc<dyn Owner>,
 }
 
@@ -105,14 +105,14 @@ impl Shared {
 
 impl Queue {
     /// Starts the thread that writes to `sink`.
-    pub(crate) fn start(manner: Manner, sink: Sink, owner: Arc<dyn Owner>) -> io::Result<Self> {
+    pub(crate) fn start(options: QueueOptions, sink: Sink, owner: Arc<dyn Owner>) -> io::Result<Self> {
         let shared = Arc::new(Shared { waiting: Mutex::default(), wake: Condvar::new(), moved: Condvar::new() });
         let (theirs, told) = (Arc::clone(&shared), Arc::clone(&owner));
         // Not joined: if the sink hangs, the thread hangs too, and the process must end without it.
         std::thread::Builder::new()
-            .name(manner.name.to_owned())
-            .spawn(move || Writer { shared: &theirs, sink, owner: &*told, manner, failing: false, lost: 0 }.run())?;
-        Ok(Self { shared, manner, owner })
+            .name(options.name.to_owned())
+            .spawn(move || Writer { shared: &theirs, sink, owner: &*told, options, failing: false, lost: 0 }.run())?;
+        Ok(Self { shared, options, owner })
     }
 
     /// Adds a line, including its line end. Returns `false` if there is no room; the line is then lost and will be
@@ -121,7 +121,7 @@ impl Queue {
         let mut waiting = self.shared.lock();
         let before = waiting.lines.len();
         let after = before + line.len();
-        if after > self.manner.most {
+        if after > self.options.most {
             waiting.dropped += 1;
             drop(waiting);
             // Counted here, because the writer may hang forever.
@@ -132,7 +132,7 @@ impl Queue {
         waiting.accepted += line.len() as u64;
         drop(waiting);
         // The writer is notified twice per batch at most, so most lines cost no system call.
-        if before == 0 || (before < self.manner.enough && after >= self.manner.enough) {
+        if before == 0 || (before < self.options.enough && after >= self.options.enough) {
             self.shared.wake.notify_one();
         }
         true
@@ -177,7 +177,7 @@ struct Writer<'a> {
     shared: &'a Shared,
     sink: Sink,
     owner: &'a dyn Owner,
-    manner: Manner,
+    options: QueueOptions,
     failing: bool,
     /// Lines lost since the sink began to fail.
     lost: u64,
@@ -229,8 +229,8 @@ impl Writer<'_> {
             }
             self.shared.wake.wait(&mut waiting);
         }
-        let until = Instant::now() + self.manner.gather;
-        while !waiting.now && !waiting.reopen && waiting.lines.len() < self.manner.enough {
+        let until = Instant::now() + self.options.gather;
+        while !waiting.now && !waiting.reopen && waiting.lines.len() < self.options.enough {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -263,7 +263,7 @@ impl Writer<'_> {
                     }
                 }
                 Ok(()) => {}
-                Err(Lost { lines, error }) => {
+                Err(LostLines { lines, error }) => {
                     self.owner.lost(lines);
                     self.lost += lines;
                     if !std::mem::replace(&mut self.failing, true) {

@@ -31,9 +31,9 @@ impl Priority {
 
 /// Builds an entry as a line of the queue.
 #[derive(Debug)]
-pub(crate) struct Writing(String);
+pub(crate) struct RecordBuilder(String);
 
-impl Writing {
+impl RecordBuilder {
     /// Begins an entry about a component of the program.
     pub(crate) fn new(time: SystemTime, priority: Priority, about: &str, message: &str) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn an_entry_is_one_line_and_comes_back_as_it_was() {
         let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(1_000_001);
-        let mut writing = Writing::new(time, Priority::Warning, "po\u{1f}ol", "a\nb\u{1e}c");
+        let mut writing = RecordBuilder::new(time, Priority::Warning, "po\u{1f}ol", "a\nb\u{1e}c");
         writing.field("worker.id", "3");
         writing.field("path", "/x=1\n2");
         let line = writing.end();

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use crate::clock::{Iso, Moment};
 use crate::escape;
 use crate::metrics::Metrics;
-use crate::queue::{Manner, Owner, Queue};
-use crate::record::{Priority, Writing};
+use crate::queue::{Owner, Queue, QueueOptions};
+use crate::record::{Priority, RecordBuilder};
 use crate::sink::{FileSink, Sink};
 use crate::slow_log_fpm;
 
@@ -73,8 +73,8 @@ impl SlowLog {
             LogTarget::Service(service) => Sink::service(service, "howdah-slow")?,
         };
         let as_record = matches!(target, LogTarget::Service(_));
-        let manner = Manner { name: "slow-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MAX_QUEUED };
-        Ok(Self { queue: Queue::start(manner, sink, Arc::new(Losses(metrics)))?, format, as_record })
+        let options = QueueOptions { name: "slow-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MAX_QUEUED };
+        Ok(Self { queue: Queue::start(options, sink, Arc::new(Losses(metrics)))?, format, as_record })
     }
 
     /// Logs a request.
@@ -169,7 +169,7 @@ impl SlowEntry<'_> {
 
     /// Formats the entry for a log service, with searchable fields.
     fn record(&self, text: &str) -> Vec<u8> {
-        let mut entry = Writing::new(self.time, Priority::Warning, "slow", text.trim_end_matches('\n'));
+        let mut entry = RecordBuilder::new(self.time, Priority::Warning, "slow", text.trim_end_matches('\n'));
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields = [
             ("pool", self.pool.to_owned()),

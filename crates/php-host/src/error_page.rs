@@ -136,7 +136,7 @@ impl Noted {
     fn make_page(&mut self, server: String) {
         let variables = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let request = php::request(self.variable("REQUEST_METHOD"), self.variable("REQUEST_URI"), variables);
-        let said = php::Said {
+        let said = php::PhpError {
             kind: &self.kind,
             message: &self.message,
             file: &self.file,

@@ -4,7 +4,7 @@
 //!
 //! A script's own forks (`pcntl_fork()`, `proc_open()`) already end with their worker: see `shim/process/fork.c`.
 
-use howdah_transport::descendants::{Ending, has_ended};
+use howdah_transport::descendants::{ChildTermination, has_ended};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -100,7 +100,7 @@ impl Strangers {
 /// Kills all children, in any session or group. Their own children become this process's, and are killed too.
 pub(crate) fn end_all() {
     let begun = Instant::now();
-    let mut ending = Ending::default();
+    let mut ending = ChildTermination::default();
     while !ending.round(&children()) {
         if begun.elapsed() >= LAST_WAIT {
             eprintln!("howdah-php: {} processes of scripts did not end within {LAST_WAIT:?}", children().len());

@@ -4,8 +4,8 @@ use crate::http3::{self, Guest, QuicHandle};
 use crate::inherited::Inherited;
 use crate::unix_socket::{self, UnixAccess};
 use arc_swap::ArcSwapOption;
-use howdah_config::{ListenAddr, NoDirectory, SocketPlace};
-use howdah_observe::Quiet;
+use howdah_config::{ListenAddr, MissingDirectory, SocketPlace};
+use howdah_observe::LogThrottle;
 use rustix::net::SocketFlags;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -25,7 +25,7 @@ use tokio::io::unix::AsyncFd;
 const BACKLOG: i32 = 4096;
 
 /// Limits the log: without descriptors or memory, every listener of every thread fails ten times a second.
-static NO_DESCRIPTORS: Quiet = Quiet::new(Duration::from_secs(10));
+static NO_DESCRIPTORS: LogThrottle = LogThrottle::new(Duration::from_secs(10));
 
 /// An accepted connection that no I/O thread has taken over yet.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl fmt::Display for BindError {
             (io::ErrorKind::AddrNotAvailable, _) => {
                 write!(f, "; this machine has no such address (`ip addr` shows which it has)")
             }
-            (io::ErrorKind::NotFound, SocketPlace::Unix(path)) => match NoDirectory::of(path) {
+            (io::ErrorKind::NotFound, SocketPlace::Unix(path)) => match MissingDirectory::of(path) {
                 Some(missing) => write!(f, "; {missing}"),
                 None => Ok(()),
             },
@@ -385,7 +385,7 @@ impl Listener {
                 Err(_would_block) => {}
                 Ok(Err(error)) if is_about_one_connection(&error) => {}
                 Ok(Err(error)) => {
-                    if let Some(others) = NO_DESCRIPTORS.speaks() {
+                    if let Some(others) = NO_DESCRIPTORS.permit() {
                         tracing::error!(target: "howdah::listener", %error, others, "cannot accept connections: retrying");
                     }
                     // Out of descriptors or memory: only closing other connections helps.

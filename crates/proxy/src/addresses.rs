@@ -28,12 +28,12 @@ struct Shared {
     fixed: Option<Arc<[SocketAddr]>>,
     lookup: Box<Lookup>,
     looking: AtomicBool,
-    known: watch::Sender<Known>,
+    known: watch::Sender<LookupState>,
 }
 
 /// State of a host's addresses.
 #[derive(Clone, Default)]
-struct Known {
+struct LookupState {
     /// The last good answer.
     found: Option<Arc<[SocketAddr]>>,
     /// Time of the last good answer; `None` once no server responded at those addresses.
@@ -54,7 +54,7 @@ impl Addresses {
     }
 
     fn found_by(host: &str, port: u16, lookup: Box<Lookup>) -> Self {
-        let (looking, known) = (AtomicBool::new(false), watch::Sender::new(Known::default()));
+        let (looking, known) = (AtomicBool::new(false), watch::Sender::new(LookupState::default()));
         let fixed = host.parse::<IpAddr>().ok().map(|ip| Arc::from([SocketAddr::new(ip, port)]));
         Self(Arc::new(Shared { host: host.to_owned(), port, fixed, lookup, looking, known }))
     }
@@ -97,7 +97,7 @@ impl Shared {
         if self.looking.swap(true, AcqRel) {
             return;
         }
-        let under_way = UnderWay(Some(self.clone()));
+        let under_way = PendingLookup(Some(self.clone()));
         drop(tokio::task::spawn_blocking(move || under_way.run()));
     }
 
@@ -106,7 +106,7 @@ impl Shared {
         self.looking.store(false, Release);
         self.known.send_modify(|known| match answer {
             Ok(found) if !found.is_empty() => {
-                *known = Known { found: Some(found.into()), at: Some(Instant::now()), failed: None };
+                *known = LookupState { found: Some(found.into()), at: Some(Instant::now()), failed: None };
             }
             Ok(_) => known.failed = Some("its name has no address".to_owned()),
             Err(error) => known.failed = Some(format!("its name cannot be looked up: {error}")),
@@ -115,9 +115,9 @@ impl Shared {
 }
 
 /// A lookup in progress. If its runtime ends before the lookup runs, dropping it allows another one to begin.
-struct UnderWay(Option<Arc<Shared>>);
+struct PendingLookup(Option<Arc<Shared>>);
 
-impl UnderWay {
+impl PendingLookup {
     fn run(mut self) {
         let Some(shared) = self.0.clone() else { return };
         let answer = (shared.lookup)(&shared.host, shared.port);
@@ -126,7 +126,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for PendingLookup {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
             shared.tell(Err(io::ErrorKind::Interrupted.into()));

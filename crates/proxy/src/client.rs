@@ -3,12 +3,12 @@
 
 use crate::connect::connect;
 use crate::fault::{Fault, FaultKind, in_words};
-use crate::group::{Group, Place, Server, Turn};
+use crate::group::{Group, Rotation, Server, ServerSlot};
 use crate::handshake::Handshake;
 use crate::idle::Idle;
 use crate::link::Link;
 use crate::request::{self, Outgoing};
-use crate::response::{self, Held, Patience, Streamed};
+use crate::response::{self, ProgressTimeout, ResponseGuard, Streamed};
 use crate::tunnel::Tunnel;
 use bytes::Bytes;
 use howdah_budget::Charge;
@@ -29,14 +29,14 @@ const RETRIES: usize = 2;
 /// A client of a group of servers.
 #[derive(Debug)]
 pub struct Client {
-    ways: Vec<Way>,
+    ways: Vec<ProxyState>,
 }
 
 /// State for one proxy's servers.
 #[derive(Debug)]
-struct Way {
+struct ProxyState {
     group: Arc<Group>,
-    turn: Mutex<Turn>,
+    turn: Mutex<Rotation>,
     idle: Vec<Arc<Idle>>,
 }
 
@@ -44,12 +44,12 @@ impl Client {
     /// Creates the client of one I/O thread; `groups` in the order of the settings.
     #[must_use]
     pub fn new(groups: &[Arc<Group>]) -> Self {
-        let way = |group: &Arc<Group>| Way {
+        let proxy = |group: &Arc<Group>| ProxyState {
             group: group.clone(),
             turn: Mutex::default(),
             idle: group.servers.iter().map(|_| Arc::default()).collect(),
         };
-        Self { ways: groups.iter().map(way).collect() }
+        Self { ways: groups.iter().map(proxy).collect() }
     }
 
     /// Sends a request to a server of the proxy with this position in the settings.
@@ -57,17 +57,17 @@ impl Client {
     /// # Errors
     /// No server responded; the fault has the reason and the last server tried.
     pub async fn send(&self, proxy: usize, outbound: Outbound) -> Result<Response, Fault> {
-        let Some(way) = self.ways.get(proxy) else {
+        let Some(proxy) = self.ways.get(proxy) else {
             let why = format!("there is no proxy number {proxy}");
             return Err(Fault { kind: FaultKind::Connect, server: String::new(), why });
         };
-        Sending::new(way, outbound)?.run().await
+        Exchange::new(proxy, outbound)?.run().await
     }
 }
 
 /// A request and the progress of its attempts.
-struct Sending<'a> {
-    way: &'a Way,
+struct Exchange<'a> {
+    proxy: &'a ProxyState,
     uri: Uri,
     method: Method,
     headers: HeaderMap,
@@ -84,18 +84,18 @@ struct Sending<'a> {
 }
 
 /// A failed attempt.
-struct Failed {
+struct FailedAttempt {
     kind: FaultKind,
     why: String,
     /// The body, if nothing of the request was sent.
     unsent: Option<Outgoing>,
 }
 
-impl<'a> Sending<'a> {
-    fn new(way: &'a Way, outbound: Outbound) -> Result<Self, Fault> {
+impl<'a> Exchange<'a> {
+    fn new(proxy: &'a ProxyState, outbound: Outbound) -> Result<Self, Fault> {
         let Outbound { method, target, mut headers, body, upgrade, full_duplex, informational, charge } = outbound;
         let fault =
-            |why: &str| Fault { kind: FaultKind::Body, server: way.group.name().to_owned(), why: why.to_owned() };
+            |why: &str| Fault { kind: FaultKind::Body, server: proxy.group.name().to_owned(), why: why.to_owned() };
         headers.remove(header::EXPECT);
         request::frame(&mut headers, &body);
         let may_change = body.is_none() && method == Method::GET;
@@ -115,26 +115,38 @@ impl<'a> Sending<'a> {
         let repeatable = idempotent && body.is_none();
         let uri = request::uri(&target).ok_or_else(|| fault("the request's target cannot be sent on"))?;
         let body = Some(Outgoing::new(body));
-        Ok(Self { way, uri, method, headers, upgrade, handshake, full_duplex, informational, charge, body, repeatable })
+        Ok(Self {
+            proxy,
+            uri,
+            method,
+            headers,
+            upgrade,
+            handshake,
+            full_duplex,
+            informational,
+            charge,
+            body,
+            repeatable,
+        })
     }
 
     async fn run(mut self) -> Result<Response, Fault> {
-        let (way, settings) = (self.way, &self.way.group.settings);
+        let (proxy, settings) = (self.proxy, &self.proxy.group.settings);
         let (mut tried, mut last) = (Vec::new(), None);
         while tried.len() <= RETRIES {
-            let Some(at) = way.group.choose(&mut way.turn.lock(), &tried) else { break };
+            let Some(at) = proxy.group.choose(&mut proxy.turn.lock(), &tried) else { break };
             tried.push(at);
-            let server = &way.group.servers[at];
+            let server = &proxy.group.servers[at];
             let fault = |kind, why| Fault { kind, server: server.label.clone(), why };
             let Some(place) = server.place(settings.connect_timeout).await else {
                 last = Some(fault(FaultKind::Busy, "it has `max_connections` requests already".to_owned()));
                 continue;
             };
-            match self.attempt(server, &way.idle[at], place).await {
+            match self.attempt(server, &proxy.idle[at], place).await {
                 Ok(response) => return Ok(response),
                 Err(failed) => {
                     if failed.kind != FaultKind::Body {
-                        way.group.failed(server, failed.kind, &failed.why);
+                        proxy.group.failed(server, failed.kind, &failed.why);
                     }
                     let again = self.may_repeat(&failed);
                     last = Some(fault(failed.kind, failed.why));
@@ -146,13 +158,13 @@ impl<'a> Sending<'a> {
         }
         Err(last.unwrap_or_else(|| Fault {
             kind: FaultKind::Connect,
-            server: way.group.name().to_owned(),
+            server: proxy.group.name().to_owned(),
             why: "it has no servers".to_owned(),
         }))
     }
 
     /// `true` if the request may be sent again after this failure.
-    fn may_repeat(&mut self, failed: &Failed) -> bool {
+    fn may_repeat(&mut self, failed: &FailedAttempt) -> bool {
         if self.body.is_some() {
             return true;
         }
@@ -165,19 +177,28 @@ impl<'a> Sending<'a> {
 
     /// Tries one server: over an idle connection if there is one, and over a new one if the idle one turns out to be
     /// closed.
-    async fn attempt(&mut self, server: &Arc<Server>, idle: &Arc<Idle>, place: Place) -> Result<Response, Failed> {
-        let group = &self.way.group;
+    async fn attempt(
+        &mut self,
+        server: &Arc<Server>,
+        idle: &Arc<Idle>,
+        place: ServerSlot,
+    ) -> Result<Response, FailedAttempt> {
+        let group = &self.proxy.group;
         let mut place = Some(place);
         loop {
             let (link, fresh) = match idle.take(!self.repeatable) {
                 Some(link) => (link, false),
                 None => match connect(group, server).await {
                     Ok(link) => (link, true),
-                    Err(why) => return Err(Failed { kind: FaultKind::Connect, why, unsent: None }),
+                    Err(why) => return Err(FailedAttempt { kind: FaultKind::Connect, why, unsent: None }),
                 },
             };
             let Some(body) = self.body.take() else {
-                return Err(Failed { kind: FaultKind::Broken, why: "its body is gone".to_owned(), unsent: None });
+                return Err(FailedAttempt {
+                    kind: FaultKind::Broken,
+                    why: "its body is gone".to_owned(),
+                    unsent: None,
+                });
             };
             let request = self.message(server, body);
             server.metrics.requests.inc();
@@ -185,18 +206,18 @@ impl<'a> Sending<'a> {
                 Ok((link, response)) => {
                     group.worked(server);
                     let Some(place) = place.take() else {
-                        return Err(Failed {
+                        return Err(FailedAttempt {
                             kind: FaultKind::Broken,
                             why: "its place is gone".to_owned(),
                             unsent: None,
                         });
                     };
-                    let held = Held { link, place, group: group.clone(), idle: idle.clone() };
+                    let held = ResponseGuard { link, place, group: group.clone(), idle: idle.clone() };
                     return self.respond(response, held);
                 }
                 Err(failed) => {
                     self.body = failed.unsent;
-                    let failed = Failed { unsent: None, ..failed };
+                    let failed = FailedAttempt { unsent: None, ..failed };
                     // The server closed the idle connection meanwhile, which is not a failure.
                     let stale = !fresh && failed.kind == FaultKind::Broken && self.may_repeat(&failed);
                     if !stale {
@@ -214,7 +235,7 @@ impl<'a> Sending<'a> {
         *request.version_mut() = Version::HTTP_11;
         // A request may go out several times.
         *request.headers_mut() = self.headers.clone();
-        let own = self.way.group.settings.host == ProxyHost::Upstream;
+        let own = self.proxy.group.settings.host == ProxyHost::Upstream;
         if own || !request.headers().contains_key(header::HOST) {
             request.headers_mut().insert(header::HOST, server.authority.clone());
         }
@@ -235,7 +256,7 @@ impl<'a> Sending<'a> {
     }
 
     /// Converts a server's response.
-    fn respond(&self, response: http::Response<Incoming>, held: Held) -> Result<Response, Failed> {
+    fn respond(&self, response: http::Response<Incoming>, held: ResponseGuard) -> Result<Response, FailedAttempt> {
         let (mut parts, incoming) = response.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return self.change(parts.headers, held);
@@ -259,7 +280,7 @@ impl<'a> Sending<'a> {
     }
 
     /// Upgrades the connection after a 101.
-    fn change(&self, mut headers: HeaderMap, held: Held) -> Result<Response, Failed> {
+    fn change(&self, mut headers: HeaderMap, held: ResponseGuard) -> Result<Response, FailedAttempt> {
         let named = headers.get(header::UPGRADE).cloned();
         let Some(named) = named.filter(|named| {
             let asked = self.upgrade.as_ref().map(|asked| asked.as_bytes().trim_ascii());
@@ -281,8 +302,8 @@ impl<'a> Sending<'a> {
     }
 }
 
-fn broken(why: &str) -> Failed {
-    Failed { kind: FaultKind::Broken, why: why.to_owned(), unsent: None }
+fn broken(why: &str) -> FailedAttempt {
+    FailedAttempt { kind: FaultKind::Broken, why: why.to_owned(), unsent: None }
 }
 
 /// Sends a request over a connection and waits up to `most` for the response's head.
@@ -291,9 +312,9 @@ async fn exchange(
     request: http::Request<Outgoing>,
     most: Duration,
     full_duplex: bool,
-) -> Result<(Link, http::Response<Incoming>), Failed> {
+) -> Result<(Link, http::Response<Incoming>), FailedAttempt> {
     let progress = request.body().progress();
-    let mut patience = Patience::new(most);
+    let mut timeout = ProgressTimeout::new(most);
     let mut parts = 0;
     let mut responding = pin!(link.send.try_send_request(request));
     let outcome = std::future::poll_fn(|cx| {
@@ -310,12 +331,12 @@ async fn exchange(
         // The timeout restarts while the client is slow or the body makes progress.
         if progress.is_starved() || progress.parts() != parts {
             parts = progress.parts();
-            patience.moved();
+            timeout.moved();
         }
-        patience.poll_over(cx).map(|()| None)
+        timeout.poll_over(cx).map(|()| None)
     })
     .await;
-    let failed = |kind, why: String, unsent| Err(Failed { kind, why, unsent });
+    let failed = |kind, why: String, unsent| Err(FailedAttempt { kind, why, unsent });
     match outcome {
         Some(Ok(response)) => {
             if !full_duplex && !progress.is_complete() {
@@ -330,7 +351,7 @@ async fn exchange(
             let unsent = error.take_message().map(http::Request::into_body);
             failed(FaultKind::Broken, format!("no response: {}", in_words(&error.into_error())), unsent)
         }
-        None if patience.is_over() => {
+        None if timeout.is_over() => {
             failed(FaultKind::Timeout, format!("no response within {most:?} (`response_timeout`)"), None)
         }
         None => failed(FaultKind::Broken, "no response: the connection ended".to_owned(), None),

@@ -11,12 +11,12 @@ use tokio_rustls::TlsConnector;
 
 /// Connects within `connect_timeout`. The error describes the failure for the log.
 pub(crate) async fn connect(group: &Group, server: &Server) -> Result<Link, String> {
-    let patience = group.settings.connect_timeout;
+    let timeout = group.settings.connect_timeout;
     server.metrics.connections.inc();
-    match tokio::time::timeout(patience, dial(group, server)).await {
+    match tokio::time::timeout(timeout, dial(group, server)).await {
         Ok(Ok(transport)) => Link::new(transport).await.map_err(|error| in_words(&error)),
         Ok(Err(error)) => Err(format!("cannot connect: {}", in_words(&error))),
-        Err(_) => Err(format!("cannot connect within {patience:?}")),
+        Err(_) => Err(format!("cannot connect within {timeout:?}")),
     }
 }
 

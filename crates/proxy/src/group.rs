@@ -58,7 +58,7 @@ pub(crate) struct Server {
 
 /// The rotation state of one I/O thread: each server's current weight.
 #[derive(Debug, Default)]
-pub(crate) struct Turn(Vec<i64>);
+pub(crate) struct Rotation(Vec<i64>);
 
 impl Group {
     /// The servers of these settings.
@@ -92,7 +92,7 @@ impl Group {
     }
 
     /// Chooses a server that is not in `tried`; `None` if all have been tried.
-    pub(crate) fn choose(&self, turn: &mut Turn, tried: &[usize]) -> Option<usize> {
+    pub(crate) fn choose(&self, turn: &mut Rotation, tried: &[usize]) -> Option<usize> {
         if self.servers.len() == 1 {
             return tried.is_empty().then_some(0);
         }
@@ -210,28 +210,28 @@ impl Server {
         until != 0 && until <= now && !self.unhealthy.load(Relaxed) && !self.on_trial.swap(true, Relaxed)
     }
 
-    /// Waits for one of the server's request slots; `None` if none became free within `patience`.
-    pub(crate) async fn place(self: &Arc<Self>, patience: Duration) -> Option<Place> {
-        let trial = Trial(self);
+    /// Waits for one of the server's request slots; `None` if none became free within `timeout`.
+    pub(crate) async fn place(self: &Arc<Self>, timeout: Duration) -> Option<ServerSlot> {
+        let trial = ProbeGuard(self);
         let permit = match &self.places {
             None => None,
             Some(places) => match places.clone().try_acquire_owned() {
                 Ok(permit) => Some(permit),
-                Err(_) => tokio::time::timeout(patience, places.clone().acquire_owned()).await.ok()?.ok(),
+                Err(_) => tokio::time::timeout(timeout, places.clone().acquire_owned()).await.ok()?.ok(),
             },
         };
         self.active.fetch_add(1, Relaxed);
         self.metrics.active.inc();
-        // Dropping the `Place` ends the trial from here on.
+        // Dropping the `ServerSlot` ends the trial from here on.
         std::mem::forget(trial);
-        Some(Place { server: self.clone(), _permit: permit })
+        Some(ServerSlot { server: self.clone(), _permit: permit })
     }
 }
 
 /// Guard of a possible probe while its request waits for a slot: ends the trial if the request gives up.
-struct Trial<'a>(&'a Server);
+struct ProbeGuard<'a>(&'a Server);
 
-impl Drop for Trial<'_> {
+impl Drop for ProbeGuard<'_> {
     fn drop(&mut self) {
         self.0.on_trial.store(false, Relaxed);
     }
@@ -239,12 +239,12 @@ impl Drop for Trial<'_> {
 
 /// A request under way at a server.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerSlot {
     pub(crate) server: Arc<Server>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Place {
+impl Drop for ServerSlot {
     fn drop(&mut self) {
         self.server.active.fetch_sub(1, Relaxed);
         self.server.metrics.active.dec();
@@ -253,7 +253,7 @@ impl Drop for Place {
     }
 }
 
-impl Turn {
+impl Rotation {
     /// Smooth weighted round robin: each server gains its weight, and the one with the highest total is chosen and pays
     /// the sum of all weights. Shares are exact over a round and evenly spread.
     fn next(&mut self, servers: &[Arc<Server>], usable: impl Fn(&usize) -> bool) -> Option<usize> {
@@ -296,20 +296,20 @@ mod tests {
         Group::new(&settings, &Metrics::new()).unwrap()
     }
 
-    fn chosen(group: &Group, turn: &mut Turn, times: usize) -> String {
+    fn chosen(group: &Group, turn: &mut Rotation, times: usize) -> String {
         (0..times).map(|_| group.choose(turn, &[]).unwrap().to_string()).collect()
     }
 
     #[test]
     fn each_gets_its_share_and_nobody_all_of_it_in_one_go() {
         let group = group(&["http://a", "http://b weight=3"], |_| ());
-        assert_eq!(chosen(&group, &mut Turn::default(), 8), "10111011".chars().cycle().take(8).collect::<String>());
+        assert_eq!(chosen(&group, &mut Rotation::default(), 8), "10111011".chars().cycle().take(8).collect::<String>());
     }
 
     #[test]
     fn who_has_the_fewest_requests_is_next() {
         let group = group(&["http://a", "http://b", "http://c weight=4"], |s| s.balance = Balance::LeastConnections);
-        let mut turn = Turn::default();
+        let mut turn = Rotation::default();
         group.servers[0].active.store(1, Relaxed);
         group.servers[2].active.store(2, Relaxed);
         assert_eq!(chosen(&group, &mut turn, 1), "2");
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn who_fails_is_left_alone_and_then_tried_by_one_request() {
         let group = group(&["http://a", "http://b"], |s| s.fail_timeout = Duration::from_secs(3600));
-        let mut turn = Turn::default();
+        let mut turn = Rotation::default();
         let first = &group.servers[0];
         group.failed(first, FaultKind::Connect, "test");
         group.failed(first, FaultKind::Connect, "test");
@@ -346,6 +346,6 @@ mod tests {
         for _ in 0..MAX_FAILS {
             group.failed(&group.servers[0], FaultKind::Connect, "test");
         }
-        assert_eq!(chosen(&group, &mut Turn::default(), 2), "00");
+        assert_eq!(chosen(&group, &mut Rotation::default(), 2), "00");
     }
 }

@@ -30,10 +30,10 @@ pub fn start(groups: &[Arc<Group>]) -> Checks {
 
 async fn watch(group: Arc<Group>, server: Arc<Server>, path: String) {
     let interval = group.settings.health_interval;
-    let patience = group.settings.response_timeout.min(interval.max(group.settings.connect_timeout));
+    let timeout = group.settings.response_timeout.min(interval.max(group.settings.connect_timeout));
     loop {
-        let verdict = tokio::time::timeout(patience, ask(&group, &server, &path)).await;
-        group.set_healthy(&server, verdict.unwrap_or_else(|_| Err(format!("no response within {patience:?}"))));
+        let verdict = tokio::time::timeout(timeout, ask(&group, &server, &path)).await;
+        group.set_healthy(&server, verdict.unwrap_or_else(|_| Err(format!("no response within {timeout:?}"))));
         tokio::time::sleep(interval).await;
     }
 }

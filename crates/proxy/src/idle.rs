@@ -44,9 +44,9 @@ impl Idle {
         None
     }
 
-    /// Keeps a connection for up to `patience`; at most `most` connections.
-    pub(crate) fn keep(self: &Arc<Self>, mut link: Link, most: usize, patience: Duration) {
-        if most == 0 || patience.is_zero() || !link.is_usable() {
+    /// Keeps a connection for up to `timeout`; at most `most` connections.
+    pub(crate) fn keep(self: &Arc<Self>, mut link: Link, most: usize, timeout: Duration) {
+        if most == 0 || timeout.is_zero() || !link.is_usable() {
             return;
         }
         link.used = true;
@@ -57,26 +57,26 @@ impl Idle {
         }
         waiting.links.push(link);
         if !std::mem::replace(&mut waiting.swept, true) {
-            tokio::spawn(sweep(Arc::downgrade(self), patience));
+            tokio::spawn(sweep(Arc::downgrade(self), timeout));
         }
     }
 
     /// Closes connections that have been idle for too long or were closed by their server. Returns `true` if none are
     /// left.
-    fn look(&self, patience: Duration) -> bool {
+    fn look(&self, timeout: Duration) -> bool {
         let mut waiting = self.0.lock();
-        waiting.links.retain_mut(|link| link.since.elapsed() < patience && link.is_usable());
+        waiting.links.retain_mut(|link| link.since.elapsed() < timeout && link.is_usable());
         waiting.swept = !waiting.links.is_empty();
         waiting.links.is_empty()
     }
 }
 
 /// Sweeps idle connections for as long as there are any.
-async fn sweep(idle: Weak<Idle>, patience: Duration) {
+async fn sweep(idle: Weak<Idle>, timeout: Duration) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         let Some(idle) = idle.upgrade() else { return };
-        if idle.look(patience) {
+        if idle.look(timeout) {
             return;
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Link {
 }
 
 /// An upgraded connection: its stream, and the bytes already read from it.
-pub(crate) struct Left {
+pub(crate) struct UpgradedStream {
     pub(crate) stream: Transport,
     pub(crate) ahead: bytes::Bytes,
 }
@@ -51,8 +51,8 @@ impl Link {
     }
 
     /// The stream, after a response of status 101.
-    pub(crate) fn leave(self) -> Left {
+    pub(crate) fn leave(self) -> UpgradedStream {
         let parts = self.connection.into_parts();
-        Left { stream: parts.io.into_inner(), ahead: parts.read_buf }
+        UpgradedStream { stream: parts.io.into_inner(), ahead: parts.read_buf }
     }
 }

@@ -1,7 +1,7 @@
 //! A server's response on its way to the client: its fields, and its body at the client's pace.
 
 use crate::fault::in_words;
-use crate::group::{Group, Place};
+use crate::group::{Group, ServerSlot};
 use crate::idle::Idle;
 use crate::link::Link;
 use howdah_budget::Charge;
@@ -42,14 +42,14 @@ pub(crate) fn reason(extensions: &http::Extensions) -> Option<Reason> {
 const KEEP_ALIVE: usize = 32;
 
 /// The connection and request slot that a response holds until its end.
-pub(crate) struct Held {
+pub(crate) struct ResponseGuard {
     pub(crate) link: Link,
-    pub(crate) place: Place,
+    pub(crate) place: ServerSlot,
     pub(crate) group: Arc<Group>,
     pub(crate) idle: Arc<Idle>,
 }
 
-impl Held {
+impl ResponseGuard {
     /// Returns the connection to the idle ones after a complete response, if it can be reused.
     pub(crate) fn give_back(self) {
         let Self { link, group, idle, place } = self;
@@ -61,19 +61,19 @@ impl Held {
 /// A response's body as it comes.
 pub(crate) struct Streamed {
     incoming: Incoming,
-    held: Option<Held>,
+    held: Option<ResponseGuard>,
     /// Bytes still to come, if the server announced the length.
     left: Option<u64>,
     /// Charge for data on its way to the client.
     charge: Charge,
-    patience: Patience,
+    timeout: ProgressTimeout,
 }
 
 impl Streamed {
-    pub(crate) fn new(incoming: Incoming, held: Held, charge: Charge) -> Self {
+    pub(crate) fn new(incoming: Incoming, held: ResponseGuard, charge: Charge) -> Self {
         let left = incoming.size_hint().exact();
-        let patience = Patience::new(held.group.settings.idle_timeout());
-        Self { incoming, held: Some(held), left, charge, patience }
+        let timeout = ProgressTimeout::new(held.group.settings.idle_timeout());
+        Self { incoming, held: Some(held), left, charge, timeout }
     }
 
     /// Gives a complete body's connection back.
@@ -107,7 +107,7 @@ impl ChunkStream for Streamed {
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers are dropped: the response interface does not support them.
                     let Ok(data) = frame.into_data() else { continue };
-                    self.patience.moved();
+                    self.timeout.moved();
                     if let Some(left) = &mut self.left {
                         *left = left.saturating_sub(data.len() as u64);
                     }
@@ -128,10 +128,10 @@ impl ChunkStream for Streamed {
                     return Poll::Ready(None);
                 }
                 Poll::Pending => {
-                    if self.patience.poll_over(cx).is_ready() {
+                    if self.timeout.poll_over(cx).is_ready() {
                         let why = format!(
                             "nothing came for {:?} (`response_timeout`, at least 5 minutes)",
-                            self.patience.most
+                            self.timeout.most
                         );
                         return Poll::Ready(Some(Err(self.cut(&why))));
                     }
@@ -162,13 +162,13 @@ impl Drop for Streamed {
 }
 
 /// A timeout without progress. A timer is armed only when there is something to wait for.
-pub(crate) struct Patience {
+pub(crate) struct ProgressTimeout {
     pub(crate) most: Duration,
     since: Instant,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
+impl ProgressTimeout {
     pub(crate) fn new(most: Duration) -> Self {
         Self { most, since: Instant::now(), timer: None }
     }

@@ -27,7 +27,7 @@ pub(crate) fn config(settings: &ProxySettings) -> Result<Arc<ClientConfig>, Stri
             settings.ca.clone().or_else(system_bundle).ok_or("the system has no trusted certificates: set `ca`")?;
         builder.with_root_certificates(roots(&file)?).with_no_client_auth()
     } else {
-        let anybody = Arc::new(Anybody(provider));
+        let anybody = Arc::new(AcceptAnyCertificate(provider));
         builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -58,9 +58,9 @@ pub(crate) fn name(text: &str) -> Result<ServerName<'static>, String> {
 /// Accepts every certificate (`verify = false`). Signatures are still checked: otherwise the handshake would not even
 /// prove that the peer has the certificate's key.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

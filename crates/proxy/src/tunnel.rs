@@ -4,7 +4,7 @@
 //! An idle tunnel has no buffer. Data is read into a buffer of the thread; only what the other side does not take at
 //! once is kept, and charged.
 
-use crate::response::{Held, Patience};
+use crate::response::{ProgressTimeout, ResponseGuard};
 use crate::transport::Transport;
 use bytes::{Buf, Bytes};
 use howdah_budget::Charge;
@@ -32,12 +32,12 @@ thread_local! {
 
 /// An upgraded connection.
 pub(crate) struct Tunnel {
-    held: Held,
+    held: ResponseGuard,
     charge: Charge,
 }
 
 impl Tunnel {
-    pub(crate) fn new(held: Held, charge: Charge) -> Self {
+    pub(crate) fn new(held: ResponseGuard, charge: Charge) -> Self {
         Self { held, charge }
     }
 }
@@ -45,12 +45,12 @@ impl Tunnel {
 impl Upgrade for Tunnel {
     fn run(self: Box<Self>, client: Box<dyn Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { held: Held { link, place, group, .. }, charge } = *self;
+            let Self { held: ResponseGuard { link, place, group, .. }, charge } = *self;
             let left = link.leave();
-            let patience = Patience::new(group.settings.idle_timeout());
+            let timeout = ProgressTimeout::new(group.settings.idle_timeout());
             let mut down = Pump::new(charge.beside(charge.budget()));
             down.waiting = left.ahead;
-            let pair = Pair { client, server: left.stream, up: Pump::new(charge), down, patience };
+            let pair = Pair { client, server: left.stream, up: Pump::new(charge), down, timeout };
             let (proxy, server) = (group.name(), &place.server.label);
             match talk(pair).await {
                 Ok(why) => {
@@ -70,28 +70,28 @@ struct Pair {
     server: Transport,
     up: Pump,
     down: Pump,
-    patience: Patience,
+    timeout: ProgressTimeout,
 }
 
 async fn talk(mut pair: Pair) -> io::Result<&'static str> {
     std::future::poll_fn(move |cx| {
-        let Pair { client, server, up, down, patience } = &mut pair;
+        let Pair { client, server, up, down, timeout } = &mut pair;
         let mut moved = false;
         let to_server = up.poll(cx, client, server, &mut moved);
         let to_client = down.poll(cx, server, client, &mut moved);
         if moved {
-            patience.moved();
+            timeout.moved();
         }
         match (to_server, to_client) {
             (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => return Poll::Ready(Err(error)),
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ok("both sides have ended it")),
-            (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Ok(()))) => patience.shorten(HALF_CLOSE_TIMEOUT),
+            (Poll::Ready(Ok(())), _) | (_, Poll::Ready(Ok(()))) => timeout.shorten(HALF_CLOSE_TIMEOUT),
             _ => {}
         }
         if client.is_to_end() {
-            patience.shorten(AT_STOP);
+            timeout.shorten(AT_STOP);
         }
-        patience.poll_over(cx).map(|()| Ok("nothing moved any more"))
+        timeout.poll_over(cx).map(|()| Ok("nothing moved any more"))
     })
     .await
 }

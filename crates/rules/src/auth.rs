@@ -30,11 +30,11 @@ pub struct Auth {
     /// The users who are admitted; empty for all.
     only: Vec<Box<str>>,
     seeds: [RandomState; 2],
-    known: Mutex<Vec<Known>>,
+    known: Mutex<Vec<VerifiedPassword>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct VerifiedPassword {
     user: Arc<str>,
     /// Digest of name, password and stored hash, with a secret seed.
     digest: u128,
@@ -43,7 +43,7 @@ struct Known {
 
 /// Result of `Auth::ask`.
 #[derive(Debug)]
-pub enum Asked {
+pub enum AuthResult {
     /// Answer 401.
     Refused,
     /// Authenticated as this user.
@@ -81,18 +81,18 @@ impl Auth {
     }
 
     /// Checks the value of `Authorization` against the cache.
-    pub fn ask(self: &Arc<Self>, authorization: Option<&HeaderValue>, now: Instant) -> Asked {
+    pub fn ask(self: &Arc<Self>, authorization: Option<&HeaderValue>, now: Instant) -> AuthResult {
         let Some((user, password)) = authorization.and_then(|value| credentials(value.as_bytes())) else {
-            return Asked::Refused;
+            return AuthResult::Refused;
         };
         let user: Arc<str> = user.into();
         if let Some(table) = self.users.fresh(now) {
-            let Some((hash, exists)) = self.hash(&table, &user) else { return Asked::Refused };
+            let Some((hash, exists)) = self.hash(&table, &user) else { return AuthResult::Refused };
             if exists && self.is_known(&user, self.digest(&user, &password, hash), now) {
-                return Asked::User(user);
+                return AuthResult::User(user);
             }
         }
-        Asked::Verify(Verification { auth: self.clone(), user, password, asked: now })
+        AuthResult::Verify(Verification { auth: self.clone(), user, password, asked: now })
     }
 
     /// The hash of a user's password, and `true`. For an unknown user: another user's hash and `false`, so that the
@@ -122,7 +122,7 @@ impl Auth {
         if known.len() >= MAX_CACHED {
             known.remove(0);
         }
-        known.push(Known { user: user.clone(), digest, until: now + CACHE_TIME });
+        known.push(VerifiedPassword { user: user.clone(), digest, until: now + CACHE_TIME });
     }
 }
 

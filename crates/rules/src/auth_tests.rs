@@ -20,9 +20,9 @@ fn auth(users: &[(&str, &str)], only: &[&str]) -> Arc<Auth> {
 
 fn who(auth: &Arc<Auth>, value: Option<&HeaderValue>) -> Option<String> {
     match auth.ask(value, Instant::now()) {
-        Asked::Refused => None,
-        Asked::User(user) => Some(format!("{user} (known)")),
-        Asked::Verify(verification) => verification.run().map(|user| user.to_string()),
+        AuthResult::Refused => None,
+        AuthResult::User(user) => Some(format!("{user} (known)")),
+        AuthResult::Verify(verification) => verification.run().map(|user| user.to_string()),
     }
 }
 
@@ -43,7 +43,7 @@ fn a_right_password_is_verified_once() {
 fn an_unknown_user_costs_a_verification_too() {
     let auth = auth(&USERS, &["apr1"]);
     for user in ["nobody", "sha"] {
-        assert!(matches!(auth.ask(Some(&header(user, "secret")), Instant::now()), Asked::Verify(_)), "{user}");
+        assert!(matches!(auth.ask(Some(&header(user, "secret")), Instant::now()), AuthResult::Verify(_)), "{user}");
         assert_eq!(who(&auth, Some(&header(user, "secret"))), None, "{user}");
     }
     assert_eq!(who(&auth, Some(&header("apr1", "secret"))).as_deref(), Some("apr1"));
@@ -55,10 +55,10 @@ fn what_is_no_name_and_password_is_refused() {
     let long = header("sha", &"x".repeat(3000));
     for value in ["", "Basic", "Basic ", "Basic !!!", "Bearer abc", "Basic c2hh", "Basic OnNlY3JldA=="] {
         let value = HeaderValue::from_static(value);
-        assert!(matches!(auth.ask(Some(&value), Instant::now()), Asked::Refused), "{value:?}");
+        assert!(matches!(auth.ask(Some(&value), Instant::now()), AuthResult::Refused), "{value:?}");
     }
     for value in [None, Some(&long), Some(&header("sha", "a\0b")), Some(&header("s\nha", "secret"))] {
-        assert!(matches!(auth.ask(value, Instant::now()), Asked::Refused), "{value:?}");
+        assert!(matches!(auth.ask(value, Instant::now()), AuthResult::Refused), "{value:?}");
     }
 }
 
@@ -70,9 +70,9 @@ fn a_file_is_read_again_when_it_has_changed() {
     let auth = Arc::new(Auth::new("x", Users::file(file.path()).unwrap(), Vec::new()).unwrap());
     let ask =
         |seconds: u64| match auth.ask(Some(&header("sha", "secret")), Instant::now() + Duration::from_secs(seconds)) {
-            Asked::Refused => "refused",
-            Asked::User(_) => "known",
-            Asked::Verify(verification) => {
+            AuthResult::Refused => "refused",
+            AuthResult::User(_) => "known",
+            AuthResult::Verify(verification) => {
                 if verification.run().is_some() {
                     "right"
                 } else {
@@ -100,11 +100,11 @@ fn a_changed_file_is_read_by_the_thread_that_verifies_and_not_by_the_one_that_as
     let later = now + Duration::from_secs(3);
     for _ in 0..2 {
         let asked = auth.ask(Some(&header("sha", "secret")), later);
-        assert!(matches!(asked, Asked::Verify(_)), "had it been read, nobody would be asked for: {asked:?}");
+        assert!(matches!(asked, AuthResult::Verify(_)), "had it been read, nobody would be asked for: {asked:?}");
     }
-    let Asked::Verify(verification) = auth.ask(Some(&header("sha", "secret")), later) else { panic!() };
+    let AuthResult::Verify(verification) = auth.ask(Some(&header("sha", "secret")), later) else { panic!() };
     assert_eq!(verification.run(), None);
-    assert!(matches!(auth.ask(Some(&header("sha", "secret")), later), Asked::Refused));
+    assert!(matches!(auth.ask(Some(&header("sha", "secret")), later), AuthResult::Refused));
 }
 
 #[test]

@@ -9,10 +9,10 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// Result of a condition; `None` if the rule does not have it.
-type Holds = Result<Option<bool>, TooManySteps>;
+type ConditionResult = Result<Option<bool>, TooManySteps>;
 
 /// Checks whether the path's target is one of these kinds.
-type Exists<'a> = &'a dyn Fn(&[Kind]) -> bool;
+type ExistsFn<'a> = &'a dyn Fn(&[Kind]) -> bool;
 
 /// A kind of condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Conditions {
         present: Present,
         request: &Request<'_>,
         path_fits: bool,
-        exists: Exists<'_>,
+        exists: ExistsFn<'_>,
     ) -> Result<Option<Key>, TooManySteps> {
         for key in present.keys().filter(|&key| !(path_fits && key == Key::Path)) {
             if self.holds(key, request, exists)? == Some(false) {
@@ -99,7 +99,7 @@ impl Conditions {
         &self,
         present: Present,
         request: &Request<'_>,
-        exists: Exists<'_>,
+        exists: ExistsFn<'_>,
     ) -> Result<Option<Key>, TooManySteps> {
         for key in present.keys() {
             if self.holds(key, request, exists)? == Some(true) {
@@ -109,7 +109,7 @@ impl Conditions {
         Ok(None)
     }
 
-    fn holds(&self, key: Key, request: &Request<'_>, exists: Exists<'_>) -> Holds {
+    fn holds(&self, key: Key, request: &Request<'_>, exists: ExistsFn<'_>) -> ConditionResult {
         match key {
             Key::Https => Ok(self.https.map(|https| https == request.https)),
             Key::Method => Ok(one_of(&self.method, |method| {
@@ -162,7 +162,7 @@ fn one_of<T>(list: &[T], fits: impl Fn(&T) -> bool) -> Option<bool> {
     (!list.is_empty()).then(|| list.iter().any(fits))
 }
 
-fn one_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> Holds {
+fn one_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> ConditionResult {
     for item in list {
         if fits(item)? {
             return Ok(Some(true));
@@ -171,7 +171,7 @@ fn one_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> H
     Ok((!list.is_empty()).then_some(false))
 }
 
-fn each_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> Holds {
+fn each_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> ConditionResult {
     for item in list {
         if !fits(item)? {
             return Ok(Some(false));

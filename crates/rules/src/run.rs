@@ -29,18 +29,18 @@ pub(crate) struct Run<'a, F> {
 
 /// Effect of a rule on the further evaluation.
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct RuleEffect {
     pub(crate) stop: bool,
     pub(crate) rewritten: bool,
 }
 
 /// A condition that does not hold.
-pub(crate) struct Missed {
+pub(crate) struct UnmetCondition {
     pub(crate) key: Key,
     negated: bool,
 }
 
-impl Missed {
+impl UnmetCondition {
     pub(crate) fn wanted(&self, rule: &Rule) -> String {
         let conditions = if self.negated { &rule.not } else { &rule.conditions };
         let wanted = conditions.describe(self.key);
@@ -81,15 +81,15 @@ impl<'a, F: Files> Run<'a, F> {
         rule: &Rule,
         present: (Present, Present),
         path_fits: bool,
-    ) -> Result<Option<Missed>, TooManySteps> {
+    ) -> Result<Option<UnmetCondition>, TooManySteps> {
         let request = self.request();
         let place = self.outcome.as_ref().and_then(|outcome| outcome.place.as_deref()).or(self.place);
         let exists = |wanted: &[Kind]| wanted.contains(&self.files.kind(place, &self.path));
         if let Some(key) = rule.conditions.misses(present.0, &request, path_fits, &exists)? {
-            return Ok(Some(Missed { key, negated: false }));
+            return Ok(Some(UnmetCondition { key, negated: false }));
         }
         let holds = rule.not.holds_one(present.1, &request, &exists)?;
-        Ok(holds.map(|key| Missed { key, negated: true }))
+        Ok(holds.map(|key| UnmetCondition { key, negated: true }))
     }
 
     /// The captures of the rule's pattern.
@@ -102,12 +102,12 @@ impl<'a, F: Files> Run<'a, F> {
         Ok(Captures::of([&*self.path].into_iter()))
     }
 
-    pub(crate) fn apply(&mut self, rule: &Rule) -> Done {
-        let mut done = Done::default();
+    pub(crate) fn apply(&mut self, rule: &Rule) -> RuleEffect {
+        let mut done = RuleEffect::default();
         let captures = if rule.wants_captures() {
             let Ok(captures) = self.captures(rule) else {
                 self.fail(rule, "its pattern took too many steps");
-                return Done { stop: true, ..done };
+                return RuleEffect { stop: true, ..done };
             };
             captures
         } else {
@@ -118,7 +118,7 @@ impl<'a, F: Files> Run<'a, F> {
                 Action::Rewrite(template, mode) => {
                     if let Err(reason) = self.rewrite(template, *mode, &captures) {
                         self.fail(rule, reason);
-                        return Done { stop: true, ..done };
+                        return RuleEffect { stop: true, ..done };
                     }
                     done.rewritten = true;
                 }
@@ -126,7 +126,7 @@ impl<'a, F: Files> Run<'a, F> {
                     Ok(attempts) => self.outcome().try_files = Some(attempts),
                     Err(reason) => {
                         self.fail(rule, reason);
-                        return Done { stop: true, ..done };
+                        return RuleEffect { stop: true, ..done };
                     }
                 },
                 Action::Redirect(template, mode, status) => {

@@ -1,8 +1,8 @@
 use super::*;
 
-struct Fixed;
+struct FixedVariables;
 
-impl Variables for Fixed {
+impl Variables for FixedVariables {
     fn variable(&self, variable: Variable) -> Vec<u8> {
         match variable {
             Variable::Path => b"/a b/%\xff?\r\n".to_vec(),
@@ -28,7 +28,7 @@ fn captures(one: &str) -> Captures {
 #[test]
 fn a_rewrite_gives_a_plain_path_and_an_encoded_query() {
     let expand = |text: &str, one: &str| {
-        let (path, query) = template(text).expand_path(&captures(one), &Fixed);
+        let (path, query) = template(text).expand_path(&captures(one), &FixedVariables);
         (String::from_utf8_lossy(&path).into_owned(), query.map(|query| String::from_utf8_lossy(&query).into_owned()))
     };
     assert_eq!(expand("/x/$1", "a b?c"), ("/x/a b?c".to_owned(), None));
@@ -54,7 +54,7 @@ fn a_redirect_can_not_be_made_to_name_another_host_or_line() {
         ("/x?$query", "", "/x?q=a%20b&r=%20%0D%0A"),
         ("$1", "//evil.org", "/evil.org"),
     ] {
-        assert_eq!(template(text).expand_address(&captures(one), &Fixed), address, "{text} {one}");
+        assert_eq!(template(text).expand_address(&captures(one), &FixedVariables), address, "{text} {one}");
     }
 }
 

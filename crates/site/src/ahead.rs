@@ -2,7 +2,7 @@
 //! there instead of in the site's own pool.
 
 use crate::forwarded::split_port;
-use howdah_config::{Booted, PoolSettings, SiteSettings};
+use howdah_config::{PoolSettings, RecipePool, SiteSettings};
 use howdah_protocol::Head;
 use http::header;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ pub(crate) struct Ahead {
     pool: usize,
     behind: usize,
     script: Vec<u8>,
-    booted: Booted,
+    booted: RecipePool,
 }
 
 impl Ahead {

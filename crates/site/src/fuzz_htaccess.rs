@@ -2,7 +2,7 @@
 //! the result satisfies the invariants of paths and URLs, and takes bounded time.
 
 use bytes::Bytes;
-use howdah_htaccess::{Entry, Facts, Htaccess, Kind, Maker, Stamp, World};
+use howdah_htaccess::{Entry, Facts, Htaccess, Kind, ResponseSource, Stamp, System};
 use howdah_rules::outcome::Stop;
 use http::{HeaderMap, HeaderValue};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ struct Made {
     looks: Cell<usize>,
 }
 
-impl World for Made {
+impl System for Made {
     fn look(&self, path: &[u8]) -> Option<Entry> {
         self.looks.set(self.looks.get() + 1);
         let kind = match path {
@@ -82,7 +82,7 @@ pub fn htaccess(data: &[u8]) {
     let mut response = HeaderMap::new();
     response.insert("content-type", HeaderValue::from_static("text/html"));
     response.insert("content-length", HeaderValue::from_static("7"));
-    decision.response.prepare(&decision.response, facts.time, 200, Maker::File, &mut response);
-    let made = decision.response.apply(&facts, &world, 200, Maker::File, &response);
+    decision.response.prepare(&decision.response, facts.time, 200, ResponseSource::File, &mut response);
+    let made = decision.response.apply(&facts, &world, 200, ResponseSource::File, &response);
     assert!(made.is_err() || made.is_ok_and(|made| made["content-length"] == "7"));
 }

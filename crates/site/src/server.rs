@@ -10,7 +10,7 @@ use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
 use howdah_live::{Hub, Update};
-use howdah_observe::{AccessLog, Metrics, Quiet, RequestMetrics};
+use howdah_observe::{AccessLog, LogThrottle, Metrics, RequestMetrics};
 use howdah_protocol::{Rejected, Rejection};
 use howdah_store::Broker;
 use howdah_telemetry::Telemetry;
@@ -72,11 +72,11 @@ pub struct Server {
     /// Makes the script requests for WebSocket events.
     events: OnceLock<Arc<dyn MakesRequests>>,
     /// Limits log lines about unknown hosts.
-    unknown_hosts: Quiet,
+    unknown_hosts: LogThrottle,
     /// Limits log lines about clients that speak another protocol.
-    other_protocols: Quiet,
+    other_protocols: LogThrottle,
     /// Limits log lines about requests that did not get a worker in time.
-    pub(crate) waited_in_vain: Quiet,
+    pub(crate) waited_in_vain: LogThrottle,
 }
 
 fn probes(settings: &HttpSettings) -> Vec<(Box<str>, Probe)> {
@@ -109,9 +109,9 @@ impl Server {
             broker: OnceLock::new(),
             websockets: OnceLock::new(),
             events: OnceLock::new(),
-            unknown_hosts: Quiet::new(WARNING_INTERVAL),
-            other_protocols: Quiet::new(WARNING_INTERVAL),
-            waited_in_vain: Quiet::new(OVERLOAD_QUIET),
+            unknown_hosts: LogThrottle::new(WARNING_INTERVAL),
+            other_protocols: LogThrottle::new(WARNING_INTERVAL),
+            waited_in_vain: LogThrottle::new(OVERLOAD_QUIET),
             settings,
         }
     }
@@ -212,7 +212,7 @@ impl Server {
             Rejection::HttpToTls => "plain HTTP on a port that speaks TLS",
             _ => return,
         };
-        let Some(others) = self.other_protocols.speaks() else { return };
+        let Some(others) = self.other_protocols.permit() else { return };
         let (client, status) = (&*request.connection.peer.addr_text, request.status.as_u16());
         match request.rejection {
             // Any client can connect to the wrong port, but a load balancer is the operator's own, so it deserves a
@@ -227,7 +227,7 @@ impl Server {
     /// Counts a request for an unknown host, and logs it at a limited rate.
     pub(crate) fn note_unknown_host(&self, host: &str) {
         self.metrics.unknown_hosts.inc();
-        let Some(others) = self.unknown_hosts.speaks() else { return };
+        let Some(others) = self.unknown_hosts.permit() else { return };
         let hint = if self.settings.development { "; add it to `hosts` of a site if it is yours" } else { "" };
         tracing::warn!(target: "howdah::request", host, others, "no site has this host: 421{hint}");
     }

@@ -6,14 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod backoff;
 mod broker;
-mod end;
 mod lock;
 mod log;
+mod log_shared;
 mod nats;
 mod nats_log;
 mod outbox;
-mod pace;
 mod redis;
 mod redis_log;
 pub mod state_dir;

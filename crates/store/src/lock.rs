@@ -12,10 +12,10 @@ const EXTEND: Duration = Duration::from_secs(8);
 
 /// A held lock. Dropping it ends the thread that extends it, which then releases the lock.
 #[derive(Debug)]
-pub struct Held(#[expect(dead_code, reason = "holds the lock until it goes")] Sender<()>);
+pub struct SharedLock(#[expect(dead_code, reason = "holds the lock until it goes")] Sender<()>);
 
 /// Takes a lock if it is free.
-pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<Held>> {
+pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<SharedLock>> {
     let own = format!("{}-{:x}{:x}", std::process::id(), fastrand::u64(..), fastrand::u64(..));
     if !broker.take_lock(&key, &own, LIFE)? {
         return Ok(None);
@@ -36,7 +36,7 @@ pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<Held>>
         let _ = broker.release_lock(&key, &own);
     };
     std::thread::Builder::new().name("lock".to_owned()).spawn(keep)?;
-    Ok(Some(Held(held)))
+    Ok(Some(SharedLock(held)))
 }
 
 /// Returns `false` if another server has the lock. While the broker is unreachable, no server can take the lock; after

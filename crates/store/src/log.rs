@@ -5,7 +5,7 @@
 //! delivered.
 
 use crate::broker::{Broker, Kind};
-use crate::end::End;
+use crate::log_shared::LogShared;
 use crate::nats_log;
 use crate::outbox::Outbox;
 use crate::redis_log;
@@ -26,7 +26,7 @@ pub struct Received {
 
 /// One server's end of a log. Dropping it ends the log's tasks.
 pub struct Log {
-    end: Arc<End>,
+    end: Arc<LogShared>,
     tasks: [AbortHandle; 2],
 }
 
@@ -45,7 +45,7 @@ impl Log {
         let deliver = move |payload, is_others: bool| {
             deliver(Received { payload, is_old: is_others && !*caught_up.borrow() });
         };
-        let end = Arc::new(End {
+        let end = Arc::new(LogShared {
             key: format!("howdah:log:{name}"),
             place: broker.place(),
             outbox: Mutex::new(Outbox::new(fastrand::u64(..))),

@@ -1,7 +1,7 @@
 //! The NATS client.
 
 use crate::address::Address;
-use crate::pace::{Pauses, STEP_TIMEOUT};
+use crate::backoff::{Backoff, STEP_TIMEOUT};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions};
 use rustls::ClientConfig;
@@ -42,7 +42,7 @@ impl Nats {
             .connection_timeout(STEP_TIMEOUT)
             .request_timeout(Some(STEP_TIMEOUT))
             .ping_interval(PING)
-            .reconnect_delay_callback(Pauses::after)
+            .reconnect_delay_callback(Backoff::after)
             .retry_on_initial_connect();
         options = match (user, password) {
             (Some(user), Some(password)) => options.user_and_password(user.clone(), password.clone()),

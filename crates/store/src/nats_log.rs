@@ -1,8 +1,8 @@
 //! A log as a stream of NATS' JetStream.
 
-use crate::end::{End, KEPT};
+use crate::backoff::{Backoff, STEP_TIMEOUT, within};
+use crate::log_shared::{KEPT, LogShared};
 use crate::nats::Nats;
-use crate::pace::{Pauses, STEP_TIMEOUT, within};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{Context, stream};
@@ -49,21 +49,21 @@ fn stream_name(key: &str) -> String {
 }
 
 /// Writes appended entries, for ever.
-pub(crate) async fn write(nats: Arc<Nats>, end: Arc<End>) {
-    let (mut context, mut pauses) = (None, Pauses::new());
+pub(crate) async fn write(nats: Arc<Nats>, end: Arc<LogShared>) {
+    let (mut context, mut backoff) = (None, Backoff::new());
     let name = stream_name(&end.key);
     loop {
         let (entries, last) = end.next(end.last_stored()).await;
         match append(&nats, &mut context, &end.key, &name, &entries).await {
             Ok(()) => {
-                pauses.reset();
+                backoff.reset();
                 end.stored(last);
             }
             Err(why) => {
                 // The stream may have been deleted.
                 context = None;
                 end.cannot_write(&why);
-                pauses.wait().await;
+                backoff.wait().await;
             }
         }
     }
@@ -97,12 +97,12 @@ async fn append(
 }
 
 /// Reads the log from its beginning, for ever.
-pub(crate) async fn read(nats: Arc<Nats>, end: Arc<End>) {
-    let (mut last, mut pauses) = (Position { number: 0, is_behind: true }, Pauses::new());
+pub(crate) async fn read(nats: Arc<Nats>, end: Arc<LogShared>) {
+    let (mut last, mut backoff) = (Position { number: 0, is_behind: true }, Backoff::new());
     loop {
-        let why = read_on(&nats, &end, &mut last, &mut pauses).await;
+        let why = read_on(&nats, &end, &mut last, &mut backoff).await;
         end.cannot_read(&why);
-        pauses.wait().await;
+        backoff.wait().await;
     }
 }
 
@@ -114,7 +114,7 @@ struct Position {
 }
 
 /// Reads after the message `last` until an error.
-async fn read_on(nats: &Nats, end: &End, last: &mut Position, pauses: &mut Pauses) -> io::Error {
+async fn read_on(nats: &Nats, end: &LogShared, last: &mut Position, backoff: &mut Backoff) -> io::Error {
     let (consumer, newest) = match consumer(nats, &end.key, last).await {
         Ok(consumer) => consumer,
         Err(why) => return why,
@@ -127,7 +127,7 @@ async fn read_on(nats: &Nats, end: &End, last: &mut Position, pauses: &mut Pause
         if let Err(why) = within(WAIT + STEP_TIMEOUT, read_batch(&consumer, end, last, newest)).await {
             return why;
         }
-        pauses.reset();
+        backoff.reset();
         end.received(std::iter::empty());
     }
 }
@@ -153,7 +153,7 @@ async fn consumer(nats: &Nats, key: &str, last: &mut Position) -> io::Result<(Pu
 }
 
 /// Delivers messages as they arrive, until some time has passed or many have arrived.
-async fn read_batch(consumer: &PullConsumer, end: &End, last: &mut Position, newest: u64) -> io::Result<()> {
+async fn read_batch(consumer: &PullConsumer, end: &LogShared, last: &mut Position, newest: u64) -> io::Result<()> {
     let batch = consumer.batch().max_messages(READ).expires(WAIT).messages().await;
     let mut batch = batch.map_err(io::Error::other)?;
     while let Some(message) = batch.next().await {

@@ -1,7 +1,7 @@
 //! A log as a Redis stream.
 
-use crate::end::{End, KEPT};
-use crate::pace::{Pauses, STEP_TIMEOUT, within};
+use crate::backoff::{Backoff, STEP_TIMEOUT, within};
+use crate::log_shared::{KEPT, LogShared};
 use crate::redis::{Link, Redis, Value, cmd};
 use ::redis::Pipeline;
 use bytes::Bytes;
@@ -17,19 +17,19 @@ const READ: usize = 256;
 const FIELD: &str = "e";
 
 /// Writes appended entries, for ever.
-pub(crate) async fn write(redis: Arc<Redis>, end: Arc<End>) {
-    let (mut link, mut pauses) = (None, Pauses::new());
+pub(crate) async fn write(redis: Arc<Redis>, end: Arc<LogShared>) {
+    let (mut link, mut backoff) = (None, Backoff::new());
     loop {
         let (entries, last) = end.next(end.last_stored()).await;
         match within(STEP_TIMEOUT, append(&redis, &mut link, &end.key, &entries)).await {
             Ok(()) => {
-                pauses.reset();
+                backoff.reset();
                 end.stored(last);
             }
             Err(why) => {
                 link = None;
                 end.cannot_write(&why);
-                pauses.wait().await;
+                backoff.wait().await;
             }
         }
     }
@@ -49,12 +49,12 @@ async fn append(redis: &Redis, link: &mut Option<Link>, key: &str, entries: &[By
 }
 
 /// Reads the log from its beginning, for ever.
-pub(crate) async fn read(redis: Arc<Redis>, end: Arc<End>) {
-    let (mut last, mut pauses) = (Position { id: "0".to_owned(), is_behind: true }, Pauses::new());
+pub(crate) async fn read(redis: Arc<Redis>, end: Arc<LogShared>) {
+    let (mut last, mut backoff) = (Position { id: "0".to_owned(), is_behind: true }, Backoff::new());
     loop {
-        let why = read_on(&redis, &end, &mut last, &mut pauses).await;
+        let why = read_on(&redis, &end, &mut last, &mut backoff).await;
         end.cannot_read(&why);
-        pauses.wait().await;
+        backoff.wait().await;
     }
 }
 
@@ -66,7 +66,7 @@ struct Position {
 }
 
 /// Reads after the entry with the id `last` until an error.
-async fn read_on(redis: &Redis, end: &End, last: &mut Position, pauses: &mut Pauses) -> io::Error {
+async fn read_on(redis: &Redis, end: &LogShared, last: &mut Position, backoff: &mut Backoff) -> io::Error {
     let link = match within(STEP_TIMEOUT, redis.open()).await {
         Ok(link) => link,
         Err(why) => return why,
@@ -87,7 +87,7 @@ async fn read_on(redis: &Redis, end: &End, last: &mut Position, pauses: &mut Pau
             Ok(None) => return io::Error::other("unexpected reply to XREAD"),
             Err(why) => return why,
         };
-        pauses.reset();
+        backoff.reset();
         if let Some((id, _)) = entries.last() {
             last.id.clone_from(id);
         }

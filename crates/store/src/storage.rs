@@ -39,7 +39,7 @@ pub enum Version {
 #[derive(Debug)]
 pub enum Lock {
     Directory(state_dir::Lock),
-    Shared(lock::Held),
+    Shared(lock::SharedLock),
 }
 
 impl Storage {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub use context::Trace;
 pub use opentelemetry::trace::TraceId;
-pub use span::{Ended, Inner};
+pub use span::{EndedRequest, WorkerSpan};
 
 /// Creates the traces of a server's requests. Shared by threads.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Telemetry {
     }
 
     /// Ends a request's trace. Its spans are sent if it was sampled.
-    pub fn end(&self, trace: &Trace, ended: &Ended<'_>) {
+    pub fn end(&self, trace: &Trace, ended: &EndedRequest<'_>) {
         if trace.is_sampled() {
             self.outbox.push(span::spans(trace, ended));
         }

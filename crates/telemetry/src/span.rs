@@ -20,7 +20,7 @@ const CLIENT_GONE: u16 = 499;
 
 /// Facts about an ended request.
 #[derive(Debug)]
-pub struct Ended<'a> {
+pub struct EndedRequest<'a> {
     pub method: &'a str,
     pub path: &'a [u8],
     pub https: bool,
@@ -47,12 +47,12 @@ pub struct Ended<'a> {
     /// Bytes of the response's body.
     pub bytes: u64,
     /// Where the request ran, if not in the server itself.
-    pub inner: Option<Inner<'a>>,
+    pub inner: Option<WorkerSpan<'a>>,
 }
 
 /// Where a request ran, and its timings there.
 #[derive(Debug, Clone, Copy)]
-pub struct Inner<'a> {
+pub struct WorkerSpan<'a> {
     pub pool: &'a str,
     pub worker: u32,
     /// Time from the end of the request's head until a worker took the request.
@@ -61,7 +61,7 @@ pub struct Inner<'a> {
     pub replays: u32,
 }
 
-impl Ended<'_> {
+impl EndedRequest<'_> {
     /// Converts a moment of the request to a time of day.
     fn at(&self, moment: Instant) -> SystemTime {
         self.time + moment.saturating_duration_since(self.started).min(self.took)
@@ -73,7 +73,7 @@ impl Ended<'_> {
 }
 
 /// The spans of a request, the request's own first.
-pub(crate) fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
+pub(crate) fn spans(trace: &Trace, ended: &EndedRequest<'_>) -> Vec<SpanData> {
     let mut spans = Vec::with_capacity(5);
     spans.push(own(trace, ended));
     let mut phase = |id: Option<SpanId>, name: &'static str, kind, from, until: SystemTime, attributes| {
@@ -111,7 +111,7 @@ pub(crate) fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
 }
 
 /// The span of the request itself.
-fn own(trace: &Trace, ended: &Ended<'_>) -> SpanData {
+fn own(trace: &Trace, ended: &EndedRequest<'_>) -> SpanData {
     let known = METHODS.iter().find(|known| **known == ended.method);
     let method = known.copied();
     let name = match (method.unwrap_or("HTTP"), ended.route) {

@@ -9,8 +9,8 @@ fn trace() -> Trace {
     Contexts::new(&TelemetrySettings::default()).begin(&HeaderMap::new(), false)
 }
 
-fn ended(started: Instant) -> Ended<'static> {
-    Ended {
+fn ended(started: Instant) -> EndedRequest<'static> {
+    EndedRequest {
         method: "GET",
         path: b"/a",
         https: true,
@@ -48,7 +48,7 @@ fn phases_lie_within_the_request_and_behind_each_other() {
     let mut trace = trace();
     trace.body_complete = Some(started + Duration::from_millis(10));
     trace.responded = Some(started + Duration::from_millis(80));
-    let inner = Inner {
+    let inner = WorkerSpan {
         pool: "default",
         worker: 3,
         queue: Duration::from_millis(30),
@@ -56,7 +56,7 @@ fn phases_lie_within_the_request_and_behind_each_other() {
         php: Duration::from_millis(900),
         replays: 0,
     };
-    let spans = spans(&trace, &Ended { inner: Some(inner), ..ended(started) });
+    let spans = spans(&trace, &EndedRequest { inner: Some(inner), ..ended(started) });
     let times: Vec<_> = spans.iter().map(|span| (&*span.name, span.start_time, span.end_time)).collect();
     assert_eq!(
         times,
@@ -75,7 +75,8 @@ fn phases_lie_within_the_request_and_behind_each_other() {
 
 #[test]
 fn unknown_methods_make_no_names() {
-    let span = spans(&trace(), &Ended { method: "BREW", route: Some("/tea/*"), ..ended(Instant::now()) }).remove(0);
+    let span =
+        spans(&trace(), &EndedRequest { method: "BREW", route: Some("/tea/*"), ..ended(Instant::now()) }).remove(0);
     assert_eq!(span.name, "HTTP /tea/*");
     assert_eq!(value(&span, "http.request.method").as_deref(), Some("_OTHER"));
     assert_eq!(value(&span, "http.request.method_original").as_deref(), Some("BREW"));
@@ -83,7 +84,7 @@ fn unknown_methods_make_no_names() {
 
 #[test]
 fn failures_of_the_server_are_errors_and_those_of_clients_are_not() {
-    let of = |status| spans(&trace(), &Ended { status, ..ended(Instant::now()) }).remove(0);
+    let of = |status| spans(&trace(), &EndedRequest { status, ..ended(Instant::now()) }).remove(0);
     assert!(matches!(of(502).status, Status::Error { .. }));
     assert_eq!(value(&of(502), "error.type").as_deref(), Some("502"));
     assert_eq!((of(404).status, value(&of(404), "error.type")), (Status::Unset, None));
@@ -95,7 +96,7 @@ fn failures_of_the_server_are_errors_and_those_of_clients_are_not() {
 #[test]
 fn long_texts_are_cut_between_characters() {
     let path = format!("/{}", "é".repeat(4000));
-    let span = spans(&trace(), &Ended { path: path.as_bytes(), ..ended(Instant::now()) }).remove(0);
+    let span = spans(&trace(), &EndedRequest { path: path.as_bytes(), ..ended(Instant::now()) }).remove(0);
     let kept = value(&span, "url.path").unwrap();
     assert!(kept.len() <= MAX_TEXT_LEN && kept.len() > MAX_TEXT_LEN - 3 && kept.ends_with('é'));
 }

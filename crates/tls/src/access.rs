@@ -10,14 +10,14 @@ const MAX_LINKS: usize = 40;
 
 /// A user with its groups, or a user without any ownership.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub struct FileUser<'a> {
     /// `None` for a user that owns nothing and is in no group.
     pub uid: Option<u32>,
     /// The user's groups.
     pub groups: &'a [u32],
 }
 
-impl Reader<'_> {
+impl FileUser<'_> {
     /// A user that has only the permissions that every user has.
     pub const OTHERS: Self = Self { uid: None, groups: &[] };
 
@@ -86,7 +86,7 @@ mod tests {
         let key = live.join("key.pem");
         let owner = std::fs::metadata(&archive).unwrap();
         let (own, groups) = (owner.uid(), [owner.gid()]);
-        let group = Reader { uid: Some(own + 1), groups: &groups };
+        let group = FileUser { uid: Some(own + 1), groups: &groups };
         for (top, archive, live, file, readers) in [
             (0o755, 0o755, 0o755, 0o644, [true, true]),
             (0o755, 0o755, 0o755, 0o640, [true, false]),
@@ -99,9 +99,9 @@ mod tests {
             set("archive", archive);
             set("live", live);
             set("archive/key1.pem", file);
-            let seen = [group, Reader::OTHERS].map(|reader| reader.can_read(&key));
+            let seen = [group, FileUser::OTHERS].map(|reader| reader.can_read(&key));
             assert_eq!(seen, readers, "{top:o} {archive:o} {live:o} {file:o}");
-            assert!(Reader { uid: Some(own), groups: &[] }.can_read(&key));
+            assert!(FileUser { uid: Some(own), groups: &[] }.can_read(&key));
         }
     }
 }

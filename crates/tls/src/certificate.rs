@@ -90,7 +90,7 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// Problem of a certificate that can still be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Concern {
+pub enum CertificateWarning {
     /// Expired this long ago.
     Expired(Duration),
     /// Becomes valid after this time.
@@ -101,7 +101,7 @@ pub enum Concern {
     NoNames,
 }
 
-impl fmt::Display for Concern {
+impl fmt::Display for CertificateWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span = |time: &Duration| match time.as_secs() {
             seconds if seconds >= 2 * 86400 => format!("{} days", seconds / 86400),
@@ -181,18 +181,18 @@ impl Certificate {
 
     /// Warnings about the certificate.
     #[must_use]
-    pub fn concerns(&self, now: SystemTime) -> Vec<Concern> {
+    pub fn concerns(&self, now: SystemTime) -> Vec<CertificateWarning> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut concerns = Vec::new();
         if now > self.not_after {
-            concerns.push(Concern::Expired(Duration::from_secs(now - self.not_after)));
+            concerns.push(CertificateWarning::Expired(Duration::from_secs(now - self.not_after)));
         } else if now < self.not_before {
-            concerns.push(Concern::NotYetValid(Duration::from_secs(self.not_before - now)));
+            concerns.push(CertificateWarning::NotYetValid(Duration::from_secs(self.not_before - now)));
         } else if self.not_after - now < EXPIRY_WARNING && self.not_after - self.not_before > 2 * EXPIRY_WARNING {
-            concerns.push(Concern::EndsSoon(Duration::from_secs(self.not_after - now)));
+            concerns.push(CertificateWarning::EndsSoon(Duration::from_secs(self.not_after - now)));
         }
         if self.names.is_empty() {
-            concerns.push(Concern::NoNames);
+            concerns.push(CertificateWarning::NoNames);
         }
         concerns
     }

@@ -77,10 +77,10 @@ fn what_is_not_right_is_told_but_served() {
     let ended = make_with(&["a.example"], |params| {
         (params.not_before, params.not_after) = (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
     });
-    assert!(matches!(load(&ended).unwrap().concerns(SystemTime::now())[..], [Concern::Expired(_)]));
+    assert!(matches!(load(&ended).unwrap().concerns(SystemTime::now())[..], [CertificateWarning::Expired(_)]));
     let future = make_with(&[], |params| params.not_before = rcgen::date_time_ymd(2100, 1, 1));
     let concerns = load(&future).unwrap().concerns(SystemTime::now());
-    assert!(matches!(concerns[..], [Concern::NotYetValid(_), Concern::NoNames]), "{concerns:?}");
+    assert!(matches!(concerns[..], [CertificateWarning::NotYetValid(_), CertificateWarning::NoNames]), "{concerns:?}");
     let good = load(&make(&["a.example"])).unwrap();
     assert!(good.concerns(SystemTime::now()).is_empty());
     let near = SystemTime::UNIX_EPOCH + Duration::from_secs(good.not_after - 3 * 86400);

@@ -4,7 +4,7 @@
 //! Tools write the two files of a pair one after the other, or move a link. Until the new files match, the old pair is
 //! served.
 
-use crate::access::Reader;
+use crate::access::FileUser;
 use crate::certificate::{Certificate, CertificateError};
 use crate::store::Store;
 use std::os::unix::fs::MetadataExt;
@@ -36,13 +36,13 @@ pub struct Files {
 struct Loaded {
     pair: Pair,
     certificate: Certificate,
-    seen: Seen,
+    seen: FileStamp,
     /// The error that prevented a reload; the earlier certificate is still served.
     unreadable: Option<Arc<str>>,
 }
 
 /// Detects that a file was replaced: device, inode, size, and the times of the last change of content and inode.
-type Seen = [Option<(u64, u64, u64, i128, i128)>; 2];
+type FileStamp = [Option<(u64, u64, u64, i128, i128)>; 2];
 
 impl Files {
     /// Loads all pairs, and reports all errors together.
@@ -196,14 +196,14 @@ fn warnings(pair: &Pair, certificate: &Certificate) -> Vec<String> {
     let concerns = certificate.concerns(SystemTime::now()).into_iter();
     let mut warnings: Vec<String> =
         concerns.map(|concern| format!("the certificate {} {concern}", pair.certificate.display())).collect();
-    if Reader::OTHERS.may(&pair.key, 0o7) {
+    if FileUser::OTHERS.may(&pair.key, 0o7) {
         let key = pair.key.display();
         warnings.push(format!("every user of this machine can read the key {key} (`chmod o= {key}`)"));
     }
     warnings
 }
 
-fn seen(pair: &Pair) -> Seen {
+fn seen(pair: &Pair) -> FileStamp {
     let one = |path: &Path| {
         let meta = std::fs::metadata(path).ok()?;
         let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);

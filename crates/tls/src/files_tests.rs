@@ -6,22 +6,22 @@ use crate::testing::{Made, make};
 use rustls::SignatureScheme;
 use rustls_pki_types::CertificateDer;
 
-struct Scene {
+struct Fixture {
     dir: tempfile::TempDir,
     files: Files,
     store: Store,
 }
 
-fn scene() -> Scene {
+fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let (certificate, key) = make(&["a.example"]).write(dir.path());
     let files = Files::load([Pair { certificate, key, site: None }]).unwrap();
     let store = Store::default();
     files.put_into(&store);
-    Scene { dir, files, store }
+    Fixture { dir, files, store }
 }
 
-impl Scene {
+impl Fixture {
     fn served(&self) -> CertificateDer<'static> {
         self.store.find(Some("a.example"), &[SignatureScheme::ECDSA_NISTP256_SHA256]).unwrap().cert[0].clone()
     }
@@ -44,27 +44,27 @@ fn der(made: &Made) -> CertificateDer<'static> {
 
 #[test]
 fn a_pair_is_exchanged_when_both_files_fit() {
-    let mut scene = scene();
-    let before = scene.served();
-    assert_eq!(scene.look(), before);
+    let mut fixture = fixture();
+    let before = fixture.served();
+    assert_eq!(fixture.look(), before);
     let new = make(&["a.example"]);
-    scene.replace("key.pem", &new.key);
-    assert_eq!(scene.look(), before, "the key alone fits nothing");
-    scene.replace("cert.pem", &new.chain);
-    assert_eq!(scene.look(), der(&new));
+    fixture.replace("key.pem", &new.key);
+    assert_eq!(fixture.look(), before, "the key alone fits nothing");
+    fixture.replace("cert.pem", &new.chain);
+    assert_eq!(fixture.look(), der(&new));
 }
 
 #[test]
 fn a_broken_or_missing_file_leaves_what_was_served() {
-    let mut scene = scene();
-    let before = scene.served();
-    scene.replace("cert.pem", "nonsense");
-    assert_eq!(scene.look(), before);
-    std::fs::remove_file(scene.dir.path().join("cert.pem")).unwrap();
-    assert_eq!(scene.look(), before);
+    let mut fixture = fixture();
+    let before = fixture.served();
+    fixture.replace("cert.pem", "nonsense");
+    assert_eq!(fixture.look(), before);
+    std::fs::remove_file(fixture.dir.path().join("cert.pem")).unwrap();
+    assert_eq!(fixture.look(), before);
     let new = make(&["a.example"]);
-    new.write(scene.dir.path());
-    assert_eq!(scene.look(), der(&new));
+    new.write(fixture.dir.path());
+    assert_eq!(fixture.look(), der(&new));
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn a_link_that_moves_is_an_exchange() {
     let files = Files::load([pair]).unwrap();
     let store = Store::default();
     files.put_into(&store);
-    let mut scene = Scene { dir, files, store };
-    assert_eq!(scene.served(), der(&old));
+    let mut fixture = Fixture { dir, files, store };
+    assert_eq!(fixture.served(), der(&old));
     std::fs::remove_file(&live).unwrap();
     std::os::unix::fs::symlink("new", &live).unwrap();
-    assert_eq!(scene.look(), der(&new));
+    assert_eq!(fixture.look(), der(&new));
 }
 
 #[test]
@@ -98,29 +98,29 @@ fn all_that_is_wrong_is_told_at_once() {
 #[test]
 fn a_key_that_everybody_can_read_is_told() {
     use std::os::unix::fs::PermissionsExt;
-    let scene = scene();
-    let key = scene.dir.path().join("key.pem");
-    std::fs::set_permissions(scene.dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let fixture = fixture();
+    let key = fixture.dir.path().join("key.pem");
+    std::fs::set_permissions(fixture.dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(scene.files.warnings().is_empty());
+    assert!(fixture.files.warnings().is_empty());
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(scene.files.warnings().is_empty(), "its directory is closed");
-    std::fs::set_permissions(scene.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(scene.files.warnings()[0].contains("every user of this machine can read the key"));
+    assert!(fixture.files.warnings().is_empty(), "its directory is closed");
+    std::fs::set_permissions(fixture.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(fixture.files.warnings()[0].contains("every user of this machine can read the key"));
 }
 
 #[test]
 fn files_that_the_servers_user_cannot_see_have_not_changed() {
-    let mut scene = scene();
-    let key = scene.dir.path().join("key.pem");
-    let hidden = scene.dir.path().join("hidden");
+    let mut fixture = fixture();
+    let key = fixture.dir.path().join("key.pem");
+    let hidden = fixture.dir.path().join("hidden");
     std::fs::rename(&key, &hidden).unwrap();
-    scene.files.forget_hidden();
-    assert_eq!(scene.files.loaded[0].seen, seen(&scene.files.loaded[0].pair));
-    let before = scene.served();
-    assert_eq!(scene.look(), before);
+    fixture.files.forget_hidden();
+    assert_eq!(fixture.files.loaded[0].seen, seen(&fixture.files.loaded[0].pair));
+    let before = fixture.served();
+    assert_eq!(fixture.look(), before);
     std::fs::rename(&hidden, &key).unwrap();
     let new = make(&["a.example"]);
-    new.write(scene.dir.path());
-    assert_eq!(scene.look(), der(&new));
+    new.write(fixture.dir.path());
+    assert_eq!(fixture.look(), der(&new));
 }

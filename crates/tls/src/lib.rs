@@ -27,8 +27,8 @@ pub mod store;
 #[cfg(test)]
 mod testing;
 
-pub use access::Reader;
-pub use certificate::{Certificate, CertificateError, Concern};
+pub use access::FileUser;
+pub use certificate::{Certificate, CertificateError, CertificateWarning};
 pub use client_ca::ClientAuth;
 pub use files::{Files, Pair};
 pub use hosts::Hosts;

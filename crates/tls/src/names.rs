@@ -20,7 +20,7 @@ pub const PRIVATE_NETWORKS: &[(IpAddr, u8)] = &[
 
 /// Authority that can verify a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum NameScope {
     /// A public authority.
     Public,
     /// Only the local CA.
@@ -52,14 +52,14 @@ pub fn covers(name: &str, host: &str) -> bool {
 
 /// The authority that can verify a normalized name.
 #[must_use]
-pub fn reach(name: &str) -> Reach {
+pub fn reach(name: &str) -> NameScope {
     let private = match name.parse::<IpAddr>() {
         Ok(address) => PRIVATE_NETWORKS.iter().any(|(network, prefix)| is_in(address, *network, *prefix)),
         Err(_) => PRIVATE_SUFFIXES
             .iter()
             .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))),
     };
-    if private { Reach::Private } else { Reach::Public }
+    if private { NameScope::Private } else { NameScope::Public }
 }
 
 fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
@@ -122,10 +122,10 @@ mod tests {
             "fd00::1",
             "172.31.0.1",
         ] {
-            assert_eq!(reach(name), Reach::Private, "{name}");
+            assert_eq!(reach(name), NameScope::Private, "{name}");
         }
         for name in ["example.org", "latest", "notlocalhost.org", "mytest", "172.32.0.1", "8.8.8.8", "2001:db8::1"] {
-            assert_eq!(reach(name), Reach::Public, "{name}");
+            assert_eq!(reach(name), NameScope::Public, "{name}");
         }
     }
 }

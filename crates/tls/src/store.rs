@@ -31,7 +31,7 @@ struct Table {
     /// The sites by host.
     hosts: Arc<Hosts>,
     /// Certificate files that belong to a site, by the site's number.
-    of_sites: Arc<Vec<Vec<Own>>>,
+    of_sites: Arc<Vec<Vec<SiteCertificate>>>,
     /// Certificate files of the whole server.
     files: Arc<Names>,
     /// The first of the server's files, for clients with no name or an unknown one.
@@ -46,12 +46,12 @@ struct Table {
 
 /// A certificate of a site.
 #[derive(Debug)]
-struct Own {
+struct SiteCertificate {
     names: Vec<Box<str>>,
     key: Arc<CertifiedKey>,
 }
 
-impl Own {
+impl SiteCertificate {
     fn covers(&self, name: &str) -> bool {
         self.names.iter().any(|own| names::covers(own, name))
     }
@@ -83,7 +83,7 @@ impl Store {
             if of_sites.len() <= site {
                 of_sites.resize_with(site + 1, Vec::new);
             }
-            of_sites[site].push(Own { names: certificate.names.clone(), key: certificate.key.clone() });
+            of_sites[site].push(SiteCertificate { names: certificate.names.clone(), key: certificate.key.clone() });
         }
         self.change(|table| {
             (table.files, table.first_file, table.of_sites) = (Arc::new(files), first, Arc::new(of_sites));
@@ -196,7 +196,7 @@ impl Store {
 
 impl Table {
     /// The certificates of the host's site. Without a name, those of the site that has all other hosts.
-    fn own(&self, name: Option<&str>) -> &[Own] {
+    fn own(&self, name: Option<&str>) -> &[SiteCertificate] {
         let site = self.hosts.find(name);
         site.and_then(|site| self.of_sites.get(site)).map_or(&[], Vec::as_slice)
     }

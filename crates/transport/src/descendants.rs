@@ -9,12 +9,12 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_proc
 
 /// An attempt to end all children, in rounds.
 #[derive(Default)]
-pub struct Ending {
+pub struct ChildTermination {
     /// Children that had ended by the end of the last round.
     ended: Vec<Pid>,
 }
 
-impl Ending {
+impl ChildTermination {
     /// Runs one round: kills the remaining children, including unreaped ones. Returns true if all of them have ended;
     /// they are reaped then. Otherwise the caller waits a moment, lists its children again and calls again.
     pub fn round(&mut self, left: &[Pid]) -> bool {
@@ -60,13 +60,13 @@ mod tests {
 
     #[test]
     fn without_children_there_is_nothing_to_end() {
-        assert!(Ending::default().round(&[]));
+        assert!(ChildTermination::default().round(&[]));
     }
 
     #[test]
     fn no_child_is_reaped_before_all_have_ended() {
         let ((_first, a), (_second, b)) = (waiting(), waiting());
-        let mut ending = Ending::default();
+        let mut ending = ChildTermination::default();
         assert!(!ending.round(&[a]));
         until_ended(a);
         // A new child appears, as with a fork bomb: the ended one remains unreaped.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 
 /// Defect of a word.
 #[derive(Clone, Copy, PartialEq)]
-enum Lack {
+enum Defect {
     Nothing,
     Fence,
     Exchange,
@@ -25,11 +25,11 @@ struct ModelWord {
     value: AtomicU32,
     /// A wake-up between the load of the word and the sleep ends the sleep; the kernel ensures this with a lock.
     futex: Notify,
-    lack: Lack,
+    lack: Defect,
 }
 
 impl ModelWord {
-    fn new(lack: Lack) -> Self {
+    fn new(lack: Defect) -> Self {
         Self { value: AtomicU32::new(0), futex: Notify::new(), lack }
     }
 }
@@ -48,7 +48,7 @@ impl Word for ModelWord {
     }
 
     fn exchange(&self, old: u32, new: u32, order: Ordering) -> bool {
-        if self.lack != Lack::Exchange {
+        if self.lack != Defect::Exchange {
             return self.value.compare_exchange(old, new, order, Relaxed).is_ok();
         }
         let same = self.value.load(Acquire) == old;
@@ -59,7 +59,7 @@ impl Word for ModelWord {
     }
 
     fn fence(&self) {
-        if self.lack != Lack::Fence {
+        if self.lack != Defect::Fence {
             fence(SeqCst);
         }
     }
@@ -91,7 +91,7 @@ struct Model {
 }
 
 /// Runs both sides in every order. Three preemptions are enough for each of the failures below.
-fn in_every_order(lack: Lack, worker: fn(&Model), server: fn(&Model)) {
+fn in_every_order(lack: Defect, worker: fn(&Model), server: fn(&Model)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
@@ -138,13 +138,13 @@ fn wait_for_requests(model: &Model) {
 
 #[test]
 fn a_worker_that_waits_for_requests_gets_each() {
-    in_every_order(Lack::Nothing, wait_for_requests, send_requests);
+    in_every_order(Defect::Nothing, wait_for_requests, send_requests);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn without_the_fence_a_worker_would_miss_its_request() {
-    in_every_order(Lack::Fence, wait_for_requests, send_requests);
+    in_every_order(Defect::Fence, wait_for_requests, send_requests);
 }
 
 fn give_room_and_send_a_request(model: &Model) {
@@ -167,7 +167,7 @@ fn wait_for_room_and_for_a_request(model: &Model) {
 
 #[test]
 fn a_worker_is_woken_for_what_it_waits_for() {
-    in_every_order(Lack::Nothing, wait_for_room_and_for_a_request, give_room_and_send_a_request);
+    in_every_order(Defect::Nothing, wait_for_room_and_for_a_request, give_room_and_send_a_request);
 }
 
 fn abort(model: &Model) {
@@ -184,13 +184,13 @@ fn wait_for_room_or_the_clients_end(model: &Model) {
 
 #[test]
 fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
-    in_every_order(Lack::Nothing, wait_for_room_or_the_clients_end, abort);
+    in_every_order(Defect::Nothing, wait_for_room_or_the_clients_end, abort);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn without_the_fence_it_would_not_learn_that() {
-    in_every_order(Lack::Fence, wait_for_room_or_the_clients_end, abort);
+    in_every_order(Defect::Fence, wait_for_room_or_the_clients_end, abort);
 }
 
 // --- a worker that waits for its wake pipe among other descriptors
@@ -221,13 +221,13 @@ fn wait_for_the_wake_pipe(model: &Model) {
 
 #[test]
 fn a_worker_that_waits_for_its_wake_pipe_gets_each_request() {
-    in_every_order(Lack::Nothing, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
+    in_every_order(Defect::Nothing, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn without_the_fence_its_wake_would_be_lost() {
-    in_every_order(Lack::Fence, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
+    in_every_order(Defect::Fence, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
 }
 
 // --- the server ----------------------------------------------------------------------------------------------------------
@@ -255,13 +255,13 @@ fn wait_for_frames(model: &Model) {
 
 #[test]
 fn the_server_gets_each_frame() {
-    in_every_order(Lack::Nothing, publish_frames, wait_for_frames);
+    in_every_order(Defect::Nothing, publish_frames, wait_for_frames);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn without_the_fence_the_server_would_miss_a_frame() {
-    in_every_order(Lack::Fence, publish_frames, wait_for_frames);
+    in_every_order(Defect::Fence, publish_frames, wait_for_frames);
 }
 
 fn give_back(model: &Model) {
@@ -280,20 +280,20 @@ fn want_room(model: &Model) {
 
 #[test]
 fn a_server_that_wants_room_learns_of_it() {
-    in_every_order(Lack::Nothing, give_back, want_room);
+    in_every_order(Defect::Nothing, give_back, want_room);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn without_the_fence_it_would_wait_for_room_for_ever() {
-    in_every_order(Lack::Fence, give_back, want_room);
+    in_every_order(Defect::Fence, give_back, want_room);
 }
 
 // --- who has a request
 // ------------------------------------------------------------------------------------------------------
 
 /// One request in one slot: the worker begins it while the server takes it back, and then the slot is reused.
-fn exchange_in_every_order(lack: Lack) {
+fn exchange_in_every_order(lack: Defect) {
     struct Slot {
         state: ModelWord,
         /// The payload. The model fails if one side writes while the other may read.
@@ -344,11 +344,11 @@ fn exchange_in_every_order(lack: Lack) {
 
 #[test]
 fn a_request_runs_once_whoever_comes_first() {
-    exchange_in_every_order(Lack::Nothing);
+    exchange_in_every_order(Defect::Nothing);
 }
 
 #[test]
 #[should_panic(expected = "a request runs once")]
 fn without_the_exchange_it_would_run_twice() {
-    exchange_in_every_order(Lack::Exchange);
+    exchange_in_every_order(Defect::Exchange);
 }

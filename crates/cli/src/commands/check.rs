@@ -12,7 +12,7 @@ use crate::server::php_hosts;
 use crate::server::socket_files;
 use howdah_budget::machine;
 use howdah_config::{
-    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, NoDirectory,
+    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, MissingDirectory,
     ServeFlags, Settings, SocketPlace,
 };
 use howdah_tls::Store;
@@ -120,7 +120,7 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
         if path.is_dir() {
             return Some(format!("{} is a directory", path.display()));
         }
-        let parent = match NoDirectory::unless_there(path) {
+        let parent = match MissingDirectory::check(path) {
             Ok(parent) => parent,
             Err(missing) => return Some(missing.to_string()),
         };
@@ -203,7 +203,7 @@ fn place(addr: &str) -> &str {
 /// Reasons why an address cannot be bound.
 enum Trouble {
     InUse,
-    NoDirectory(NoDirectory),
+    NoDirectory(MissingDirectory),
     Denied(String),
     Other(String),
 }
@@ -228,7 +228,7 @@ fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
 }
 
 fn try_unix(path: &Path) -> Result<(), Trouble> {
-    let parent = NoDirectory::unless_there(path).map_err(Trouble::NoDirectory)?;
+    let parent = MissingDirectory::check(path).map_err(Trouble::NoDirectory)?;
     if let Err(error) = access(parent, Access::WRITE_OK | Access::EXEC_OK) {
         return Err(Trouble::Other(format!("no socket can be made in {}: {error}", parent.display())));
     }

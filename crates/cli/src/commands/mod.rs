@@ -24,7 +24,7 @@ mod upgrade;
 use crate::output::{self, complain};
 use anyhow::{Context, Result};
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
-use howdah_config::{AdminAddress, ConfigError, ConfigErrors, Loaded, Surroundings, manual};
+use howdah_config::{AdminAddress, ConfigError, ConfigErrors, Environment, Loaded, manual};
 use howdah_site::explain::Question;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -128,10 +128,10 @@ fn wrong(errors: impl std::fmt::Display) -> ExitCode {
 
 /// Settings for a command that starts no server, and the mistakes in them.
 fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
-    let around = Surroundings::of_process();
-    let installed = howdah_config::installed_settings(flags, &around);
+    let environment = Environment::of_process();
+    let installed = howdah_config::installed_settings(flags, &environment);
     let config = installed.or_else(|| flags.config.clone());
-    howdah_config::load_as_far_as_possible(&ServeFlags { config, ..flags.clone() }, &around).map_err(wrong)
+    howdah_config::load_as_far_as_possible(&ServeFlags { config, ..flags.clone() }, &environment).map_err(wrong)
 }
 
 /// Settings for `explain`. The user that would run the server does not matter.

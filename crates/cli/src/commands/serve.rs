@@ -6,16 +6,16 @@ use crate::server::reload::Reread;
 use crate::server::serve::{self, Handed};
 use crate::server::upgrade::TakeOver;
 use anyhow::Result;
-use howdah_config::{ServeFlags, Surroundings};
+use howdah_config::{Environment, ServeFlags};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Serves with the settings of these flags.
 pub(crate) fn run(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
-    let around = Surroundings::of_process();
+    let environment = Environment::of_process();
     run_with(
-        Arc::new(move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string())),
+        Arc::new(move || howdah_config::load_in(&flags, &environment).map_err(|errors| errors.to_string())),
         passed,
         wrong,
     )

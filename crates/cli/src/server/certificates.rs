@@ -8,7 +8,7 @@ use howdah_store::{Broker, StateDir};
 use howdah_tls::Store;
 use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, Report};
 use howdah_tls::local_ca::{self, LocalCa};
-use howdah_tls::names::{self, Reach};
+use howdah_tls::names::{self, NameScope};
 use parking_lot::Mutex;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
@@ -104,7 +104,7 @@ pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>, broker: Option<B
 /// Splits the names into those for public authorities and those for the local CA. The settings were checked.
 fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
     let names = settings.names.iter().filter_map(|name| host_name::normalize(name).ok());
-    names.partition(|name| names::reach(name) == Reach::Public)
+    names.partition(|name| names::reach(name) == NameScope::Public)
 }
 
 /// Maximum number of new names on demand per minute.

@@ -1,6 +1,6 @@
 //! Files of Unix sockets: those that the server must remove, and their directories.
 
-use howdah_config::{ListenAddr, NoDirectory, SocketPlace};
+use howdah_config::{ListenAddr, MissingDirectory, SocketPlace};
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -37,14 +37,14 @@ const RUNTIME_MODE: u32 = 0o755;
 
 /// `true` if the server creates this directory at its start. Root does so in `/run`, which is empty after each boot, as
 /// systemd does for a service.
-pub(crate) fn is_made_at_start(missing: &NoDirectory) -> bool {
+pub(crate) fn is_made_at_start(missing: &MissingDirectory) -> bool {
     rustix::process::geteuid().is_root() && missing.path().parent() == Some(Path::new("/run"))
 }
 
 /// Creates the missing directories of these sockets that are the server's to create. Failures are reported when the
 /// socket is bound.
 pub(crate) fn make_directories<'a>(addresses: impl IntoIterator<Item = &'a ListenAddr>) {
-    let missing = addresses.into_iter().filter_map(file_of).filter_map(NoDirectory::of).filter(is_made_at_start);
+    let missing = addresses.into_iter().filter_map(file_of).filter_map(MissingDirectory::of).filter(is_made_at_start);
     for missing in missing {
         let path = missing.path();
         if DirBuilder::new().mode(RUNTIME_MODE).create(path).is_ok() {

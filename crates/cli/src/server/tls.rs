@@ -6,7 +6,7 @@ use howdah_protocol::http3;
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::{BindError, Listener};
 use howdah_tls::names::covers;
-use howdah_tls::{Files, Hosts, MinVersion, Options, Pair, Reader, ServerConfig, Store, server_config};
+use howdah_tls::{FileUser, Files, Hosts, MinVersion, Options, Pair, ServerConfig, Store, server_config};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -162,7 +162,7 @@ impl Tls {
         if let Some(account) = account {
             let paths = self.files.certificates().flat_map(|(pair, _)| [&pair.certificate, &pair.key]);
             let groups: Vec<u32> = account.groups.iter().copied().chain([account.gid]).collect();
-            let reader = Reader { uid: Some(account.uid), groups: &groups };
+            let reader = FileUser { uid: Some(account.uid), groups: &groups };
             let closed: Vec<&PathBuf> = paths.filter(|path| !reader.can_read(path)).collect();
             warnings.extend(closed.into_iter().map(|path| {
                 format!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use howdah_config::{ConfigErrors, Loaded, ServeFlags, Surroundings, load_in};
+use howdah_config::{ConfigErrors, Environment, Loaded, ServeFlags, load_in};
 
 /// A directory with these files, to load settings in.
 pub(crate) struct Site {
@@ -37,7 +37,7 @@ impl Site {
         env.insert("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned());
         load_in(
             &self.flags,
-            &Surroundings { current_dir: self.path().to_path_buf(), env, uid: self.uid, ..Surroundings::default() },
+            &Environment { current_dir: self.path().to_path_buf(), env, uid: self.uid, ..Environment::default() },
         )
     }
 

@@ -4,12 +4,12 @@
 use crate::config::Config;
 use crate::decision::{Next, Step, Walk, redirect};
 use crate::limits;
-use crate::pattern::TooMuch;
-use crate::place::{Place, beside, split_query};
+use crate::pattern::BudgetExceeded;
+use crate::place::{ResolvedPath, beside, split_query};
+use crate::request_state::RequestState;
 use crate::rewrite::{self, Effects};
-use crate::scene::Scene;
+use crate::system::Kind;
 use crate::text::raw;
-use crate::world::Kind;
 use howdah_rules::outcome::{Failure, Stop};
 use http::StatusCode;
 use std::sync::Arc;
@@ -19,48 +19,50 @@ impl Walk<'_> {
     pub(super) fn directory(
         &mut self,
         config: &Arc<Config>,
-        place: &Place,
-        scene: &mut Scene<'_>,
+        place: &ResolvedPath,
+        state: &mut RequestState<'_>,
         effects: &mut Effects,
-    ) -> Result<Next, TooMuch> {
+    ) -> Result<Next, BudgetExceeded> {
         let is_directory = place.kind == Some(Kind::Directory) && place.path_info.is_empty();
-        if is_directory && !scene.path.ends_with(b"/") {
-            return match slash(config, place, scene) {
-                Some(slash) => Ok(self.stop(config, scene, effects, place, slash)),
-                None => self.finish(config, scene, effects, place),
+        if is_directory && !state.path.ends_with(b"/") {
+            return match slash(config, place, state) {
+                Some(slash) => Ok(self.stop(config, state, effects, place, slash)),
+                None => self.finish(config, state, effects, place),
             };
         }
         let found = if is_directory {
-            self.index(config, scene)?
-        } else if place.kind.is_none() && !config.media.has_handler(&scene.filename) {
-            self.fallback(config, scene)?
+            self.index(config, state)?
+        } else if place.kind.is_none() && !config.media.has_handler(&state.filename) {
+            self.fallback(config, state)?
         } else {
-            Found::Nothing
+            SubrequestResult::Nothing
         };
         effects.cookies.clone_from(&self.cookies);
         match found {
-            Found::Taken(next) => Ok(next),
-            Found::Refused(stop) => Ok(self.stop(config, scene, effects, place, stop)),
-            Found::Nothing => self.finish(config, scene, effects, place),
+            SubrequestResult::Taken(next) => Ok(next),
+            SubrequestResult::Refused(stop) => Ok(self.stop(config, state, effects, place, stop)),
+            SubrequestResult::Nothing => self.finish(config, state, effects, place),
         }
     }
 
     /// The first name of `DirectoryIndex` that exists, tried by a subrequest each (mod_dir.c, `fixup_dir`). If none
     /// exists, the last refusal counts.
-    fn index(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Found, TooMuch> {
+    fn index(&mut self, config: &Config, state: &mut RequestState<'_>) -> Result<SubrequestResult, BudgetExceeded> {
         let usual = ["index.php".to_owned(), "index.html".to_owned()];
         let names = config.index.as_ref().map_or(&usual[..], |names| names.as_slice());
-        let ruled = scene.has_sections || has_rules(config) || config.fallback.is_some();
-        let mut refused = Found::Nothing;
+        let ruled = state.has_sections || has_rules(config) || config.fallback.is_some();
+        let mut refused = SubrequestResult::Nothing;
         for name in names.iter().take(50) {
-            scene.effort.spend(10_000)?;
-            let Some(path) = beside(&scene.path, &raw(name)) else { continue };
-            if !ruled && !name.contains('/') && self.world.look(&[self.facts.root, &path].concat()).is_none() {
+            state.budget.spend(10_000)?;
+            let Some(path) = beside(&state.path, &raw(name)) else { continue };
+            if !ruled && !name.contains('/') && self.system.look(&[self.facts.root, &path].concat()).is_none() {
                 continue;
             }
-            match self.within(scene, path, scene.query.clone())? {
-                Found::Nothing => {}
-                found @ (Found::Taken(_) | Found::Refused(Stop::Redirect(..))) => return Ok(found),
+            match self.within(state, path, state.query.clone())? {
+                SubrequestResult::Nothing => {}
+                found @ (SubrequestResult::Taken(_) | SubrequestResult::Refused(Stop::Redirect(..))) => {
+                    return Ok(found);
+                }
                 found => refused = found,
             }
         }
@@ -68,40 +70,45 @@ impl Walk<'_> {
     }
 
     /// The responder for a missing path, if `FallbackResource` names one (mod_dir.c, `fixup_dflt`).
-    fn fallback(&mut self, config: &Config, scene: &mut Scene<'_>) -> Result<Found, TooMuch> {
-        let Some(Some(fallback)) = &config.fallback else { return Ok(Found::Nothing) };
+    fn fallback(&mut self, config: &Config, state: &mut RequestState<'_>) -> Result<SubrequestResult, BudgetExceeded> {
+        let Some(Some(fallback)) = &config.fallback else { return Ok(SubrequestResult::Nothing) };
         let fallback = raw(fallback);
         let (path, query) = split_query(&fallback);
-        let Some(path) = beside(&scene.path, path) else { return Ok(Found::Nothing) };
-        if Place::find(self.facts.root, &path, self.world).is_none_or(|found| found.kind.is_none()) {
+        let Some(path) = beside(&state.path, path) else { return Ok(SubrequestResult::Nothing) };
+        if ResolvedPath::find(self.facts.root, &path, self.system).is_none_or(|found| found.kind.is_none()) {
             let failure = Failure { rule: ".htaccess".into(), reason: "FallbackResource leads to nothing" };
-            return Ok(Found::Refused(Stop::Failed(failure)));
+            return Ok(SubrequestResult::Refused(Stop::Failed(failure)));
         }
-        let query = query.or_else(|| scene.query.clone());
-        self.within(scene, path, query)
+        let query = query.or_else(|| state.query.clone());
+        self.within(state, path, query)
     }
 
     /// Runs a subrequest, which replaces the request if it finds a file.
-    fn within(&mut self, scene: &mut Scene<'_>, path: Vec<u8>, query: Option<Vec<u8>>) -> Result<Found, TooMuch> {
+    fn within(
+        &mut self,
+        state: &mut RequestState<'_>,
+        path: Vec<u8>,
+        query: Option<Vec<u8>>,
+    ) -> Result<SubrequestResult, BudgetExceeded> {
         if self.depth == limits::SUBREQUESTS {
             let reason =
                 "more than 10 requests within each other: FallbackResource or DirectoryIndex leads in a circle";
-            return Ok(Found::Refused(Stop::Failed(Failure { rule: ".htaccess".into(), reason })));
+            return Ok(SubrequestResult::Refused(Stop::Failed(Failure { rule: ".htaccess".into(), reason })));
         }
-        let mut outer = scene.environment.clone();
-        if let Some(before) = &scene.outer {
+        let mut outer = state.environment.clone();
+        if let Some(before) = &state.outer {
             outer.append(before);
         }
-        let (environment, previous) = (scene.environment.clone(), self.previous.clone());
+        let (environment, previous) = (state.environment.clone(), self.previous.clone());
         let step = Step { path, query, environment, previous, status: self.status, outer: Some(outer) };
         let kept = (self.previous.clone(), self.status, self.access.clone(), self.headers.clone());
         // Rules that ended for the request are run for the subrequest, and vice versa (mod_rewrite.c, hook_fixup).
         let ended = std::mem::replace(&mut self.ended, false);
-        self.effort = std::mem::take(&mut scene.effort);
+        self.budget = std::mem::take(&mut state.budget);
         self.depth += 1;
         let next = self.step(step);
         self.depth -= 1;
-        scene.effort = std::mem::take(&mut self.effort);
+        state.budget = std::mem::take(&mut self.budget);
         self.ended = ended;
         let found = match next? {
             Next::Done(mut decision) => {
@@ -109,14 +116,16 @@ impl Walk<'_> {
                 self.cookies = decision.response.kept().0;
                 decision.response.set_ended(ended);
                 match decision.outcome.stop.take() {
-                    None if decision.found == Some(Kind::File) => return Ok(Found::Taken(Next::Done(decision))),
-                    None => Found::Nothing,
-                    Some(Stop::Status(status, _)) if status == StatusCode::NOT_FOUND => Found::Nothing,
-                    Some(stop) => Found::Refused(stop),
+                    None if decision.found == Some(Kind::File) => {
+                        return Ok(SubrequestResult::Taken(Next::Done(decision)));
+                    }
+                    None => SubrequestResult::Nothing,
+                    Some(Stop::Status(status, _)) if status == StatusCode::NOT_FOUND => SubrequestResult::Nothing,
+                    Some(stop) => SubrequestResult::Refused(stop),
                 }
             }
-            again @ Next::Again { from_file: true, .. } => return Ok(Found::Taken(again)),
-            Next::Again { .. } => Found::Nothing,
+            again @ Next::Again { from_file: true, .. } => return Ok(SubrequestResult::Taken(again)),
+            Next::Again { .. } => SubrequestResult::Nothing,
         };
         (self.previous, self.status, self.access, self.headers) = kept;
         Ok(found)
@@ -124,7 +133,7 @@ impl Walk<'_> {
 }
 
 /// Result of a subrequest.
-pub(super) enum Found {
+pub(super) enum SubrequestResult {
     /// The subrequest replaces the request.
     Taken(Next),
     Refused(Stop),
@@ -136,20 +145,20 @@ fn has_rules(config: &Config) -> bool {
 }
 
 /// The redirect for a directory requested without a trailing slash.
-pub(super) fn slash(config: &Config, place: &Place, scene: &Scene<'_>) -> Option<Stop> {
+pub(super) fn slash(config: &Config, place: &ResolvedPath, state: &RequestState<'_>) -> Option<Stop> {
     let is_directory = place.kind == Some(Kind::Directory) && place.path_info.is_empty();
-    if !is_directory || scene.path.ends_with(b"/") || config.slash == Some(false) {
+    if !is_directory || state.path.ends_with(b"/") || config.slash == Some(false) {
         return None;
     }
-    Some(add_slash(scene, &scene.path))
+    Some(add_slash(state, &state.path))
 }
 
-fn add_slash(scene: &Scene<'_>, path: &[u8]) -> Stop {
+fn add_slash(state: &RequestState<'_>, path: &[u8]) -> Stop {
     let mut location = rewrite::escape_path(path);
     location.push(b'/');
-    if let Some(query) = &scene.query {
+    if let Some(query) = &state.query {
         location.push(b'?');
         location.extend_from_slice(query);
     }
-    redirect(301, &rewrite::qualified(&scene.facts, &location))
+    redirect(301, &rewrite::qualified(&state.facts, &location))
 }

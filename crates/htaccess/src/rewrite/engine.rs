@@ -7,12 +7,12 @@
 use crate::compare::number;
 use crate::expression_value::file_test;
 use crate::limits;
-use crate::pattern::{Captures, TooMuch};
+use crate::pattern::{BudgetExceeded, Captures};
+use crate::request_state::RequestState;
 use crate::rewrite::cookie::Cookie;
 use crate::rewrite::location::{escape_address, escape_path, has_scheme, own_path, qualified};
 use crate::rewrite::rule::{Condition, Rewrite, RuleParts, Test};
-use crate::rewrite::template::{Made, Template};
-use crate::scene::Scene;
+use crate::rewrite::template::{Expansion, Template};
 
 /// Result of the rules.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) struct Effects {
 }
 
 struct Pass<'p, 'a> {
-    scene: &'p mut Scene<'a>,
+    state: &'p mut RequestState<'a>,
     directory: &'p [u8],
     effects: &'p mut Effects,
     status: Option<u16>,
@@ -59,19 +59,23 @@ enum Applied {
 
 /// Runs the rules of a directory. The second value is `true` if a rule with `END` matched: no more rules are run for
 /// this request.
-pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effects) -> Result<(Outcome, bool), TooMuch> {
+pub(crate) fn run(
+    rewrite: &Rewrite,
+    state: &mut RequestState<'_>,
+    effects: &mut Effects,
+) -> Result<(Outcome, bool), BudgetExceeded> {
     if rewrite.engine != Some(true) || rewrite.rules.is_empty() {
         return Ok((Outcome::Same, false));
     }
     let directory = rewrite.directory.as_slice();
     let allows_no_slash = rewrite.options.is_some_and(|options| options.allow_no_slash);
     // The directory itself was requested without its slash: mod_dir adds the slash first.
-    if !allows_no_slash && directory.strip_suffix(b"/") == Some(scene.filename.as_slice()) {
+    if !allows_no_slash && directory.strip_suffix(b"/") == Some(state.filename.as_slice()) {
         return Ok((Outcome::Same, false));
     }
-    let (original, path_info, query) = (scene.filename.clone(), scene.path_info.clone(), scene.query.clone());
+    let (original, path_info, query) = (state.filename.clone(), state.path_info.clone(), state.query.clone());
     let mut pass =
-        Pass { scene, directory, effects, status: None, applied: false, no_escape: false, passed: false, end: false };
+        Pass { state, directory, effects, status: None, applied: false, no_escape: false, passed: false, end: false };
     let status = pass.list(rewrite)?;
     let outcome = match status {
         // Checked before everything else (mod_rewrite.c, hook_fixup).
@@ -81,31 +85,31 @@ pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effect
         None => Outcome::Same,
     };
     let end = pass.end;
-    scene.filename = original;
-    scene.path_info = path_info;
+    state.filename = original;
+    state.path_info = path_info;
     Ok((outcome, end))
 }
 
 impl Pass<'_, '_> {
     fn changed_from(&self, original: &[u8]) -> bool {
-        self.scene.filename != original
+        self.state.filename != original
     }
 
     /// `true` if the query has characters that are not allowed in a URL and would be used unencoded.
     fn has_bad_query(&self) -> bool {
         let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
-        let encoded = has_scheme(&self.scene.filename).is_some() && !self.no_escape && !self.passed;
-        !encoded && self.scene.query.as_ref().is_some_and(has_blank)
+        let encoded = has_scheme(&self.state.filename).is_some() && !self.no_escape && !self.passed;
+        !encoded && self.state.query.as_ref().is_some_and(has_blank)
     }
 
     /// Runs all rules in order. Returns a status if a rule ends the request.
-    fn list(&mut self, rewrite: &Rewrite) -> Result<Option<u16>, TooMuch> {
+    fn list(&mut self, rewrite: &Rewrite) -> Result<Option<u16>, BudgetExceeded> {
         let rules = &*rewrite.rules;
         let (mut at, mut rounds) = (0, 0);
         while let Some(rule) = rules.get(at) {
             at += 1;
             let rule = &*rule.0;
-            if (rule.flags.no_subrequest || rule.flags.redirect) && self.scene.subrequest {
+            if (rule.flags.no_subrequest || rule.flags.redirect) && self.state.subrequest {
                 continue;
             }
             let applied = self.rule(rule)?;
@@ -115,7 +119,7 @@ impl Pass<'_, '_> {
                 }
                 continue;
             }
-            if self.scene.filename.len() > limits::EXPANDED {
+            if self.state.filename.len() > limits::EXPANDED {
                 return Ok(Some(500));
             }
             if let Applied::Refused(status) = applied {
@@ -154,10 +158,10 @@ impl Pass<'_, '_> {
         Ok(None)
     }
 
-    fn rule(&mut self, rule: &RuleParts) -> Result<Applied, TooMuch> {
-        let full = [self.scene.filename.as_slice(), &self.scene.path_info].concat();
+    fn rule(&mut self, rule: &RuleParts) -> Result<Applied, BudgetExceeded> {
+        let full = [self.state.filename.as_slice(), &self.state.path_info].concat();
         let subject = full.strip_prefix(self.directory).unwrap_or(&full);
-        let found = rule.pattern.find(subject, &mut self.scene.effort)?;
+        let found = rule.pattern.find(subject, &mut self.state.budget)?;
         let groups = match (found, rule.negated) {
             (Some(found), false) => found,
             (None, true) => Captures::default(),
@@ -165,56 +169,56 @@ impl Pass<'_, '_> {
         };
         let Some(conditions) = self.conditions(&rule.conditions, &groups)? else { return Ok(Applied::No) };
         let expand =
-            |text: &Template| text.make(self.scene, &groups, &conditions, &rule.flags.escaping, rule.flags.query_last);
+            |text: &Template| text.make(self.state, &groups, &conditions, &rule.flags.escaping, rule.flags.query_last);
         let made = rule.substitution.as_ref().map(expand);
         if made.as_ref().is_some_and(|made| made.unsafe_query) && !rule.flags.allow_3f {
             return Ok(Applied::Refused(403));
         }
         self.side_effects(rule, &groups, &conditions);
-        let Some(Made { text: mut made, .. }) = made else { return Ok(Applied::Matched) };
+        let Some(Expansion { text: mut made, .. }) = made else { return Ok(Applied::Matched) };
         if made.first() != Some(&b'/') && has_scheme(&made).is_none() {
             made.splice(0..0, self.directory.iter().copied());
         }
         if rule.flags.discard_path_info {
-            self.scene.path_info.clear();
+            self.state.path_info.clear();
         }
-        self.scene.filename = made;
+        self.state.filename = made;
         self.take_query(rule);
         if rule.flags.redirect {
-            if has_scheme(&self.scene.filename).is_none() {
-                self.scene.filename = qualified(&self.scene.facts, &self.scene.filename);
+            if has_scheme(&self.state.filename).is_none() {
+                self.state.filename = qualified(&self.state.facts, &self.state.filename);
             }
             self.status = rule.flags.status;
             return Ok(Applied::Changed);
         }
-        if let Some(path) = own_path(&self.scene.facts, &self.scene.filename) {
-            self.scene.filename = path;
-        } else if has_scheme(&self.scene.filename).is_some() {
+        if let Some(path) = own_path(&self.state.facts, &self.state.filename) {
+            self.state.filename = path;
+        } else if has_scheme(&self.state.filename).is_some() {
             // Also resets the status: this is a redirect whatever status an earlier rule has set.
             self.status = rule.flags.status;
         }
         let written = rule.substitution.as_ref().is_some_and(Template::begins_with_two_slashes);
         if !rule.flags.keep_slashes && !written {
-            let slashes = self.scene.filename.iter().take_while(|b| **b == b'/').count();
-            self.scene.filename.drain(..slashes.saturating_sub(1));
+            let slashes = self.state.filename.iter().take_while(|b| **b == b'/').count();
+            self.state.filename.drain(..slashes.saturating_sub(1));
         }
         Ok(Applied::Changed)
     }
 
     fn side_effects(&mut self, rule: &RuleParts, groups: &Captures, conditions: &Captures) {
         for variable in &rule.flags.variables {
-            let text = variable.expand(self.scene, groups, conditions);
+            let text = variable.expand(self.state, groups, conditions);
             let end = text.iter().position(|&b| b == b':').unwrap_or(text.len());
             let name = String::from_utf8_lossy(&text[..end]);
             match name.strip_prefix('!') {
-                Some(name) => self.scene.environment.unset(name),
-                None => self.scene.environment.set(&name, text.get(end + 1..).unwrap_or_default().to_vec()),
+                Some(name) => self.state.environment.unset(name),
+                None => self.state.environment.set(&name, text.get(end + 1..).unwrap_or_default().to_vec()),
             }
         }
         for cookie in &rule.flags.cookies {
-            let text = cookie.expand(self.scene, groups, conditions);
+            let text = cookie.expand(self.state, groups, conditions);
             let set = &mut self.effects.cookies;
-            if let Some(cookie) = Cookie::new(&text, self.scene.facts.time)
+            if let Some(cookie) = Cookie::new(&text, self.state.facts.time)
                 && set.len() < 20
                 && set.iter().all(|known| known.name != cookie.name)
             {
@@ -222,22 +226,22 @@ impl Pass<'_, '_> {
             }
         }
         if let Some(text) = &rule.flags.media_type {
-            self.effects.media_type = Some(text.expand(self.scene, groups, conditions)).filter(|text| !text.is_empty());
+            self.effects.media_type = Some(text.expand(self.state, groups, conditions)).filter(|text| !text.is_empty());
         }
         if let Some(text) = &rule.flags.handler {
-            self.effects.handler = Some(text.expand(self.scene, groups, conditions)).filter(|text| !text.is_empty());
+            self.effects.handler = Some(text.expand(self.state, groups, conditions)).filter(|text| !text.is_empty());
         }
     }
 
     /// Splits the query from the result of a substitution.
     fn take_query(&mut self, rule: &RuleParts) {
         if rule.flags.discard_query || rule.flags.no_query {
-            self.scene.query = None;
+            self.state.query = None;
         }
         if rule.flags.no_query {
             return;
         }
-        let name = &self.scene.filename;
+        let name = &self.state.filename;
         let at = if rule.flags.query_last {
             name.iter().rposition(|&b| b == b'?')
         } else {
@@ -246,7 +250,7 @@ impl Pass<'_, '_> {
         let Some(at) = at else { return };
         let mut query = name[at + 1..].to_vec();
         if rule.flags.append_query
-            && let Some(old) = self.scene.query.as_deref().filter(|old| !old.is_empty())
+            && let Some(old) = self.state.query.as_deref().filter(|old| !old.is_empty())
         {
             if !query.is_empty() {
                 query.push(b'&');
@@ -256,12 +260,12 @@ impl Pass<'_, '_> {
         if query.last() == Some(&b'&') {
             query.pop();
         }
-        self.scene.filename.truncate(at);
-        self.scene.query = (!query.is_empty()).then_some(query);
+        self.state.filename.truncate(at);
+        self.state.query = (!query.is_empty()).then_some(query);
     }
 
     /// Checks the conditions; returns the groups of the last match if they hold.
-    fn conditions(&mut self, conditions: &[Condition], rule: &Captures) -> Result<Option<Captures>, TooMuch> {
+    fn conditions(&mut self, conditions: &[Condition], rule: &Captures) -> Result<Option<Captures>, BudgetExceeded> {
         let mut groups = Captures::default();
         let mut at = 0;
         while let Some(condition) = conditions.get(at) {
@@ -280,11 +284,16 @@ impl Pass<'_, '_> {
         Ok(Some(groups))
     }
 
-    fn condition(&mut self, condition: &Condition, rule: &Captures, groups: &mut Captures) -> Result<bool, TooMuch> {
-        let subject = || condition.subject.expand(self.scene, rule, groups);
+    fn condition(
+        &mut self,
+        condition: &Condition,
+        rule: &Captures,
+        groups: &mut Captures,
+    ) -> Result<bool, BudgetExceeded> {
+        let subject = || condition.subject.expand(self.state, rule, groups);
         let holds = match &condition.test {
             Test::Always => !subject().is_empty(),
-            Test::File(kind) => file_test(self.scene, *kind, &subject())?,
+            Test::File(kind) => file_test(self.state, *kind, &subject())?,
             Test::Number(compare, wanted) => compare.holds(number(&subject()).cmp(wanted)),
             Test::Text(compare, wanted) => {
                 let subject = subject();
@@ -296,10 +305,10 @@ impl Pass<'_, '_> {
                 };
                 compare.holds(ordering)
             }
-            Test::Expression(expression) => expression.holds(self.scene)?,
+            Test::Expression(expression) => expression.holds(self.state)?,
             Test::Pattern(pattern) => {
                 let subject = subject();
-                match pattern.find(&subject, &mut self.scene.effort)? {
+                match pattern.find(&subject, &mut self.state.budget)? {
                     Some(found) => {
                         if !condition.negated {
                             *groups = found;
@@ -315,7 +324,7 @@ impl Pass<'_, '_> {
 
     /// Interprets the result of the rules.
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
-        let made = std::mem::take(&mut self.scene.filename);
+        let made = std::mem::take(&mut self.state.filename);
         let scheme = has_scheme(&made).filter(|_| !self.passed);
         if let Some(scheme) = scheme {
             return self.redirect(rewrite, made, scheme, old_query);
@@ -323,7 +332,7 @@ impl Pass<'_, '_> {
         if made.first() != Some(&b'/') {
             return Outcome::Status(400);
         }
-        let in_root = made.strip_prefix(self.scene.facts.root).filter(|rest| rest.first() == Some(&b'/'));
+        let in_root = made.strip_prefix(self.state.facts.root).filter(|rest| rest.first() == Some(&b'/'));
         let path = match (&rewrite.base, in_root) {
             (Some(base), _) if made.starts_with(self.directory) => replaced_prefix(&made, self.directory, base),
             // The root is replaced with an empty prefix, including its slash: the result is not a path (mod_rewrite.c,
@@ -343,7 +352,7 @@ impl Pass<'_, '_> {
             made.extend_from_slice(&path);
         }
         let mut location = if self.no_escape { made } else { escape_address(&made) };
-        if let Some(query) = &self.scene.query {
+        if let Some(query) = &self.state.query {
             location.push(b'?');
             if self.no_escape || old_query == Some(query) {
                 location.extend_from_slice(query);

@@ -1,6 +1,6 @@
 //! URLs: schemes, our own host, and the encoding of paths.
 
-use crate::world::Facts;
+use crate::system::Facts;
 
 /// The length of `scheme://` (for `mailto:` and the like, of that prefix), if the text begins with a scheme that Apache
 /// knows.

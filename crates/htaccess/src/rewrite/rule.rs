@@ -2,7 +2,7 @@
 
 use crate::compare::{Compare, number};
 use crate::expression::Expression;
-use crate::pattern::{Pattern, Room};
+use crate::pattern::{Pattern, PatternBudget};
 use crate::rewrite::template::{Escaping, Template};
 use crate::text::{raw, rewrite_words};
 use http::StatusCode;
@@ -129,7 +129,7 @@ impl Options {
 }
 
 impl Condition {
-    pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, room: &mut PatternBudget) -> Result<Self, String> {
         let words = rewrite_words(text);
         let (subject, wanted, flags) = match words.as_slice() {
             [subject, wanted] => (subject, wanted, ""),
@@ -156,7 +156,7 @@ impl Condition {
     }
 }
 
-fn test(wanted: &str, no_case: bool, room: &mut Room) -> Result<Test, String> {
+fn test(wanted: &str, no_case: bool, room: &mut PatternBudget) -> Result<Test, String> {
     if let Some(letters) = wanted.strip_prefix('-') {
         if letters.len() == 1 {
             match letters.as_bytes()[0] {
@@ -198,7 +198,7 @@ fn flag_list(text: &str) -> Result<Vec<&str>, String> {
 }
 
 impl Rule {
-    pub(crate) fn new(text: &str, conditions: Vec<Condition>, room: &mut Room) -> Result<Self, String> {
+    pub(crate) fn new(text: &str, conditions: Vec<Condition>, room: &mut PatternBudget) -> Result<Self, String> {
         let words = rewrite_words(text);
         let (pattern, substitution, flags) = match words.as_slice() {
             [pattern, substitution] => (pattern, substitution, ""),

@@ -2,7 +2,7 @@
 
 use crate::limits;
 use crate::pattern::Captures;
-use crate::scene::Scene;
+use crate::request_state::RequestState;
 use crate::text::raw;
 
 /// A text with references in it.
@@ -33,7 +33,7 @@ pub(crate) struct Escaping {
 
 /// An expanded text.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct Expansion {
     pub text: Vec<u8>,
     /// The `?` that ends the path comes from a reference, so it was encoded in the request.
     pub unsafe_query: bool,
@@ -78,27 +78,27 @@ impl Template {
     }
 
     /// Expands the references.
-    pub(crate) fn expand(&self, scene: &Scene<'_>, rule: &Captures, condition: &Captures) -> Vec<u8> {
-        self.make(scene, rule, condition, &Escaping::default(), false).text
+    pub(crate) fn expand(&self, state: &RequestState<'_>, rule: &Captures, condition: &Captures) -> Vec<u8> {
+        self.make(state, rule, condition, &Escaping::default(), false).text
     }
 
     /// Expands a substitution. With `last`, the query begins after the last `?` instead of the first.
     pub(crate) fn make(
         &self,
-        scene: &Scene<'_>,
+        state: &RequestState<'_>,
         rule: &Captures,
         condition: &Captures,
         escaping: &Escaping,
         last: bool,
-    ) -> Made {
-        let (mut made, mut found) = (Made::default(), false);
+    ) -> Expansion {
+        let (mut made, mut found) = (Expansion::default(), false);
         for part in &self.0 {
             let before = made.text.len();
             match part {
                 Part::Text(text) => made.text.extend_from_slice(text),
                 Part::Rule(number) => escaping.add(&mut made.text, rule.group(*number)),
                 Part::Condition(number) => escaping.add(&mut made.text, condition.group(*number)),
-                Part::Variable(name) => made.text.extend_from_slice(&scene.variable(name)),
+                Part::Variable(name) => made.text.extend_from_slice(&state.variable(name)),
             }
             if made.text[before..].contains(&b'?') && (last || !found) {
                 made.unsafe_query = !matches!(part, Part::Text(_));

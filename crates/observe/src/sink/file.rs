@@ -1,8 +1,8 @@
 //! Log output to a standard stream, or to a file that can be reopened after rotation.
 
-use super::Lost;
+use super::LostLines;
 use crate::log_file;
-use howdah_config::NoDirectory;
+use howdah_config::MissingDirectory;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -40,16 +40,16 @@ impl FileSink {
     }
 
     /// Writes whole lines, in one call if the system allows.
-    pub(crate) fn write(&mut self, mut lines: &[u8]) -> Result<(), Lost> {
+    pub(crate) fn write(&mut self, mut lines: &[u8]) -> Result<(), LostLines> {
         // Ends a torn line first, so that the next one does not continue it.
         if self.torn {
-            self.put(&mut &b"\n"[..]).map_err(|error| Lost::all(lines, error))?;
+            self.put(&mut &b"\n"[..]).map_err(|error| LostLines::all(lines, error))?;
             self.torn = false;
         }
         let whole = lines.len();
         self.put(&mut lines).map_err(|error| {
             self.torn = lines.len() < whole && !lines.is_empty();
-            Lost::all(lines, error)
+            LostLines::all(lines, error)
         })
     }
 
@@ -82,7 +82,7 @@ impl FileSink {
 
 fn open(path: &Path) -> io::Result<File> {
     log_file::open(path).map_err(|error| {
-        let why = NoDirectory::of(path).map_or_else(|| error.to_string(), |missing| missing.to_string());
+        let why = MissingDirectory::of(path).map_or_else(|| error.to_string(), |missing| missing.to_string());
         io::Error::new(error.kind(), format!("cannot open the log {}: {why}", path.display()))
     })
 }

@@ -15,12 +15,12 @@ use syslog::Syslog;
 
 /// Lines that could not be written.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostLines {
     pub(crate) lines: u64,
     pub(crate) error: io::Error,
 }
 
-impl Lost {
+impl LostLines {
     /// All of these lines are lost.
     fn all(lines: &[u8], error: io::Error) -> Self {
         Self { lines: lines.iter().filter(|byte| **byte == b'\n').count() as u64, error }
@@ -58,7 +58,7 @@ impl Sink {
         }
     }
 
-    pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
+    pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), LostLines> {
         match self {
             Self::File(file) => file.write(lines),
             Self::Journald(journald) => each(lines, |record| journald.send(record)),
@@ -77,8 +77,8 @@ impl Sink {
 }
 
 /// Sends each record separately: an error of one does not hold up the others.
-fn each(lines: &[u8], mut send: impl FnMut(&crate::record::Record<'_>) -> io::Result<()>) -> Result<(), Lost> {
-    let mut lost: Option<Lost> = None;
+fn each(lines: &[u8], mut send: impl FnMut(&crate::record::Record<'_>) -> io::Result<()>) -> Result<(), LostLines> {
+    let mut lost: Option<LostLines> = None;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let sent = match crate::record::Record::read(line) {
             Some(record) => send(&record),
@@ -86,7 +86,7 @@ fn each(lines: &[u8], mut send: impl FnMut(&crate::record::Record<'_>) -> io::Re
         };
         if let Err(error) = sent {
             let lines = lost.map_or(0, |lost| lost.lines) + 1;
-            lost = Some(Lost { lines, error });
+            lost = Some(LostLines { lines, error });
         }
     }
     lost.map_or(Ok(()), Err)

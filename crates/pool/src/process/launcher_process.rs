@@ -9,7 +9,7 @@ use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process::program::Program;
 use crate::process::root_program::RootProgram;
 use crate::process::settling::Settling;
-use howdah_transport::descendants::Ending;
+use howdah_transport::descendants::ChildTermination;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
@@ -270,7 +270,7 @@ impl Launcher {
     /// follow.
     fn end_orphans(&self) {
         let begun = Instant::now();
-        let mut ending = Ending::default();
+        let mut ending = ChildTermination::default();
         while begun.elapsed() < LAST_GRACE {
             let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
             let known = |pid: &i32| self.all().any(|started| i32::try_from(started.child.id()) == Ok(*pid));

@@ -4,7 +4,7 @@
 //!
 //! Disabled in a process with the id 1, as in a container: there the kernel reparents all orphans to it.
 
-use howdah_transport::descendants::Ending;
+use howdah_transport::descendants::ChildTermination;
 use parking_lot::Mutex;
 use rustix::process::Pid;
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
 /// Ends and reaps children that are not expected.
 pub(crate) async fn end_orphans() {
     let begun = Instant::now();
-    let mut ending = Ending::default();
+    let mut ending = ChildTermination::default();
     while begun.elapsed() < LAST_WAIT {
         let ours = CHILDREN.lock().clone();
         let Some(ours) = ours else { return };

@@ -14,10 +14,12 @@ use crate::site::Site;
 use crate::static_files;
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_htaccess::{Dear, Decision, Entry, ErrorDocument, Facts, Htaccess, Kind, Maker, OwnedFacts, Stamp, World};
+use howdah_htaccess::{
+    Decision, Entry, ErrorDocument, Facts, Htaccess, Kind, OwnedFacts, ResponseSource, Stamp, System, TooExpensive,
+};
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
-use howdah_rules::auth::Asked;
+use howdah_rules::auth::AuthResult;
 use howdah_rules::outcome::{Access, Stop};
 use howdah_rules::trace::NoTrace;
 use http::{HeaderValue, Method, StatusCode, Version, header};
@@ -38,7 +40,7 @@ struct Machine<'a> {
     shared: bool,
 }
 
-impl World for Machine<'_> {
+impl System for Machine<'_> {
     fn look(&self, path: &[u8]) -> Option<Entry> {
         let stat = rustix::fs::stat(path).ok()?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -81,14 +83,14 @@ impl World for Machine<'_> {
 async fn ask<T: Send + 'static>(
     exchange: &Exchange,
     path: &[u8],
-    question: impl Fn(&Htaccess, &Facts<'_>, &Machine<'_>) -> Result<T, Dear> + Send + 'static,
+    question: impl Fn(&Htaccess, &Facts<'_>, &Machine<'_>) -> Result<T, TooExpensive> + Send + 'static,
 ) -> Result<T, Refusal> {
     let site = exchange.site.clone();
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
     // Warm-up requests are resolved before the site serves, on a thread without clients, so they may block it.
     let here = Machine { site: &site, shared: exchange.purpose != Some(Purpose::WarmUp) };
     let asked = with_facts(exchange, path, |facts| {
-        question(htaccess, facts, &here).map_err(|Dear| Box::new(OwnedFacts::from(facts)))
+        question(htaccess, facts, &here).map_err(|TooExpensive| Box::new(OwnedFacts::from(facts)))
     });
     let facts = match asked {
         Ok(done) => return Ok(done),
@@ -96,10 +98,10 @@ async fn ask<T: Send + 'static>(
     };
     let own = site.clone();
     let done = site.aside.run(move || {
-        let htaccess = own.htaccess.as_ref().ok_or(Dear)?;
+        let htaccess = own.htaccess.as_ref().ok_or(TooExpensive)?;
         question(htaccess, &facts.facts(), &Machine { site: &own, shared: false })
     });
-    done.await?.map_err(|Dear| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
+    done.await?.map_err(|TooExpensive| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
 /// Serves the destination that the `.htaccess` files of a site choose.
@@ -133,17 +135,17 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
     let served = serve(upstream, exchange, &decision, body).await;
     let (response, maker) = match served {
         Ok(served) => served,
-        Err(response) => (response, Maker::Server),
+        Err(response) => (response, ResponseSource::Server),
     };
     // An error page is another file, with its own directives.
     let mut last = decision.clone();
-    let (response, maker, decision) = if maker == Maker::Server && response.status().as_u16() >= 400 {
+    let (response, maker, decision) = if maker == ResponseSource::Server && response.status().as_u16() >= 400 {
         error_document(upstream, exchange, &path, &mut last, response).await
     } else {
         (response, maker, decision)
     };
     let mut response = finished(exchange, &path, decision, &last, response, maker).await;
-    if maker == Maker::Server {
+    if maker == ResponseSource::Server {
         exchange.front = Front::Error;
         // The rest of the request body is not read.
         if has_body && exchange.head.version < Version::HTTP_2 {
@@ -159,13 +161,13 @@ async fn serve<U: Upstream>(
     exchange: &mut Exchange,
     decision: &Decision,
     body: RequestBody,
-) -> Result<(Response, Maker), Response> {
+) -> Result<(Response, ResponseSource), Response> {
     let user = enter(exchange, decision).await.map_err(|response| *response)?;
     let refused = |exchange: &Exchange, status| Refusal::new(status).into_response(&exchange.head.headers);
     match &decision.outcome.stop {
         None => {}
         Some(Stop::Redirect(status, location)) => {
-            return Ok((redirect(*status, location), Maker::Server));
+            return Ok((redirect(*status, location), ResponseSource::Server));
         }
         Some(Stop::Status(status, _)) => return Err(refused(exchange, *status)),
         Some(Stop::Failed(failure)) => {
@@ -205,7 +207,7 @@ async fn target<U: Upstream>(
     decision: &Decision,
     body: RequestBody,
     as_page: bool,
-) -> Result<(Response, Maker), Refusal> {
+) -> Result<(Response, ResponseSource), Refusal> {
     let site = exchange.site.clone();
     // A rule in the settings that forbids PHP here holds even if a `.htaccess` file, perhaps an upload, allows it.
     let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
@@ -221,17 +223,17 @@ async fn target<U: Upstream>(
             return Err(Refusal::new(StatusCode::FORBIDDEN));
         }
         if let Some(response) = served::act(&site, exchange, outcome, Some(&route)).await? {
-            return Ok((response, Maker::Server));
+            return Ok((response, ResponseSource::Server));
         }
     }
     match route {
-        Route::Script(script) => Ok((php::run(upstream, exchange, &script, body).await?, Maker::Script)),
+        Route::Script(script) => Ok((php::run(upstream, exchange, &script, body).await?, ResponseSource::Script)),
         Route::File(file) => {
             let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
             exchange.front = Front::Static;
             let mut found = found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?;
             let refused = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::RANGE_NOT_SATISFIABLE].contains(&found.status());
-            let maker = if refused { Maker::Server } else { Maker::File };
+            let maker = if refused { ResponseSource::Server } else { ResponseSource::File };
             // Directives by media type apply to a 304 too, which has no `Content-Type`.
             if found.status() == StatusCode::NOT_MODIFIED
                 && let Some(media_type) = static_files::media_type(&site.static_files, &file.name)
@@ -247,7 +249,7 @@ async fn target<U: Upstream>(
             let unlisted = decision.response.unlisted();
             let method = &exchange.head.method;
             let list = rules::listing::run(&site, None, &directory, path.to_vec(), method, unlisted).await?;
-            Ok((list, Maker::Script))
+            Ok((list, ResponseSource::Script))
         }
         // The decision has already handled missing slashes.
         Route::NotFound | Route::AddSlash(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
@@ -285,9 +287,9 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
     for access in &decision.outcome.access {
         let Access::Auth(auth) = access else { continue };
         let known = match auth.ask(exchange.head.headers.get(header::AUTHORIZATION), exchange.started) {
-            Asked::Refused => None,
-            Asked::User(user) => Some(user),
-            Asked::Verify(verification) => {
+            AuthResult::Refused => None,
+            AuthResult::User(user) => Some(user),
+            AuthResult::Verify(verification) => {
                 let verified =
                     exchange.site.server.passwords.verify(exchange.id, exchange.client.ip, verification).await;
                 verified.map_err(|refusal| Box::new(refusal.into_response(&exchange.head.headers)))?
@@ -311,7 +313,7 @@ async fn error_document<U: Upstream>(
     path: &[u8],
     last: &mut Arc<Decision>,
     original: Response,
-) -> (Response, Maker, Arc<Decision>) {
+) -> (Response, ResponseSource, Arc<Decision>) {
     let first = last.clone();
     let (mut decision, mut refused) = (first.clone(), None::<Response>);
     for _ in 0..ERROR_DOCUMENTS {
@@ -320,7 +322,7 @@ async fn error_document<U: Upstream>(
             Some(ErrorDocument::Path(page)) => page.clone(),
             other => {
                 let response = without_page(refused.unwrap_or(original), other);
-                return (response, Maker::Server, decision);
+                return (response, ResponseSource::Server, decision);
             }
         };
         let (now, before, code) = (exchange.started, decision.clone(), status.as_u16());
@@ -333,20 +335,20 @@ async fn error_document<U: Upstream>(
         if error.by_rules {
             let response = match &error.outcome.stop {
                 Some(Stop::Redirect(status, location)) => {
-                    return (redirect(*status, location), Maker::Server, error);
+                    return (redirect(*status, location), ResponseSource::Server, error);
                 }
                 Some(Stop::Status(status, _)) => Refusal::new(*status).into_response(&exchange.head.headers),
-                _ => return (refused.unwrap_or(original), Maker::Server, error),
+                _ => return (refused.unwrap_or(original), ResponseSource::Server, error),
             };
             (refused, decision) = (Some(response), error);
             continue;
         }
         // An error page that is refused too must not lead to another one.
         if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
-            return (refused.unwrap_or(original), Maker::Server, decision);
+            return (refused.unwrap_or(original), ResponseSource::Server, decision);
         }
         let Some((mut made, maker)) = page_of_error(upstream, exchange, &error, status).await else {
-            return (refused.unwrap_or(original), Maker::Server, decision);
+            return (refused.unwrap_or(original), ResponseSource::Server, decision);
         };
         for name in [header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
             if let Some(value) = refused.as_ref().unwrap_or(&original).headers().get(&name) {
@@ -356,7 +358,7 @@ async fn error_document<U: Upstream>(
         return (made, maker, error);
     }
     // The error pages form a loop: respond with the first error.
-    (original, Maker::Server, first)
+    (original, ResponseSource::Server, first)
 }
 
 /// Returns the response to an error without a local page: a text, a redirect to a URL, or the response unchanged.
@@ -385,7 +387,7 @@ async fn page_of_error<U: Upstream>(
     exchange: &mut Exchange,
     error: &Decision,
     status: StatusCode,
-) -> Option<(Response, Maker)> {
+) -> Option<(Response, ResponseSource)> {
     change(exchange, error, None);
     let head = static_files::page_head(&exchange.head, Method::GET);
     let asked = std::mem::replace(&mut exchange.head, head);
@@ -405,7 +407,7 @@ async fn finished(
     decision: Arc<Decision>,
     last: &Decision,
     response: Response,
-    maker: Maker,
+    maker: ResponseSource,
 ) -> Response {
     let (mut head, body) = response.into_parts();
     let status = head.status.as_u16();

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::forwarded::split_port;
-use howdah_telemetry::{Ended, Inner, Telemetry, Trace};
+use howdah_telemetry::{EndedRequest, Telemetry, Trace, WorkerSpan};
 use http::{Version, header};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
     let (name, port) = split_port(exchange.host_text());
     let port = port.unwrap_or_else(|| exchange.client.server_port(peer)).parse().ok();
     let route = exchange.route.checked_sub(1).and_then(|at| site.settings.rules.routes().get(at));
-    let inner = exchange.ran.stats().map(|stats| Inner {
+    let inner = exchange.ran.stats().map(|stats| WorkerSpan {
         pool: &stats.pool,
         worker: stats.worker,
         queue: Duration::from_micros(stats.queue_us),
@@ -24,7 +24,7 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
     });
     telemetry.end(
         trace,
-        &Ended {
+        &EndedRequest {
             method: head.method.as_str(),
             path: head.target.path(),
             https: exchange.client.https,

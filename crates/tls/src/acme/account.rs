@@ -38,7 +38,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     let made = patiently!(builder().create(&new, options.directory.clone(), external.as_ref()));
     let (account, credentials) = made.map_err(|error| {
         let failure = Failure::of("cannot make an account", &error, client.take_retry_after());
-        Failure { whose: crate::acme::failure::Whose::Authority, ..failure }
+        Failure { whose: crate::acme::failure::FailureScope::Authority, ..failure }
     })?;
     let text = serde_json::to_vec(&credentials).map_err(|error| Failure::of_authority(error.to_string()))?;
     let kept = storage.clone();

@@ -76,7 +76,7 @@ impl Rate {
 
 /// Limits of one client whose handshakes have requested names.
 #[derive(Debug)]
-struct Asker {
+struct ClientRate {
     asks: u32,
     rate: Rate,
 }
@@ -86,7 +86,7 @@ struct Asker {
 pub(super) struct Bounds {
     limit: u32,
     orders: Rate,
-    clients: HashMap<u128, Asker>,
+    clients: HashMap<u128, ClientRate>,
     refused: HashMap<String, Instant>,
 }
 
@@ -112,7 +112,7 @@ impl Bounds {
                 self.clients.retain(|_, client| client.asks > 0);
             }
         }
-        let client = self.clients.entry(client).or_insert_with(|| Asker { asks: 0, rate: Rate::new(limit, now) });
+        let client = self.clients.entry(client).or_insert_with(|| ClientRate { asks: 0, rate: Rate::new(limit, now) });
         let may = client.asks < BURST && client.rate.take(limit, now);
         client.asks += u32::from(may);
         may

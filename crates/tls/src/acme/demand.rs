@@ -11,19 +11,19 @@ const MAX_WAITING: usize = 1024;
 /// Requests certificates for handshakes.
 #[derive(Debug, Clone)]
 pub struct Demand {
-    to: mpsc::Sender<Wanted>,
+    to: mpsc::Sender<CertificateRequest>,
     store: Arc<Store>,
 }
 
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct CertificateRequest {
     pub(super) name: String,
     pub(super) client: u128,
     pub(super) found: oneshot::Sender<bool>,
 }
 
 impl Demand {
-    pub(super) fn new(store: Arc<Store>) -> (Self, mpsc::Receiver<Wanted>) {
+    pub(super) fn new(store: Arc<Store>) -> (Self, mpsc::Receiver<CertificateRequest>) {
         let (to, wanted) = mpsc::channel(MAX_WAITING);
         (Self { to, store }, wanted)
     }
@@ -39,6 +39,6 @@ impl Demand {
     pub async fn wanted(&self, name: &str, client: u128) -> bool {
         let Some(name) = names::of_client(name) else { return false };
         let (found, response) = oneshot::channel();
-        self.to.try_send(Wanted { name, client, found }).is_ok() && response.await.unwrap_or(false)
+        self.to.try_send(CertificateRequest { name, client, found }).is_ok() && response.await.unwrap_or(false)
     }
 }

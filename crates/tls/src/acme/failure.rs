@@ -33,14 +33,14 @@ pub(super) struct Failure {
     /// The error message, with the remedy.
     pub(super) message: String,
     /// The affected scope.
-    pub(super) whose: Whose,
+    pub(super) whose: FailureScope,
     /// Earliest time of the next attempt.
     pub(super) not_before: Option<SystemTime>,
 }
 
 /// The scope of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum FailureScope {
     /// Only this name: orders for others may succeed.
     Name,
     /// The authority or the connection to it: no order would succeed now.
@@ -51,24 +51,24 @@ pub(super) enum Whose {
 
 impl Failure {
     pub(super) fn of_name(message: impl Into<String>) -> Self {
-        Self { message: message.into(), whose: Whose::Name, not_before: None }
+        Self { message: message.into(), whose: FailureScope::Name, not_before: None }
     }
 
     pub(super) fn of_authority(message: impl Into<String>) -> Self {
-        Self { message: message.into(), whose: Whose::Authority, not_before: None }
+        Self { message: message.into(), whose: FailureScope::Authority, not_before: None }
     }
 
     /// Converts an error of the ACME library; `retry_after` is from the authority's last refusal.
     pub(super) fn of(doing: &str, error: &Error, retry_after: Option<SystemTime>) -> Self {
         let kind = kind(error);
         let whose = match (error, kind) {
-            (Error::Api(_), "accountDoesNotExist") => Whose::Account,
+            (Error::Api(_), "accountDoesNotExist") => FailureScope::Account,
             (
                 Error::Api(_),
                 "rateLimited" | "serverInternal" | "badNonce" | "externalAccountRequired" | "unauthorized",
-            ) if !doing.starts_with(CHECKING) => Whose::Authority,
-            (Error::Api(_) | Error::Timeout(_), _) => Whose::Name,
-            _ => Whose::Authority,
+            ) if !doing.starts_with(CHECKING) => FailureScope::Authority,
+            (Error::Api(_) | Error::Timeout(_), _) => FailureScope::Name,
+            _ => FailureScope::Authority,
         };
         let now = SystemTime::now();
         let not_before = match (kind, retry_after) {

@@ -3,14 +3,14 @@
 
 use crate::acme::allow::{Bounds, Verdict};
 use crate::acme::challenges::Challenges;
-use crate::acme::demand::{Demand, Wanted};
+use crate::acme::demand::{CertificateRequest, Demand};
 use crate::acme::entry::{Entry, Served};
-use crate::acme::failure::{Failure, Whose};
-use crate::acme::kept::{Attempts, Found, Kept};
+use crate::acme::failure::{Failure, FailureScope};
 use crate::acme::report::{NameReport, Report, seconds};
+use crate::acme::stored::{Attempts, StoredCertificate, StoredCertificates};
 use crate::acme::work::{Outcome, Shared, Task};
 use crate::acme::{Options, plan};
-use crate::names::{self, Reach};
+use crate::names::{self, NameScope};
 use crate::store::Store;
 use howdah_store::StateDir;
 use howdah_store::{Storage, Version};
@@ -47,9 +47,9 @@ pub struct Manager {
 }
 
 /// Stored data of a name, loaded from disk.
-struct Loaded {
+struct LoadedName {
     name: String,
-    found: Option<Found>,
+    found: Option<StoredCertificate>,
     attempts: Option<Attempts>,
 }
 
@@ -69,7 +69,7 @@ impl Manager {
         let place = format!("acme/{}", directory_name(&options.directory));
         let storage = Storage::new(state.below(&place)?, options.broker.clone(), &place.replace('/', ":"));
         let challenges = Challenges::new(storage.below("challenges")?);
-        let kept = Kept::new(storage.below("certificates")?);
+        let kept = StoredCertificates::new(storage.below("certificates")?);
         let (demand, wanted) = Demand::new(store.clone());
         let shared = Shared {
             options,
@@ -82,7 +82,7 @@ impl Manager {
             client: tokio::sync::Mutex::default(),
         };
         let (names, listed) = watch::channel(names);
-        tokio::spawn(Keeper::new(Arc::new(shared)).run(listed, wanted));
+        tokio::spawn(ManagerTask::new(Arc::new(shared)).run(listed, wanted));
         Ok(Self { demand, challenges, names })
     }
 
@@ -116,7 +116,7 @@ fn directory_name(url: &str) -> String {
     name.map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' }).take(120).collect()
 }
 
-struct Keeper {
+struct ManagerTask {
     shared: Arc<Shared>,
     /// The name whose certificate is served to clients that send none.
     default: Option<String>,
@@ -131,11 +131,11 @@ struct Keeper {
     authority_failures: u32,
     bounds: Bounds,
     changed: Option<Version>,
-    loading: mpsc::Sender<Vec<Loaded>>,
-    loaded: mpsc::Receiver<Vec<Loaded>>,
+    loading: mpsc::Sender<Vec<LoadedName>>,
+    loaded: mpsc::Receiver<Vec<LoadedName>>,
 }
 
-impl Keeper {
+impl ManagerTask {
     fn new(shared: Arc<Shared>) -> Self {
         let limit = shared.options.on_demand.as_ref().map_or(0, |on_demand| on_demand.limit);
         let (loading, loaded) = mpsc::channel(2);
@@ -156,7 +156,7 @@ impl Keeper {
         }
     }
 
-    async fn run(mut self, mut listed: watch::Receiver<Vec<String>>, mut wanted: mpsc::Receiver<Wanted>) {
+    async fn run(mut self, mut listed: watch::Receiver<Vec<String>>, mut wanted: mpsc::Receiver<CertificateRequest>) {
         let names = listed.borrow_and_update().clone();
         self.list(names);
         let challenges = self.shared.challenges.clone();
@@ -228,7 +228,7 @@ impl Keeper {
         let (kept, to) = (self.shared.kept.clone(), self.loading.clone());
         spawn_blocking(move || {
             for names in names.chunks(CHUNK) {
-                let load = |name: &String| Loaded {
+                let load = |name: &String| LoadedName {
                     found: kept.load(name),
                     attempts: kept.attempts(name),
                     name: name.clone(),
@@ -240,10 +240,10 @@ impl Keeper {
         });
     }
 
-    fn take_loaded(&mut self, loaded: Vec<Loaded>) {
+    fn take_loaded(&mut self, loaded: Vec<LoadedName>) {
         let certificates = loaded.iter().filter_map(|loaded| loaded.found.as_ref());
         self.shared.store.insert(certificates.map(|found| &found.certificate));
-        for Loaded { name, found, attempts } in loaded {
+        for LoadedName { name, found, attempts } in loaded {
             let on_demand = {
                 let Some(entry) = self.names.get_mut(&name) else { continue };
                 entry.working = self.working.values().any(|working| *working == name);
@@ -290,15 +290,15 @@ impl Keeper {
         spawn_blocking(move || {
             let newer =
                 known.into_iter().filter(|(name, known)| kept.version(name).is_ok_and(|version| version != *known));
-            let newer: Vec<Loaded> = newer
-                .filter_map(|(name, _)| Some(Loaded { found: Some(kept.load(&name)?), attempts: None, name }))
+            let newer: Vec<LoadedName> = newer
+                .filter_map(|(name, _)| Some(LoadedName { found: Some(kept.load(&name)?), attempts: None, name }))
                 .collect();
             let _ = to.blocking_send(newer);
         });
     }
 
     /// Takes over a certificate that the store now has.
-    fn adopt(&mut self, name: &str, found: &Found) {
+    fn adopt(&mut self, name: &str, found: &StoredCertificate) {
         let spread = ASK_EACH.saturating_mul(u32::try_from(self.names.len()).unwrap_or(u32::MAX)).min(ASK_WITHIN);
         let Some(entry) = self.names.get_mut(name) else { return };
         let Some(leaf) = found.certificate.key.cert.first() else { return };
@@ -442,17 +442,17 @@ impl Keeper {
         let Some(entry) = self.names.get_mut(name) else { return };
         let options = &self.shared.options;
         let pause = match failure.whose {
-            Whose::Name => {
+            FailureScope::Name => {
                 entry.failures = entry.failures.saturating_add(1);
                 plan::pause(options.retry, options.retry_most, entry.failures)
             }
-            Whose::Authority | Whose::Account => {
+            FailureScope::Authority | FailureScope::Account => {
                 self.authority_failures = self.authority_failures.saturating_add(1);
                 plan::pause(options.retry, options.retry_most.min(MAX_PAUSE), self.authority_failures)
             }
         };
         let next = failure.not_before.map_or(now + pause, |not_before| not_before.max(now + pause));
-        if failure.whose != Whose::Name {
+        if failure.whose != FailureScope::Name {
             self.paused_until = next;
         }
         let wait = next.duration_since(now).unwrap_or_default().as_secs();
@@ -523,7 +523,7 @@ impl Keeper {
     }
 
     /// Handles a handshake for a name that is not in the store.
-    fn want(&mut self, Wanted { name, client, found }: Wanted) {
+    fn want(&mut self, CertificateRequest { name, client, found }: CertificateRequest) {
         if let Some(entry) = self.names.get_mut(&name) {
             if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MAX_WAITING_PER_NAME {
                 let _ = found.send(entry.certificate.is_some());
@@ -533,7 +533,7 @@ impl Keeper {
             return;
         }
         let is_allowed = self.shared.options.on_demand.is_some()
-            && names::reach(&name) == Reach::Public
+            && names::reach(&name) == NameScope::Public
             && !self.bounds.is_refused(&name, Instant::now())
             && self.names.values().filter(|entry| entry.is_demanded()).count() < MAX_DEMANDED
             && self.bounds.may_ask(client, Instant::now());

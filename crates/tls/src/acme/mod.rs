@@ -16,11 +16,11 @@ mod demand;
 mod entry;
 mod failure;
 mod http_client;
-mod kept;
 mod manager;
 mod order;
 mod plan;
 mod report;
+mod stored;
 mod work;
 
 pub use challenges::Challenges;

@@ -46,7 +46,7 @@ impl Kind {
 }
 
 /// Inputs of an order.
-pub(super) struct Needs<'a> {
+pub(super) struct OrderContext<'a> {
     pub(super) account: &'a Account,
     pub(super) client: &'a Client,
     pub(super) options: &'a Options,
@@ -54,7 +54,7 @@ pub(super) struct Needs<'a> {
     pub(super) challenges: &'a Arc<Challenges>,
 }
 
-impl Needs<'_> {
+impl OrderContext<'_> {
     /// Orders a certificate, and returns its chain and key in PEM. `replaced` is the certificate to renew. The number
     /// of consecutive `failures` selects the challenge, so that one that does not work does not keep the other from
     /// being tried.

@@ -4,11 +4,11 @@
 use crate::acme::allow::{self, Verdict};
 use crate::acme::blocking::blocking;
 use crate::acme::challenges::Challenges;
-use crate::acme::failure::{Failure, Whose, chain};
+use crate::acme::failure::{Failure, FailureScope, chain};
 use crate::acme::http_client::Client;
-use crate::acme::kept::{Attempts, Found, Kept};
-use crate::acme::order::Needs;
+use crate::acme::order::OrderContext;
 use crate::acme::report::Report;
+use crate::acme::stored::{Attempts, StoredCertificate, StoredCertificates};
 use crate::acme::{Options, account, plan};
 use crate::store::Store;
 use howdah_store::{Storage, Version};
@@ -28,7 +28,7 @@ const RENEWAL_INFO_RETRY: Duration = Duration::from_secs(3600);
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) store: Arc<Store>,
-    pub(super) kept: Kept,
+    pub(super) kept: StoredCertificates,
     pub(super) challenges: Arc<Challenges>,
     pub(super) report: Arc<Report>,
     /// Storage for everything from this authority, including the certificates.
@@ -57,7 +57,7 @@ pub(super) enum Task {
 /// Result of a task.
 pub(super) enum Outcome {
     /// A certificate; `ordered` is `true` if it is new.
-    Have { found: Found, ordered: bool },
+    Have { found: StoredCertificate, ordered: bool },
     /// Another server is ordering it.
     Busy,
     /// No certificate was obtained.
@@ -117,7 +117,7 @@ impl Shared {
             Err(outcome) => return Ok(outcome),
         };
         let (client, account) = self.access().await?;
-        let needs = Needs {
+        let needs = OrderContext {
             account: &account,
             client: &client,
             options: &self.options,
@@ -140,7 +140,7 @@ impl Shared {
 
     /// Stores failed attempts, so that a restart does not reset them.
     async fn note(&self, name: &str, failures: u32, failure: &Failure) {
-        if failure.whose != Whose::Name {
+        if failure.whose != FailureScope::Name {
             return;
         }
         let failures = failures.saturating_add(1);
@@ -205,9 +205,9 @@ impl Shared {
     /// Makes the next order fetch the authority's directory again, with another account if necessary.
     async fn lose_access(&self, failure: &Failure) {
         match failure.whose {
-            Whose::Name => {}
-            Whose::Authority => *self.access.lock().await = None,
-            Whose::Account => {
+            FailureScope::Name => {}
+            FailureScope::Authority => *self.access.lock().await = None,
+            FailureScope::Account => {
                 account::forget(&self.storage).await;
                 *self.access.lock().await = None;
             }

@@ -87,11 +87,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("public")).unwrap();
         std::fs::write(dir.path().join("howdah.toml"), &page).unwrap();
-        let around = howdah_config::Surroundings {
-            current_dir: dir.path().to_owned(),
-            ..howdah_config::Surroundings::default()
-        };
-        let settings = howdah_config::load_in(&howdah_config::ServeFlags::default(), &around);
+        let environment =
+            howdah_config::Environment { current_dir: dir.path().to_owned(), ..howdah_config::Environment::default() };
+        let settings = howdah_config::load_in(&howdah_config::ServeFlags::default(), &environment);
         let settings = settings.unwrap_or_else(|errors| panic!("{errors}\n{page}")).settings;
         let pool = &settings.pools[0];
         assert_eq!((pool.workers.min, pool.workers.max, pool.max_requests), (4, 4, 500));

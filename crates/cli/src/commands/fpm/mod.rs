@@ -16,7 +16,7 @@ use crate::server::pools;
 use anyhow::{Context, Result, anyhow};
 use given::Given;
 use howdah_budget::Budgets;
-use howdah_config::{PhpProgram, Surroundings};
+use howdah_config::{Environment, PhpProgram};
 use howdah_observe::dashed_time;
 use settings::Read;
 use std::ffi::OsStr;
@@ -154,12 +154,12 @@ fn found(version: Option<&str>) -> Option<PathBuf> {
 
 /// Runs the command. `passed` are the sockets from the service manager.
 pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
-    let around = Surroundings::of_process();
+    let environment = Environment::of_process();
     match asked {
         Asked::Help => output::print(HELP).map(|()| ExitCode::SUCCESS),
-        Asked::Version(given) => version(&given, &around),
-        Asked::Information(given, modules) => information(&given, modules, &around),
-        Asked::Test(given, in_full) => Ok(match read(&given, &around) {
+        Asked::Version(given) => version(&given, &environment),
+        Asked::Information(given, modules) => information(&given, modules, &environment),
+        Asked::Test(given, in_full) => Ok(match read(&given, &environment) {
             Ok(read) => {
                 read.lines.iter().filter(|_| in_full).for_each(|line| say("NOTICE", line));
                 say("NOTICE", format_args!("configuration file {} test is successful", given.config.display()));
@@ -169,22 +169,22 @@ pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCo
         }),
         Asked::Serve(given) => {
             if !daemon::is_child() {
-                match read(&given, &around) {
+                match read(&given, &environment) {
                     Ok(read) if read.daemonize => return daemon::start(),
                     Ok(_) => {}
                     Err(code) => return Ok(code),
                 }
             }
             daemon::leave_terminal();
-            let reread = move || settings::load(&given, &around).map(|read| read.loaded);
+            let reread = move || settings::load(&given, &environment).map(|read| read.loaded);
             serve::run_with(Arc::new(reread), passed, |why| wrong_config(&why))
         }
     }
 }
 
 /// Prints the PHP version in PHP-FPM's format, which scripts parse.
-fn version(given: &Given, around: &Surroundings) -> Result<ExitCode> {
-    let program = PhpProgram::located(given.version.as_deref(), around).map_err(|why| anyhow!(why))?;
+fn version(given: &Given, environment: &Environment) -> Result<ExitCode> {
+    let program = PhpProgram::located(given.version.as_deref(), environment).map_err(|why| anyhow!(why))?;
     let said = Command::new(&program.path).arg("--version").output();
     let said = said.with_context(|| format!("cannot run {}", program.path.display()))?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -195,8 +195,8 @@ fn version(given: &Given, around: &Surroundings) -> Result<ExitCode> {
 
 /// Makes PHP print phpinfo() or its modules, with the PHP settings of the service but without reading its
 /// configuration.
-fn information(given: &Given, modules: bool, around: &Surroundings) -> Result<ExitCode> {
-    let loaded = settings::of_php(given, around).map_err(|why| anyhow!(why))?;
+fn information(given: &Given, modules: bool, environment: &Environment) -> Result<ExitCode> {
+    let loaded = settings::of_php(given, environment).map_err(|why| anyhow!(why))?;
     let pool = loaded.settings.pools.first().ok_or_else(|| anyhow!("no pool"))?;
     let config = pools::pool_config(&loaded.settings, pool, Budgets::new(0, 0)).map_err(|why| anyhow!(why))?;
     let status = howdah_pool::print_php(&config, modules).map_err(|why| anyhow!(why))?;
@@ -204,8 +204,8 @@ fn information(given: &Given, modules: bool, around: &Surroundings) -> Result<Ex
 }
 
 /// Reads the configuration, and prints its mistakes and the directives without effect.
-fn read(given: &Given, around: &Surroundings) -> Result<Read, ExitCode> {
-    match settings::load(given, around) {
+fn read(given: &Given, environment: &Environment) -> Result<Read, ExitCode> {
+    match settings::load(given, environment) {
         Ok(read) => {
             read.notes.iter().for_each(|note| say("WARNING", note));
             Ok(read)

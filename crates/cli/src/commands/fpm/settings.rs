@@ -6,7 +6,7 @@ use super::file::{self, Config, Section};
 use super::given::{Given, PREFIX, STATE, prefix_of};
 use super::pool::{self, write};
 use howdah_config::{
-    Account, DEFAULT_POOL, FpmPool, FpmServer, ListenAddr, Loaded, SocketAccess, SocketPlace, Surroundings, find_group,
+    Account, DEFAULT_POOL, Environment, FpmPool, FpmServer, ListenAddr, Loaded, SocketAccess, SocketPlace, find_group,
     load_text, quoted,
 };
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(crate) struct Read {
 ///
 /// # Errors
 /// The first mistake in it.
-pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String> {
+pub(crate) fn load(given: &Given, environment: &Environment) -> Result<Read, String> {
     let prefix = given.prefix.clone().unwrap_or_else(|| PathBuf::from(PREFIX));
     let config = file::read(&given.config, &prefix)?;
     if config.pools.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String>
     }
     let mut notes = notes_of(&config.global, false)?;
     let mut lines = dump::global(&config.global, given)?;
-    let is_root = around.uid == Some(0);
+    let is_root = environment.uid == Some(0);
     let mut text = server(&config, given, is_root)?;
     for (number, section) in config.pools.iter().enumerate() {
         let of_pool = |why: String| format!("[pool {}] {why}", section.name);
@@ -47,7 +47,7 @@ pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String>
         text.push_str(&site(number, section, given, is_root, &mut notes).map_err(of_pool)?);
         lines.extend(dump::pool(section, given).map_err(of_pool)?);
     }
-    let mut loaded = load_text(&given.config, text, around).map_err(|errors| errors.to_string())?;
+    let mut loaded = load_text(&given.config, text, environment).map_err(|errors| errors.to_string())?;
     complete(&mut loaded, &config, given)?;
     let daemonize = given.daemonize.unwrap_or(config.global.switch("daemonize")?.unwrap_or(true));
     Ok(Read { loaded, notes, lines, daemonize })
@@ -57,10 +57,10 @@ pub(crate) fn load(given: &Given, around: &Surroundings) -> Result<Read, String>
 ///
 /// # Errors
 /// The first mistake in them.
-pub(super) fn of_php(given: &Given, around: &Surroundings) -> Result<Loaded, String> {
+pub(super) fn of_php(given: &Given, environment: &Environment) -> Result<Loaded, String> {
     let mut text = format!("app = \"none\"\nsites = []\nallow_root = true\n{}", php_of_server(given));
     write(&mut text, pool::php(&Section::default(), &given.defined, scanned(given).as_deref(), Path::new(PREFIX))?);
-    load_text(&given.config, text, around).map_err(|errors| errors.to_string())
+    load_text(&given.config, text, environment).map_err(|errors| errors.to_string())
 }
 
 fn notes_of(section: &Section, is_pool: bool) -> Result<Vec<String>, String> {

@@ -6,7 +6,7 @@ fn loaded(text: &str, change: impl FnOnce(&mut Given)) -> Result<Read, String> {
     std::fs::write(&config, text).unwrap();
     let mut given = Given { config, prefix: Some(dir.path().to_owned()), ..Given::default() };
     change(&mut given);
-    load(&given, &Surroundings { current_dir: dir.path().to_owned(), ..Surroundings::default() })
+    load(&given, &Environment { current_dir: dir.path().to_owned(), ..Environment::default() })
 }
 
 const STATIC: &str = "pm = static\npm.max_children = 2\n";

@@ -1,13 +1,13 @@
 //! Loads the output of importers in tests, as `howdah serve` would.
 
-use howdah_config::{ServeFlags, Settings, Surroundings, load_in};
+use howdah_config::{Environment, ServeFlags, Settings, load_in};
 use std::path::Path;
 
 /// Loads a page as the `howdah.toml` of this directory.
 pub(super) fn loaded(directory: &Path, page: &str) -> Settings {
     std::fs::write(directory.join("howdah.toml"), page).unwrap();
-    let around = Surroundings { current_dir: directory.to_owned(), ..Surroundings::default() };
-    load_in(&ServeFlags::default(), &around).unwrap_or_else(|errors| panic!("{errors}\n{page}")).settings
+    let environment = Environment { current_dir: directory.to_owned(), ..Environment::default() };
+    load_in(&ServeFlags::default(), &environment).unwrap_or_else(|errors| panic!("{errors}\n{page}")).settings
 }
 
 /// Converts a text and checks that the result can be loaded. `/srv` is replaced with a directory that has a worker

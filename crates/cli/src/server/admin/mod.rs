@@ -26,9 +26,9 @@ use crate::server::reload::Server;
 use crate::server::upgrade::TakeOver;
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
-use howdah_config::{ListenAddr, NoDirectory, Settings, SocketPlace};
+use howdah_config::{ListenAddr, MissingDirectory, Settings, SocketPlace};
 use howdah_observe::metrics::Format;
-use howdah_observe::{BOUNDS_US, Metrics, Quiet, RequestMetrics, UpstreamMetrics};
+use howdah_observe::{BOUNDS_US, LogThrottle, Metrics, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus, processor_time};
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::unix_socket::{self, UnixAccess};
@@ -56,7 +56,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 const BACKLOG: i32 = 128;
 
 /// When descriptors run out, accepting fails ten times a second; this limits the log lines.
-static NO_DESCRIPTORS: Quiet = Quiet::new(Duration::from_secs(10));
+static NO_DESCRIPTORS: LogThrottle = LogThrottle::new(Duration::from_secs(10));
 
 /// Maximum time for running admin requests to finish once the server has stopped serving other clients.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -255,7 +255,7 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
             if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                 let _ = std::fs::remove_file(path);
             }
-            if let Some(missing) = NoDirectory::of(path) {
+            if let Some(missing) = MissingDirectory::of(path) {
                 bail!("{missing}");
             }
             let socket = unix_socket::bind_private(path)?;
@@ -282,7 +282,7 @@ async fn accept(socket: Listening, state: Arc<State>, until: Until) {
             accepted = accept_one(&socket, &state.guard) => match accepted {
                 Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), until.clone()))),
                 Err(error) => {
-                    if let Some(others) = NO_DESCRIPTORS.speaks() {
+                    if let Some(others) = NO_DESCRIPTORS.permit() {
                         tracing::warn!(others, "the admin endpoint cannot accept connections: {error}");
                     }
                     tokio::time::sleep(Duration::from_millis(100)).await;

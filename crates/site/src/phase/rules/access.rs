@@ -4,7 +4,7 @@ use crate::exchange::Exchange;
 use crate::refusal::Refusal;
 use crate::site::Site;
 use howdah_rules::Access;
-use howdah_rules::auth::{Asked, Auth};
+use howdah_rules::auth::{Auth, AuthResult};
 use howdah_rules::limit::{Limit, Wait, client_number};
 use http::{StatusCode, header};
 use std::net::IpAddr;
@@ -50,9 +50,9 @@ async fn shared_rate(site: &Site, client: Option<IpAddr>, limit: &Limit) -> Opti
 async fn authenticated(site: &Site, exchange: &mut Exchange, auth: &Arc<Auth>) -> Result<(), Refusal> {
     let refused = || Refusal::new(StatusCode::UNAUTHORIZED).challenge(auth.challenge().clone());
     let user = match auth.ask(exchange.head.headers.get(header::AUTHORIZATION), Instant::now()) {
-        Asked::Refused => return Err(refused()),
-        Asked::User(user) => user,
-        Asked::Verify(verification) => {
+        AuthResult::Refused => return Err(refused()),
+        AuthResult::User(user) => user,
+        AuthResult::Verify(verification) => {
             site.server.passwords.verify(exchange.id, exchange.client.ip, verification).await?.ok_or_else(refused)?
         }
     };

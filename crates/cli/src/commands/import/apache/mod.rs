@@ -104,7 +104,7 @@ impl Import {
         }
         let root = lines.iter().rfind(|line| line.name.eq_ignore_ascii_case("DocumentRoot"));
         let root = root.map_or("/var/www/html", |line| line.word(0)).trim_end_matches('/').to_owned();
-        let surroundings = Surroundings { root, lines };
+        let surroundings = Environment { root, lines };
         for section in sections {
             self.section(section, "", &surroundings, &mut site);
         }
@@ -130,7 +130,7 @@ impl Import {
 
     /// Handles a section, for the whole site or, as a rule, for some paths. `within` is the path of the enclosing
     /// directory.
-    fn section(&mut self, section: &Directive, within: &str, surroundings: &Surroundings<'_>, site: &mut Site) {
+    fn section(&mut self, section: &Directive, within: &str, surroundings: &Environment<'_>, site: &mut Site) {
         let name = section.name.to_ascii_lowercase();
         let place = section.word(0);
         let path = match name.as_str() {
@@ -230,12 +230,12 @@ impl Import {
 }
 
 /// Directories that a site serves.
-struct Surroundings<'a> {
+struct Environment<'a> {
     root: String,
     lines: &'a [&'a Directive],
 }
 
-impl Surroundings<'_> {
+impl Environment<'_> {
     /// Path that leads to a directory: empty for the root and its parents; the path of the `Alias` for directories
     /// outside the root.
     fn path(&self, directory: &str) -> Option<String> {

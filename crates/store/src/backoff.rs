@@ -12,9 +12,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 /// Growing pauses between attempts, randomized so that servers that have lost the same broker do not all reconnect at
 /// once.
-pub(crate) struct Pauses(Duration);
+pub(crate) struct Backoff(Duration);
 
-impl Pauses {
+impl Backoff {
     pub(crate) const fn new() -> Self {
         Self(PAUSES.0)
     }

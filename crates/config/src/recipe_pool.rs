@@ -4,7 +4,7 @@ use howdah_detect::Recipe;
 
 /// The boot of a site's application.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booted {
+pub struct RecipePool {
     pub recipe: &'static Recipe,
     /// The booted pool; its `script` is that of the classic pool it replaces.
     pub pool: String,

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 /// A kind of line, with the minimum interval between two.
 #[derive(Debug)]
-pub struct Quiet {
+pub struct LogThrottle {
     pause: Duration,
     /// When the last line was written, and how many have been suppressed since.
     last: Mutex<(Option<Instant>, u64)>,
 }
 
-impl Quiet {
+impl LogThrottle {
     /// Allows at most one line per interval.
     #[must_use]
     pub const fn new(pause: Duration) -> Self {
@@ -20,7 +20,7 @@ impl Quiet {
     }
 
     /// Decides whether to write a line now, and returns the number of lines suppressed since the last one.
-    pub fn speaks(&self) -> Option<u64> {
+    pub fn permit(&self) -> Option<u64> {
         let mut last = self.last.lock();
         if last.0.is_some_and(|at| at.elapsed() < self.pause) {
             last.1 += 1;
@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn the_next_line_says_how_many_were_not_written() {
-        let quiet = Quiet::new(Duration::from_secs(3600));
-        assert_eq!([quiet.speaks(), quiet.speaks(), quiet.speaks()], [Some(0), None, None]);
+        let quiet = LogThrottle::new(Duration::from_secs(3600));
+        assert_eq!([quiet.permit(), quiet.permit(), quiet.permit()], [Some(0), None, None]);
         quiet.last.lock().0 = None;
-        assert_eq!([quiet.speaks(), quiet.speaks()], [Some(2), None]);
+        assert_eq!([quiet.permit(), quiet.permit()], [Some(2), None]);
     }
 }

@@ -1,16 +1,16 @@
 //! One pass through the directives: the state of the request at this point, and its variables.
 
 use crate::limits;
-use crate::pattern::Effort;
-use crate::world::{Facts, World};
+use crate::pattern::StepBudget;
+use crate::system::{Facts, System};
 use http::HeaderMap;
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 
 /// State that directives see and change.
-pub(crate) struct Scene<'a> {
+pub(crate) struct RequestState<'a> {
     pub facts: Facts<'a>,
-    pub world: &'a dyn World,
+    pub system: &'a dyn System,
     /// The path of this pass: the request's, or that of an internal redirect.
     pub path: Vec<u8>,
     /// The path in the file system: root and path, up to the first segment that is not a directory.
@@ -29,7 +29,7 @@ pub(crate) struct Scene<'a> {
     pub outer: Option<Environment>,
     /// Some sections apply to certain files only.
     pub has_sections: bool,
-    pub effort: Effort,
+    pub budget: StepBudget,
     /// The response's status and headers, once there is a response.
     pub response: Option<(u16, &'a HeaderMap)>,
 }
@@ -104,7 +104,7 @@ impl Environment {
     }
 }
 
-impl Scene<'_> {
+impl RequestState<'_> {
     /// Replaces the outer request with this subrequest: the outer request's variables are appended.
     pub(crate) fn take_place(&mut self) {
         if let Some(outer) = self.outer.take() {

@@ -139,7 +139,7 @@ impl OwnedFacts {
 /// The decision costs more than the calling thread may spend. If that thread serves other connections, another thread
 /// may do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dear;
+pub struct TooExpensive;
 
 /// The kind of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +175,7 @@ pub struct Stamp {
 }
 
 /// Access to the environment of a request.
-pub trait World {
+pub trait System {
     /// Looks up a path, following links; `None` if it does not exist.
     fn look(&self, path: &[u8]) -> Option<Entry>;
     /// `true` if a path names a symbolic link.

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 /// The missing directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoDirectory(PathBuf);
+pub struct MissingDirectory(PathBuf);
 
-impl NoDirectory {
+impl MissingDirectory {
     /// The directory of this file or socket; a plain name is in the current directory.
     ///
     /// # Errors
     /// The directory is missing.
-    pub fn unless_there(file: &Path) -> Result<&Path, Self> {
+    pub fn check(file: &Path) -> Result<&Path, Self> {
         let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if directory.is_dir() { Ok(directory) } else { Err(Self(directory.to_owned())) }
     }
@@ -20,7 +20,7 @@ impl NoDirectory {
     /// The directory of this file or socket, if it is missing.
     #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
-        Self::unless_there(file).err()
+        Self::check(file).err()
     }
 
     #[must_use]
@@ -29,7 +29,7 @@ impl NoDirectory {
     }
 }
 
-impl fmt::Display for NoDirectory {
+impl fmt::Display for MissingDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no directory {}; make it", self.0.display())
     }

@@ -15,7 +15,7 @@ const CHANGED: &str = "changed";
 
 /// The stored certificates of one authority.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct StoredCertificates {
     storage: Storage,
     /// Names whose certificates the broker still lacks because it could not be reached.
     unshared: Arc<Mutex<BTreeSet<String>>>,
@@ -23,7 +23,7 @@ pub(super) struct Kept {
 
 /// A certificate, and its stored version.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct StoredCertificate {
     pub(super) certificate: Certificate,
     pub(super) version: Option<Version>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Attempts {
     pub(super) error: String,
 }
 
-impl Kept {
+impl StoredCertificates {
     pub(super) fn new(storage: Storage) -> Self {
         Self { storage, unshared: Arc::default() }
     }
@@ -54,7 +54,7 @@ impl Kept {
 
     /// Loads a name's certificate, if there is one that can be served: the shared one or the local copy, whichever is
     /// valid for longer. A broker that lost the certificate, or missed it while it was unreachable, gets the copy.
-    pub(super) fn load(&self, name: &str) -> Option<Found> {
+    pub(super) fn load(&self, name: &str) -> Option<StoredCertificate> {
         let file = Self::file(name);
         let place = self.storage.place(&file);
         let read = self.storage.read(&file);
@@ -71,7 +71,7 @@ impl Kept {
         let copied = self.storage.copy(&file);
         let copy_place = copies.path(&file).display().to_string();
         let copy = copied.as_ref().and_then(|pem| self.parse(name, &copy_place, pem));
-        let later = |found: &Found| found.certificate.not_after;
+        let later = |found: &StoredCertificate| found.certificate.not_after;
         match (read, shared, copy, copied) {
             (Err(why), _, Some(copy), _) => {
                 tracing::warn!("{why}: using {copy_place} instead");
@@ -96,11 +96,11 @@ impl Kept {
         }
     }
 
-    fn parse(&self, name: &str, place: &str, pem: &[u8]) -> Option<Found> {
+    fn parse(&self, name: &str, place: &str, pem: &[u8]) -> Option<StoredCertificate> {
         let path = PathBuf::from(place);
         match Certificate::from_pem(pem, pem, &path, &path) {
             Ok(certificate) if certificate.names.iter().any(|own| **own == *name) => {
-                Some(Found { certificate, version: self.storage.version_of(&Self::file(name), pem) })
+                Some(StoredCertificate { certificate, version: self.storage.version_of(&Self::file(name), pem) })
             }
             Ok(_) => {
                 tracing::error!("{place} is not for {name}: ignoring it");
@@ -114,7 +114,7 @@ impl Kept {
     }
 
     /// Stores a certificate. A broker that is unreachable gets it later.
-    pub(super) fn save(&self, name: &str, pem: &str) -> Result<Found, String> {
+    pub(super) fn save(&self, name: &str, pem: &str) -> Result<StoredCertificate, String> {
         let file = Self::file(name);
         let place = PathBuf::from(self.storage.place(&file));
         let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes(), &place, &place);
@@ -130,7 +130,7 @@ impl Kept {
             written.map_err(|error| format!("cannot write {}: {error}", place.display()))?;
             self.announce(name);
         }
-        Ok(Found { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
+        Ok(StoredCertificate { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
     }
 
     /// Shares a certificate with the other servers, now or once the broker is reachable.

@@ -12,7 +12,7 @@ pub(crate) const KEPT: usize = 1024;
 const BATCH: usize = 128;
 
 /// Shared by the log's users and its tasks.
-pub(crate) struct End {
+pub(crate) struct LogShared {
     /// The key in the broker.
     pub(crate) key: String,
     pub(crate) place: String,
@@ -24,7 +24,7 @@ pub(crate) struct End {
     pub(crate) progress: watch::Sender<bool>,
 }
 
-impl End {
+impl LogShared {
     /// Number of the last stored entry.
     pub(crate) fn last_stored(&self) -> u64 {
         self.outbox.lock().last_stored()
