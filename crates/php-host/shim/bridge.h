@@ -238,9 +238,7 @@ void howdah_rs_ready(void);
 
 // Writes a line to the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Also
 // works before the first request (boot messages).
-void howdah_rs_log(int level,
-                   const char *message,
-                   size_t length);
+void howdah_rs_log(int level, const char *message, size_t length);
 
 // Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 // shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
@@ -323,9 +321,7 @@ void howdah_rs_select_request(uint64_t number);
 // and howdah_rs_flush() return false for that request from now on. If a request does not end within a few seconds
 // after its deadline, the worker is killed. STOP, once: no request follows, end with the last one; CANCEL may still
 // come.
-howdah_event howdah_rs_take_event(const WireRequest **request,
-                                  uint64_t *number,
-                                  unsigned int *reason);
+howdah_event howdah_rs_take_event(const WireRequest **request, uint64_t *number, unsigned int *reason);
 
 // Names a connection pool of this worker, one of POOL_SLOTS. The name and the numbers (`pool_number`) are only written
 // to shared memory, which the server reads on demand. A script's child must not call these functions.
@@ -391,11 +387,7 @@ bool howdah_rs_judge_warmup(const howdah_warmup_path *paths, size_t n, bool comp
 // Returns the file with this index of the PHP part of the async library, in the order in which the files are to be
 // run: the path under which PHP knows it, zero-terminated; its text, which is not; and the time of its last change,
 // for OPcache. All live as long as the process. Returns false after the last file.
-bool howdah_rs_library(size_t index,
-                       const char **path,
-                       const char **text,
-                       size_t *text_len,
-                       uint64_t *changed);
+bool howdah_rs_library(size_t index, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
 // Returns the recipe with this name: its path, zero-terminated; its text, which is not; and the time of its last
 // change, for OPcache. All live as long as the process. Returns false if there is none.
@@ -437,11 +429,7 @@ extern size_t howdah_c_dump_stack(char *buffer, size_t size);
 // Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
 // total number. Without a request there are none, unless `idle` is set. For the zygote, in which all PHP variables
 // have the same addresses as in its workers.
-extern size_t howdah_c_read_lines(int memory,
-                                  bool idle,
-                                  howdah_line *lines,
-                                  size_t most,
-                                  size_t *all);
+extern size_t howdah_c_read_lines(int memory, bool idle, howdah_line *lines, size_t most, size_t *all);
 
 // Reads the frames from this one outwards. Returns the number of frames read.
 extern size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *frames, size_t most);
