@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 /// The collector's behaviour for exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Manner {
+pub enum Behavior {
     #[default]
     Takes,
     /// Responds with an error that retrying cannot fix.
@@ -50,7 +50,7 @@ pub struct Span {
 
 #[derive(Debug, Default)]
 struct Shared {
-    manner: Mutex<Manner>,
+    manner: Mutex<Behavior>,
     spans: Mutex<Vec<Span>>,
     /// The head of each export: target and fields.
     heads: Mutex<Vec<(String, HeaderMap)>>,
@@ -125,7 +125,7 @@ impl Collector {
         format!("{{ endpoint = \"{}\"{}{more} }}", self.url(), if more.is_empty() { "" } else { ", " })
     }
 
-    pub fn set(&self, manner: Manner) {
+    pub fn set(&self, manner: Behavior) {
         *lock(&self.shared.manner) = manner;
     }
 
@@ -174,15 +174,15 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     lock(&shared.heads).push((head.uri.path().to_owned(), head.headers.clone()));
     let manner = *lock(&shared.manner);
     match manner {
-        Manner::Hangs => std::future::pending::<()>().await,
-        Manner::Takes => {
+        Behavior::Hangs => std::future::pending::<()>().await,
+        Behavior::Takes => {
             let decoded =
                 ExportTraceServiceRequest::decode(&body[..]).unwrap_or_else(|error| panic!("no spans: {error}"));
             lock(&shared.spans).extend(spans(decoded));
         }
-        Manner::Refuses => {}
+        Behavior::Refuses => {}
     }
-    let refused = manner == Manner::Refuses;
+    let refused = manner == Behavior::Refuses;
     let status = if refused { 403 } else { 200 };
     Ok(Response::builder().status(status).body(Full::new(Bytes::new())).unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! Costs of pages in a mode, in a server without the probe: response time, and PHP's processor time and memory.
 
 use crate::pages::Page;
-use crate::subject::{Look, Subject};
+use crate::subject::{ProbeScope, Subject};
 use crate::visitor::Visitor;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) fn measure(subjects: &mut [Subject<'_>], pages: &[Page]) -> Vec<Vec<C
         for turn in 0..WARM + COUNTED {
             for (at, subject) in subjects.iter_mut().enumerate() {
                 let before = subject.server.usage().processor;
-                let (_, response) = subject.response(&mut visitors[at], page, Look::Memory);
+                let (_, response) = subject.response(&mut visitors[at], page, ProbeScope::Memory);
                 if turn >= WARM {
                     took[at].push(response.took);
                     processor[at] += subject.server.usage().processor.saturating_sub(before);

@@ -16,12 +16,13 @@
 
 mod access;
 pub mod against;
-mod alone;
 mod client;
 pub mod compare;
 mod cost;
 mod findings;
+mod interleaved;
 mod interrupted;
+mod isolated;
 mod mode;
 mod pages;
 mod place;
@@ -31,7 +32,6 @@ mod server;
 mod settings;
 mod state;
 mod subject;
-mod together;
 mod verdict;
 mod visitor;
 

@@ -64,23 +64,23 @@ impl Page {
 
 /// Reads the GET requests of a list or access log, including those for files and failed ones.
 pub(crate) fn logged(file: &Path, most: usize) -> Result<Vec<Page>> {
-    read(file, most, Kept::All, |page| page.method == "GET")
+    read(file, most, LineFilter::All, |page| page.method == "GET")
 }
 
 /// Reads the pages of a list or access log, without duplicates, the most frequent first.
 pub(crate) fn listed(file: &Path, most: usize, may_write: bool) -> Result<Vec<Page>> {
-    read(file, most, Kept::Good, |page| may_write || page.only_reads())
+    read(file, most, LineFilter::Good, |page| may_write || page.only_reads())
 }
 
 /// Selects lines of an access log.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum LineFilter {
     /// Only successful requests that are not for files: others depend little on the application.
     Good,
     All,
 }
 
-fn read(file: &Path, most: usize, kept: Kept, wanted: impl Fn(&Page) -> bool) -> Result<Vec<Page>> {
+fn read(file: &Path, most: usize, kept: LineFilter, wanted: impl Fn(&Page) -> bool) -> Result<Vec<Page>> {
     let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let text = String::from_utf8_lossy(&text);
     let request = Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).context("the pattern of log lines")?;
@@ -107,7 +107,7 @@ pub(crate) fn frequent(pages: &[Page]) -> Vec<String> {
 }
 
 /// Parses a line: `/path`, `https://host/path`, `POST /path body`, or a common access log format.
-fn line_of(line: &str, logged: &Regex, kept: Kept) -> Option<Page> {
+fn line_of(line: &str, logged: &Regex, kept: LineFilter) -> Option<Page> {
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
@@ -121,9 +121,9 @@ fn line_of(line: &str, logged: &Regex, kept: Kept) -> Option<Page> {
         });
     }
     if let Some(found) = logged.captures(line) {
-        let is_kept = kept == Kept::All || matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
+        let is_kept = kept == LineFilter::All || matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
         let path = is_kept.then(|| local(&found[2])).flatten();
-        return path.filter(|path| kept == Kept::All || !is_file(path)).map(|path| Page {
+        return path.filter(|path| kept == LineFilter::All || !is_file(path)).map(|path| Page {
             method: found[1].to_owned(),
             path,
             body: String::new(),
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     fn page(line: &str) -> Option<Page> {
-        line_of(line, &Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).unwrap(), Kept::Good)
+        line_of(line, &Regex::new(r#""([A-Z]{3,7}) (\S+) HTTP/[0-9.]+" (\d{3})"#).unwrap(), LineFilter::Good)
     }
 
     #[test]

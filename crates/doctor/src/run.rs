@@ -1,18 +1,18 @@
 //! One run, from an application to a report.
 
-use crate::alone;
 use crate::client::Client;
 use crate::compare::Words;
 use crate::cost::{self, Cost};
 use crate::findings::Finding;
+use crate::interleaved::{self, Differing, Plan};
 use crate::interrupted;
+use crate::isolated;
 use crate::mode::Mode;
 use crate::pages::{self, Page};
 use crate::place::Place;
 use crate::server::{Server, free_port};
-use crate::settings::{Boot, Settings, Wanted};
-use crate::subject::{Look, Subject};
-use crate::together::{self, Differing, Plan};
+use crate::settings::{Boot, ServerParams, Settings};
+use crate::subject::{ProbeScope, Subject};
 use crate::verdict::{self, ModeReport, Report};
 use crate::visitor::Visitor;
 use anyhow::{Context, Result, bail};
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         self.place.restore_databases()?;
         let room = self.place.room(name)?;
         let port = free_port()?;
-        let config = self.settings.write(&Wanted { mode, port, room: &room, probed, learnt }, &self.place)?;
+        let config = self.settings.write(&ServerParams { mode, port, room: &room, probed, learnt }, &self.place)?;
         let report = self.place.report(&room)?;
         let server = Server::start(&self.options.program, &config, port)?;
         Ok(Subject::new(mode, server, self.client, &self.host, report, self.place.application()))
@@ -113,14 +113,14 @@ impl<'a> Run<'a> {
             None => {
                 (self.options.progress)("following links from /");
                 let mut visitor = Visitor::new(1);
-                pages::crawled(&self.host, most, |page| classic.response(&mut visitor, page, Look::Memory).1)?
+                pages::crawled(&self.host, most, |page| classic.response(&mut visitor, page, ProbeScope::Memory).1)?
             }
         };
         let mut visitor = Visitor::new(1);
         let mut fail = 0;
         for page in &pages {
             interrupted::check()?;
-            let (_, response) = classic.response(&mut visitor, page, Look::Memory);
+            let (_, response) = classic.response(&mut visitor, page, ProbeScope::Memory);
             fail += usize::from(response.status == 0 || response.status >= 500);
         }
         if fail == pages.len() {
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
             }
         };
         subject.one_kernel = report.recipe.is_some();
-        let (_, first) = subject.response(&mut Visitor::new(1), &pages[0], Look::Memory);
+        let (_, first) = subject.response(&mut Visitor::new(1), &pages[0], ProbeScope::Memory);
         if first.status == 503 {
             report.fails = Some(self.place.original(&subject.server.last_words()));
             return Ok(report);
@@ -186,9 +186,9 @@ impl<'a> Run<'a> {
             let other = if at == 0 { pages.get(1).unwrap_or(page) } else { &pages[0] };
             interrupted::check()?;
             if samples[at].is_empty() {
-                samples[at].push(alone::expected(classic, other, page));
+                samples[at].push(isolated::expected(classic, other, page));
             }
-            findings.extend(alone::examine(classic, &mut subject, other, page, &mut samples[at])?);
+            findings.extend(isolated::examine(classic, &mut subject, other, page, &mut samples[at])?);
         }
         (self.options.progress)(&format!("{mode}: all pages by {} visitors in turn", self.options.visitors));
         findings.extend(self.try_together(classic, &mut subject, pages, &findings)?);
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
         for (page, differing, more) in alike.into_iter().take(MAX_VICTIMS) {
             (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
             interrupted::check()?;
-            let mut causes = together::causes(classic, subject, pages, page, differing, &leaking);
+            let mut causes = interleaved::causes(classic, subject, pages, page, differing, &leaking);
             if more > 0 {
                 causes.iter_mut().for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ alike")));
             }

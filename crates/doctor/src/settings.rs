@@ -34,7 +34,7 @@ pub(crate) enum Boot {
 
 /// Parameters of one server.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ServerParams<'a> {
     pub(crate) mode: Mode,
     pub(crate) port: u16,
     /// Directory of the server.
@@ -103,7 +103,7 @@ impl Settings {
     }
 
     /// Writes a server's `howdah.toml` and the scripts that it runs; returns the path of the `howdah.toml`.
-    pub(crate) fn write(&self, wanted: &Wanted<'_>, place: &Place) -> Result<PathBuf> {
+    pub(crate) fn write(&self, wanted: &ServerParams<'_>, place: &Place) -> Result<PathBuf> {
         let mut table = self.given.clone();
         let quiet = "
             admin_group = ''\nadmin_token = ''
@@ -135,7 +135,7 @@ impl Settings {
     }
 
     /// Sets the mode of the default pool. Other pools get the mode too if they have a script for it, else classic mode.
-    fn choose_mode(&self, table: &mut Table, wanted: &Wanted<'_>, place: &Place) -> Result<()> {
+    fn choose_mode(&self, table: &mut Table, wanted: &ServerParams<'_>, place: &Place) -> Result<()> {
         if let Some(Value::Table(pools)) = table.get_mut("pool") {
             pools
                 .iter_mut()

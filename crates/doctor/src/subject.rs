@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Data that the probe records for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum ProbeScope {
     /// The complete state.
     Full,
     /// Only the memory in use.
@@ -77,13 +77,13 @@ impl<'a> Subject<'a> {
     }
 
     /// Requests a page; returns the request's id in the probe's records, and the response.
-    pub(crate) fn visit(&mut self, visitor: &mut Visitor, page: &Page, look: Look) -> (u64, Words) {
+    pub(crate) fn visit(&mut self, visitor: &mut Visitor, page: &Page, look: ProbeScope) -> (u64, Words) {
         let (id, response) = self.response(visitor, page, look);
         (id, self.words(&response))
     }
 
-    pub(crate) fn response(&mut self, visitor: &mut Visitor, page: &Page, look: Look) -> (u64, Response) {
-        let (id, tag) = self.tag(if look == Look::Full { "full" } else { "memory" });
+    pub(crate) fn response(&mut self, visitor: &mut Visitor, page: &Page, look: ProbeScope) -> (u64, Response) {
+        let (id, tag) = self.tag(if look == ProbeScope::Full { "full" } else { "memory" });
         let response = self.client.send(self.server.port(), &visitor.request(page, &self.host, &tag));
         visitor.take(&response);
         (id, response)

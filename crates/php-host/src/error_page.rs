@@ -27,7 +27,7 @@ struct ScriptError {
 }
 
 #[derive(Debug, Default)]
-struct Noted {
+struct RecordedError {
     /// Number of the request.
     number: u64,
     kind: String,
@@ -42,10 +42,10 @@ struct Noted {
     body: String,
 }
 
-static NOTED: Mutex<Option<Noted>> = Mutex::new(None);
+static NOTED: Mutex<Option<RecordedError>> = Mutex::new(None);
 
 /// The noted error. The only thread holds it for the duration of a bridge function.
-fn noted() -> MutexGuard<'static, Option<Noted>> {
+fn noted() -> MutexGuard<'static, Option<RecordedError>> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -69,7 +69,8 @@ extern "C" fn howdah_rs_error_note(error: ScriptError) {
         ]
     };
     let (line, held_output, number) = (error.line, error.held_output, bridge::running_request());
-    *noted() = Some(Noted { number, kind, message, file, line, stack, held_output, ..Noted::default() });
+    *noted() =
+        Some(RecordedError { number, kind, message, file, line, stack, held_output, ..RecordedError::default() });
 }
 
 /// `true` if an error of the current request was noted; sets `*held_output` to the number of bytes in PHP's output
@@ -128,7 +129,7 @@ extern "C" fn howdah_rs_error_forget() {
     *noted() = None;
 }
 
-impl Noted {
+impl RecordedError {
     fn variable(&self, name: &str) -> &str {
         self.variables.iter().rfind(|(known, _)| known == name).map_or("", |(_, value)| value)
     }

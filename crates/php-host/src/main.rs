@@ -5,6 +5,7 @@
 //! `shim/bridge.h`; `bridge` holds the functions that C calls. This program forks and may be snapshotted, so it has one
 //! thread; only async mode adds some, for name resolution (`shim/async/hooks/names.c`).
 
+mod adopted_children;
 #[cfg(test)]
 mod bound_library;
 mod bridge;
@@ -25,10 +26,9 @@ mod recipe;
 #[cfg(test)]
 mod rooms_tests;
 mod sandbox;
-mod sharing;
+mod shared_boot;
 mod stack_signal;
 mod stacks;
-mod strangers;
 mod template;
 mod trial;
 mod warmup_check;

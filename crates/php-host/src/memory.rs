@@ -27,19 +27,19 @@ const MAX_UNCLAIMED: usize = 128;
 
 /// The kind of file that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shows {
+pub(crate) enum MemoryFile {
     Content,
     Size,
 }
 
 /// The zygote's end of the socket.
-pub(crate) struct Memories {
+pub(crate) struct WorkerMemory {
     socket: OwnedFd,
     /// Descriptors of processes that are not (yet) known as children: a template announces its forks on another socket.
-    unclaimed: Vec<((i32, Shows), OwnedFd)>,
+    unclaimed: Vec<((i32, MemoryFile), OwnedFd)>,
 }
 
-impl Memories {
+impl WorkerMemory {
     /// Creates the socket. Called in the zygote, before its first fork.
     pub(crate) fn new() -> io::Result<Self> {
         let (socket, theirs) = control_socket::pair()?;
@@ -62,7 +62,7 @@ impl Memories {
     }
 
     /// Returns this descriptor of this process, if it was sent; once.
-    pub(crate) fn claim(&mut self, pid: i32, shows: Shows) -> Option<OwnedFd> {
+    pub(crate) fn claim(&mut self, pid: i32, shows: MemoryFile) -> Option<OwnedFd> {
         let at = self.unclaimed.iter().rposition(|(of, _)| *of == (pid, shows))?;
         Some(self.unclaimed.swap_remove(at).1)
     }
@@ -78,7 +78,7 @@ pub(crate) fn size(of: &OwnedFd) -> Option<u64> {
 }
 
 /// Process and kind of the memory file behind a descriptor, if it is one.
-fn whose(fd: &OwnedFd) -> Option<(i32, Shows)> {
+fn whose(fd: &OwnedFd) -> Option<(i32, MemoryFile)> {
     /// `PROC_SUPER_MAGIC`: rules out a file of the same name on a file system that may hang.
     const PROC: libc::c_long = 0x9fa0;
     if rustix::fs::fstatfs(fd).ok()?.f_type != PROC {
@@ -88,11 +88,11 @@ fn whose(fd: &OwnedFd) -> Option<(i32, Shows)> {
     process_of(path.to_str()?)
 }
 
-fn process_of(path: &str) -> Option<(i32, Shows)> {
+fn process_of(path: &str) -> Option<(i32, MemoryFile)> {
     let (pid, file) = path.strip_prefix("/proc/")?.split_once('/')?;
     let shows = match file {
-        "mem" => Shows::Content,
-        "smaps_rollup" => Shows::Size,
+        "mem" => MemoryFile::Content,
+        "smaps_rollup" => MemoryFile::Size,
         _ => return None,
     };
     Some((pid.parse().ok()?, shows))
@@ -146,9 +146,9 @@ mod tests {
     fn only_the_memory_of_a_process_counts() {
         let own = open_own().unwrap();
         let pid = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(whose(&own), Some((pid, Shows::Content)));
+        assert_eq!(whose(&own), Some((pid, MemoryFile::Content)));
         let rollup = std::fs::File::open("/proc/self/smaps_rollup").unwrap().into();
-        assert_eq!(whose(&rollup), Some((pid, Shows::Size)));
+        assert_eq!(whose(&rollup), Some((pid, MemoryFile::Size)));
         let held = vec![1_u8; 64 << 20];
         assert!(size(&rollup).unwrap() > held.len() as u64 && size(&own).is_none());
         for other in ["/proc/self/maps", "/proc/self/status", "/dev/null", "/etc/passwd"] {

@@ -20,14 +20,14 @@ enum Body {
 /// Processor time of a request. In async mode requests take turns on one thread, and the thread's processor time counts
 /// for the request whose turn it is.
 #[derive(Default)]
-struct Used {
+struct CpuUsage {
     /// Time used in earlier turns.
     before: Duration,
     /// The thread's processor time at the start of the current turn.
     turn_began: Option<Duration>,
 }
 
-impl Used {
+impl CpuUsage {
     fn begin_turn(&mut self) {
         self.turn_began.get_or_insert_with(priority::processor_time);
     }
@@ -53,7 +53,7 @@ pub(crate) struct OpenRequest {
     /// Start of its execution. In async mode a request may wait in the worker for its turn; until then this is `None`.
     began: Option<Instant>,
     /// Processor time, if the server requested it.
-    used: Option<Used>,
+    used: Option<CpuUsage>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
     /// The response is no longer wanted.
@@ -87,7 +87,7 @@ impl OpenRequest {
         // SAFETY: the caller's promise.
         let parts = unsafe { request_parts(request) };
         self.began = self.memory.is_none().then(Instant::now);
-        self.used = (parts.head.flags & REQUEST_MEASURE != 0).then(Used::default);
+        self.used = (parts.head.flags & REQUEST_MEASURE != 0).then(CpuUsage::default);
         if self.began.is_some() {
             self.run();
         }
@@ -140,7 +140,7 @@ impl OpenRequest {
     /// Ends the request's turn.
     pub(crate) fn pause(&mut self) {
         if let Some(used) = self.used.as_mut() {
-            *used = Used { before: used.until_now(), turn_began: None };
+            *used = CpuUsage { before: used.until_now(), turn_began: None };
         }
     }
 
@@ -157,7 +157,7 @@ impl OpenRequest {
 
     /// The request's processor time; zero if it is not measured.
     pub(crate) fn processor_time(&self) -> Duration {
-        self.used.as_ref().map_or(Duration::ZERO, Used::until_now)
+        self.used.as_ref().map_or(Duration::ZERO, CpuUsage::until_now)
     }
 
     /// Releases the body, and returns the request's memory if it has its own.

@@ -1,15 +1,16 @@
-//! The zygote: boots PHP, forks workers on order or has them forked (`sharing`), reaps them, and ends with its socket.
+//! The zygote: boots PHP, forks workers on order or has them forked (`shared_boot`), reaps them, and ends with its
+//! socket.
 //!
 //! It has one thread and no signal handlers: workers are watched through pidfds in the same `poll` as the socket, other
-//! children (`strangers`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills all
-//! its children and ends; workers also carry a parent-death signal, so they end even if the zygote is killed.
+//! children (`adopted`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills
+//! all its children and ends; workers also carry a parent-death signal, so they end even if the zygote is killed.
 
-use crate::memory::{self, Memories, Shows};
+use crate::adopted_children::{self, AdoptedChildren};
+use crate::memory::{self, MemoryFile, WorkerMemory};
 use crate::profile::Profile;
 use crate::reaped::{Reaped, reap};
 use crate::sandbox::learn::Learner;
-use crate::sharing::{Order, Origin, Sharing};
-use crate::strangers::{self, Strangers};
+use crate::shared_boot::{Order, Origin, SharedBoot};
 use crate::{capabilities, library, php, priority, sandbox, stacks, warmup_report, worker, worker_lane, zygote_memory};
 use howdah_transport::php_stack::RequestStacks;
 use howdah_transport::wire::WIRE_VERSION;
@@ -35,12 +36,12 @@ struct Zygote {
     socket: OwnedFd,
     /// Workers and the template.
     children: Vec<Child>,
-    sharing: Sharing,
-    strangers: Strangers,
+    shared_boot: SharedBoot,
+    adopted: AdoptedChildren,
     /// Present with a learning sandbox.
     learner: Option<Learner>,
     /// Receives the descriptors for `Child::memory`. Only the zygote has it.
-    memories: Option<Memories>,
+    memories: Option<WorkerMemory>,
     profile: Option<Profile>,
     /// Workers run one request at a time.
     serial: bool,
@@ -93,19 +94,19 @@ pub(crate) fn run() -> ExitCode {
     if tell(&socket, &booted, &[]).is_err() {
         return ExitCode::SUCCESS;
     }
-    let sharing = Sharing::new(spec.worker.mode == Mode::Snapshot);
-    let strangers = match Strangers::new() {
-        Ok(strangers) => strangers,
+    let shared_boot = SharedBoot::new(spec.worker.mode == Mode::Snapshot);
+    let adopted = match AdoptedChildren::new() {
+        Ok(adopted) => adopted,
         Err(error) => {
             eprintln!("howdah-php: cannot look after processes that scripts leave behind: {error}");
             return ExitCode::FAILURE;
         }
     };
     // Without it workers' stacks are not available; everything else works.
-    let memories = Memories::new().ok();
+    let memories = WorkerMemory::new().ok();
     let serial = !spec.worker.mode.is_multiplexed();
     let mut zygote =
-        Zygote { socket, children: Vec::new(), sharing, strangers, learner, memories, profile: None, serial };
+        Zygote { socket, children: Vec::new(), shared_boot, adopted, learner, memories, profile: None, serial };
     let code = loop {
         match zygote.step() {
             Ok(Next::Continue) => {}
@@ -129,7 +130,7 @@ pub(crate) fn run() -> ExitCode {
     if let Some(learner) = &zygote.learner {
         learner.end();
     }
-    strangers::end_all();
+    adopted_children::end_all();
     php::shutdown();
     code
 }
@@ -187,7 +188,7 @@ impl Zygote {
         }
         self.take_memories();
         self.profile()?;
-        self.strangers.reap(|pid| self.children.iter().any(|child| child.pid == pid));
+        self.adopted.reap(|pid| self.children.iter().any(|child| child.pid == pid));
         if !orders {
             return Ok(Next::Continue);
         }
@@ -218,8 +219,8 @@ impl Zygote {
         memories.receive();
         for child in self.children.iter_mut().filter(|child| child.memory.is_none() || child.size.is_none()) {
             let pid = child.pid.as_raw_nonzero().get();
-            child.memory = child.memory.take().or_else(|| memories.claim(pid, Shows::Content));
-            child.size = child.size.take().or_else(|| memories.claim(pid, Shows::Size));
+            child.memory = child.memory.take().or_else(|| memories.claim(pid, MemoryFile::Content));
+            child.size = child.size.take().or_else(|| memories.claim(pid, MemoryFile::Size));
         }
     }
 
@@ -241,7 +242,7 @@ impl Zygote {
     /// Continues a profile, if one is running.
     fn profile(&mut self) -> io::Result<()> {
         let Some(profile) = self.profile.as_mut() else { return Ok(()) };
-        let template = self.sharing.template();
+        let template = self.shared_boot.template();
         let workers = self.children.iter().filter(|child| Some(child.pid) != template);
         let mut messages = profile.step(workers.map(|child| (child.pid.as_raw_nonzero().get(), child.memory.as_ref())));
         if profile.is_over() {
@@ -253,9 +254,9 @@ impl Zygote {
 
     /// Handles all messages from the booting worker or the template.
     fn hear(&mut self) -> io::Result<()> {
-        while let Some(message) = self.sharing.hear() {
+        while let Some(message) = self.shared_boot.hear() {
             self.pass_on(&message)?;
-            for order in self.sharing.released() {
+            for order in self.shared_boot.released() {
                 self.place(order)?;
             }
         }
@@ -264,12 +265,12 @@ impl Zygote {
 
     /// Ends the template after its current fork, if any. Its other orders are executed elsewhere.
     fn drop_template(&mut self) -> io::Result<()> {
-        let Some(pid) = self.sharing.template() else { return Ok(()) };
+        let Some(pid) = self.shared_boot.template() else { return Ok(()) };
         let Some(index) = self.children.iter().position(|child| child.pid == pid) else { return Ok(()) };
-        self.sharing.dismiss();
+        self.shared_boot.dismiss();
         loop {
             let mut waited = vec![PollFd::new(&self.children[index].pidfd, PollFlags::IN)];
-            waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
+            waited.extend(self.shared_boot.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
             match poll(&mut waited, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -287,12 +288,12 @@ impl Zygote {
     fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
         let mut waited = vec![PollFd::new(&self.socket, PollFlags::IN)];
         waited.extend(self.children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));
-        waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        waited.extend(self.shared_boot.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
         waited.extend(self.learner.as_ref().map(|learner| PollFd::new(learner.socket(), PollFlags::IN)));
-        waited.push(PollFd::new(self.strangers.signals(), PollFlags::IN));
+        waited.push(PollFd::new(self.adopted.signals(), PollFlags::IN));
         waited
             .extend(self.memories.as_ref().map(|memories| PollFd::from_borrowed_fd(memories.socket(), PollFlags::IN)));
-        let limits = [self.strangers.look_after(), self.profile.as_ref().map(Profile::due_in)];
+        let limits = [self.adopted.look_after(), self.profile.as_ref().map(Profile::due_in)];
         let limit = limits.into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut waited, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -313,7 +314,7 @@ impl Zygote {
             processor_us: processor_time.as_micros() as u64,
         };
         tell(&self.socket, &message, &[])?;
-        for order in self.sharing.ended(child.pid) {
+        for order in self.shared_boot.ended(child.pid) {
             self.place(order)?;
         }
         Ok(())
@@ -344,7 +345,7 @@ impl Zygote {
     /// Executes an order for a worker, here or elsewhere.
     fn place(&mut self, order: Order) -> io::Result<()> {
         let worker = order.worker;
-        let forked = match self.sharing.place(order) {
+        let forked = match self.shared_boot.place(order) {
             Ok(Origin::Elsewhere) => return Ok(()),
             Ok(Origin::Zygote(order)) => self.fork(order, None),
             Ok(Origin::Booter(order, ours, theirs)) => self.fork(order, Some((ours, theirs))),
@@ -373,18 +374,18 @@ impl Zygote {
                 self.learner = None;
                 self.memories = None;
                 self.profile = None;
-                self.sharing = Sharing::default();
+                self.shared_boot = SharedBoot::default();
                 drop(ours);
                 // SAFETY: closes the child's copy of a descriptor that the child never uses again: `run` below does not
                 // return, so the owner is not dropped in this process.
                 unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(&self.socket)) };
-                self.strangers.close_copy();
-                strangers::forked();
+                self.adopted.close_copy();
+                adopted_children::forked();
                 worker::run(worker, parent, fds, theirs)
             }
             pid => {
                 if let (Some(ours), Some(pid)) = (ours, Pid::from_raw(pid)) {
-                    self.sharing.boots(pid, ours);
+                    self.shared_boot.boots(pid, ours);
                 }
                 Ok(FromZygote::Forked { worker, pid: pid as u32 })
             }

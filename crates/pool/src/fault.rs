@@ -76,7 +76,8 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// The one table: HTTP status, `Retry-After` in seconds (if clients should retry), level in the log, metric label.
+    /// The one table: HTTP status, `Retry-SinkState` in seconds (if clients should retry), level in the log, metric
+    /// label.
     const fn row(self) -> (u16, Option<u32>, Level, &'static str) {
         use Level::{Debug, Often, Warn};
         match self {
@@ -103,7 +104,7 @@ impl FaultKind {
         self.row().0
     }
 
-    /// The value of `Retry-After` in seconds, if clients should retry.
+    /// The value of `Retry-SinkState` in seconds, if clients should retry.
     #[must_use]
     pub const fn retry_after(self) -> Option<u32> {
         self.row().1

@@ -4,7 +4,7 @@
 //! A body that travels as a descriptor stays with its request until the worker has begun the request and asks for the
 //! body. So a request that is taken back leaves nothing in the socket of a worker that does not run it.
 
-use crate::lane::requests::{BodyWay, InFlight, LaneRequests};
+use crate::lane::requests::{BodyState, InFlight, LaneRequests};
 use crate::process::launcher::Launcher;
 use crate::process::worker_state::{KillReason, WorkerEvent, WorkerState};
 use crate::process::zygote::ZygoteLife;
@@ -179,14 +179,14 @@ impl Lane {
     ) -> Result<(), (Box<Pending>, SendError)> {
         let number = self.next_number;
         let (in_lane, body) = match &pending.request.body {
-            RequestBody::Empty => (BodyInLane::None, BodyWay::InRequest),
-            RequestBody::Dropped(len) => (BodyInLane::Dropped(*len), BodyWay::InRequest),
+            RequestBody::Empty => (BodyInLane::None, BodyState::InRequest),
+            RequestBody::Dropped(len) => (BodyInLane::Dropped(*len), BodyState::InRequest),
             RequestBody::Memory(bytes)
                 if bytes.len() <= MAX_INLINE_BODY.min(self.sender.inline_room(&pending.request.head)) =>
             {
-                (BodyInLane::Inline(bytes), BodyWay::InRequest)
+                (BodyInLane::Inline(bytes), BodyState::InRequest)
             }
-            body => (BodyInLane::Descriptor(body.len()), BodyWay::ToBeAskedFor),
+            body => (BodyInLane::Descriptor(body.len()), BodyState::ToBeAskedFor),
         };
         match self.sender.send_request_with(&pending.request.head, number, in_lane, flags) {
             Ok(slot) => {
@@ -225,14 +225,14 @@ impl Lane {
     /// runs. An outer error means that the worker broke the protocol.
     pub(crate) fn give_body(&mut self, number: u64) -> Result<std::io::Result<BodyToSend>, &'static str> {
         // Once the requests of earlier bodies are done, the worker must have received those bodies.
-        let others_run = self.in_flight.iter().any(|request| request.body == BodyWay::Given);
+        let others_run = self.in_flight.iter().any(|request| request.body == BodyState::Given);
         if !others_run && !self.control.all_received() {
             return Err("bodies that it asked for and did not take");
         }
         let request =
-            self.responded_to(number).filter(|request| request.body == BodyWay::ToBeAskedFor && !request.responding);
+            self.responded_to(number).filter(|request| request.body == BodyState::ToBeAskedFor && !request.responding);
         let request = request.ok_or("a body wanted that is not to be had")?;
-        request.body = BodyWay::Given;
+        request.body = BodyState::Given;
         Ok(match &request.pending.request.body {
             RequestBody::File(fd, ..) => fd.try_clone().map(BodyToSend::File),
             RequestBody::Memory(bytes) => Ok(BodyToSend::Memory(bytes.clone())),

@@ -6,10 +6,10 @@
 //! that run too long, and passes on what a pool has learned (`learning`) to its next generation. They share their state
 //! in `shared`, behind the one lock. docs/internals/pool.md has the order in which to read them.
 
-mod about;
 pub mod config;
 mod descriptor;
 pub mod fault;
+mod generation_status;
 pub mod io_threads;
 mod lane;
 mod lane_reader;
@@ -32,23 +32,23 @@ pub use fault::{Fault, FaultKind, Level};
 pub use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
-pub use learning::demotions::{DemotedRoute, Demotions, SuspectedRoute, Verdict, Way};
+pub use learning::demotions::{DemotedRoute, Demotions, Placement, SuspectedRoute, Verdict};
 pub use learning::target::may_be_asked_again;
 pub use learning::warm_up::EncodeWarmUp;
 pub use pool::{Pool, prepare_pool, start_pool};
 pub use process::orphans::adopt_orphans;
+pub use process::php_check::{PhpCheck, try_php};
 pub use process::php_host::php_host;
 pub use process::php_information::print_php;
-pub use process::php_trial::{Trial, try_php};
 pub use process::profile::Profile;
 pub use process::sandbox_report::sandbox_report;
 pub use request::last_request::RequestReport;
 pub use request::time_limits::{TimeLimits, processor_time};
-pub use request::{Request, RequestBody, RequestId, TakesInterim, TakesLive, TakesLog};
+pub use request::{InterimSink, LiveSink, LogSink, Request, RequestBody, RequestId};
 pub use response::body_copy::BodyCopy;
 pub use response::parts::{Chunk, WholeBody};
-pub use response::sink::{Response, ResponseBody};
 #[cfg(feature = "stand-in")]
-pub use response::stand_in::ResponseWriter;
+pub use response::prepared::ResponseWriter;
+pub use response::sink::{Response, ResponseBody};
 pub use response::stats::RequestStats;
 pub use status::{Durations, PoolStatus, WorkerStatus};

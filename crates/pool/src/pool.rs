@@ -7,7 +7,7 @@ use crate::learning::demotions::Demotions;
 use crate::learning::warm_up::EncodeWarmUp;
 use crate::process::event::Event;
 use crate::process::launcher::Launcher;
-use crate::process::profile::{Profile, Sum};
+use crate::process::profile::{MergedSamples, Profile};
 use crate::request::Request;
 use crate::request::pending::Pending;
 use crate::response::parts;
@@ -29,11 +29,11 @@ use tokio::sync::{mpsc, oneshot};
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
 /// A request that waits to enter a full queue; dropping this gives up its wait.
-struct AtDoor<'a>(&'a Shared);
+struct AdmissionWait<'a>(&'a Shared);
 
-impl Drop for AtDoor<'_> {
+impl Drop for AdmissionWait<'_> {
     fn drop(&mut self) {
-        self.0.lock().queue.door.leave();
+        self.0.lock().queue.admission.leave();
     }
 }
 
@@ -224,9 +224,9 @@ impl Pool {
             if !scheduler.queue.is_full() {
                 return true;
             }
-            (scheduler.queue.door.come(), left)
+            (scheduler.queue.admission.enter(), left)
         };
-        let waiting = AtDoor(&self.shared);
+        let waiting = AdmissionWait(&self.shared);
         match tokio::time::timeout(left, turns.acquire()).await {
             Ok(Ok(turn)) => {
                 turn.forget();
@@ -344,7 +344,7 @@ impl Pool {
         let (begun, told) = oneshot::channel();
         self.shared.tell_supervisor(Event::Profile { rate, length, taker, begun });
         told.await.unwrap_or_else(|_| Err("the pool has stopped".into()))?;
-        let mut sum = Sum::default();
+        let mut sum = MergedSamples::default();
         while let Some(seen) = samples.recv().await {
             sum.add(seen);
         }

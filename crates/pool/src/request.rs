@@ -42,11 +42,11 @@ pub struct Request {
     /// Time limits set by rules.
     pub limits: TimeLimits,
     /// The receiver of informational responses, if there is one.
-    pub interim: Option<Arc<dyn TakesInterim>>,
+    pub interim: Option<Arc<dyn InterimSink>>,
     /// The receiver of its script's log lines, in addition to the server's log.
-    pub log: Option<Arc<dyn TakesLog>>,
+    pub log: Option<Arc<dyn LogSink>>,
     /// The receiver of its script's orders for connections and channels, where the site has any.
-    pub live: Option<Arc<dyn TakesLive>>,
+    pub live: Option<Arc<dyn LiveSink>>,
     /// The client connection's share of the budgets, if it may have several requests.
     pub share: Option<Arc<Share>>,
     /// The receiver of the time for which the request occupied its worker, including a snapshot's restore.
@@ -113,7 +113,7 @@ impl Request {
 
 /// A front's side of a request that can send informational responses (1xx) before the response. Called on a thread of
 /// the pool's choice while the request runs; a request that is run again may send them again.
-pub trait TakesInterim: std::fmt::Debug + Send + Sync {
+pub trait InterimSink: std::fmt::Debug + Send + Sync {
     /// Sends an informational response: its status, which is not checked, and header lines as PHP wrote them.
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]);
 
@@ -125,14 +125,14 @@ pub trait TakesInterim: std::fmt::Debug + Send + Sync {
 
 /// A front's side of a request that has an additional log. Called on a thread of the pool's choice while the request
 /// runs; must not block.
-pub trait TakesLog: std::fmt::Debug + Send + Sync {
+pub trait LogSink: std::fmt::Debug + Send + Sync {
     /// Receives a log message of the script.
     fn line(&self, text: &str);
 }
 
 /// Receives a script's orders for its site's connections and channels. Called on a thread of the pool's choice; must
 /// not block.
-pub trait TakesLive: std::fmt::Debug + Send + Sync {
+pub trait LiveSink: std::fmt::Debug + Send + Sync {
     /// Carries out an order. Its lengths and numbers are valid, its texts are unchecked.
     fn take(&self, order: LiveOrder);
 }

@@ -1,9 +1,9 @@
 //! State shared by the parts of a pool: its settings, the scheduler behind the pool's one lock, its counters, and its
 //! status. It makes no decisions.
 
-use crate::about::About;
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
+use crate::generation_status::GenerationStatus;
 use crate::io_threads::{self, IoThreads};
 use crate::lane::precedence::Precedence;
 use crate::learning::demotions::Demotions;
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// When the pool was started, or the first of its predecessors.
     pub(crate) started: SystemTime,
     metrics: Arc<PoolMetrics>,
-    about: Mutex<About>,
+    about: Mutex<GenerationStatus>,
     pub(crate) boot_log: BootLog,
     pub(crate) has_slow_log: bool,
     /// Paths learned from its traffic, and by its predecessors.
@@ -224,11 +224,11 @@ impl Shared {
         let _ = self.events.send(event);
     }
 
-    pub(crate) fn about(&self) -> About {
+    pub(crate) fn about(&self) -> GenerationStatus {
         self.about.lock().clone()
     }
 
-    pub(crate) fn update_about(&self, update: impl FnOnce(&mut About)) {
+    pub(crate) fn update_about(&self, update: impl FnOnce(&mut GenerationStatus)) {
         update(&mut self.about.lock());
     }
 }

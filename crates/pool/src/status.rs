@@ -1,6 +1,6 @@
 //! A pool's status, for `howdah status` and the metrics.
 
-use crate::about::Boots;
+use crate::generation_status::BootSource;
 use crate::lane::Lane;
 use crate::lane::connection_pools;
 use crate::learning::demotions::{DemotedRoute, SuspectedRoute};
@@ -222,12 +222,12 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         php_version: about.php_version,
         generation: about.generation,
         snapshot_template: match about.boots {
-            Boots::Template { pid, .. } => Some(pid),
+            BootSource::Template { pid, .. } => Some(pid),
             _ => None,
         },
         snapshot_unshared: match about.boots {
-            Boots::Alone(why) => Some(why),
-            Boots::TemplateGone(_) => Some(
+            BootSource::Alone(why) => Some(why),
+            BootSource::TemplateGone(_) => Some(
                 "the process that workers are forked from has ended; the next worker \
                 boots and makes another"
                     .to_owned(),

@@ -5,8 +5,8 @@
 //! One task per pool, on the main thread's runtime: a zygote dies with the thread that started it, and the main thread
 //! lives as long as the server. It owns the generations; the scheduler owns the lanes.
 
-use crate::about::Boots;
 use crate::fault::{Fault, FaultKind};
+use crate::generation_status::BootSource;
 use crate::lane::{Lane, NewWorker};
 use crate::lane_reader::LaneReader;
 use crate::lane_reader::handle::LaneHandle;
@@ -14,7 +14,7 @@ use crate::learning::warm_up::{self, EncodeWarmUp, WarmUp};
 use crate::process::end::{Deaths, End};
 use crate::process::event::{Event, ReloadWaiter};
 use crate::process::launcher::Launcher;
-use crate::process::profile::UnderWay;
+use crate::process::profile::ActiveProfile;
 use crate::process::worker_state::KillReason;
 use crate::process::zygote::Zygote;
 use crate::queue::scheduler;
@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) mod deadline;
+mod fallback;
 mod generation;
 mod lost;
 mod memory;
@@ -43,7 +44,6 @@ mod slow_boot;
 mod slow_log;
 mod stacks;
 mod stuck;
-mod way_back;
 
 /// Interval at which deadlines, the queue and the number of workers are checked.
 const TICK: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ const AFTER_PANIC: Duration = Duration::from_secs(1);
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
 /// Work for the supervisor.
-enum Due {
+enum WakeUp {
     Event(Event),
     /// A `TICK` has passed.
     Tick,
@@ -98,9 +98,9 @@ pub(crate) struct Supervisor {
     slow: SlowRequests,
     /// The last generation with a boot that was reported as slow.
     slow_boot_reported: u64,
-    profile: Option<UnderWay>,
+    profile: Option<ActiveProfile>,
     last_profile: u64,
-    room: memory::Room,
+    room: memory::MemoryCheck,
 }
 
 impl Supervisor {
@@ -139,7 +139,7 @@ impl Supervisor {
             slow_boot_reported: 0,
             profile: None,
             last_profile: 0,
-            room: memory::Room::default(),
+            room: memory::MemoryCheck::default(),
         }
     }
 
@@ -159,11 +159,11 @@ impl Supervisor {
         loop {
             let due = tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(event) => Due::Event(event),
+                    Some(event) => WakeUp::Event(event),
                     None => return,
                 },
-                _ = tick.tick() => Due::Tick,
-                () = sleep_until(self.grow_at) => Due::Growth,
+                _ = tick.tick() => WakeUp::Tick,
+                () = sleep_until(self.grow_at) => WakeUp::Growth,
             };
             match catch_unwind(AssertUnwindSafe(|| self.step(due))) {
                 Ok(true) => return,
@@ -174,11 +174,11 @@ impl Supervisor {
     }
 
     /// Does what is due. Returns true once the pool has stopped.
-    fn step(&mut self, due: Due) -> bool {
+    fn step(&mut self, due: WakeUp) -> bool {
         match due {
-            Due::Event(event) => self.handle(event),
-            Due::Tick => self.tick(),
-            Due::Growth => self.grow(),
+            WakeUp::Event(event) => self.handle(event),
+            WakeUp::Tick => self.tick(),
+            WakeUp::Growth => self.grow(),
         }
         if self.stop.is_some() && self.all_gone() {
             if let Some((_, done)) = self.stop.take() {
@@ -269,11 +269,11 @@ impl Supervisor {
                 self.failed(number, text);
             }
             FromZygote::Template { pid, boot_began_us } => {
-                self.note_boots(number, Boots::Template { pid, began_us: boot_began_us });
+                self.note_boots(number, BootSource::Template { pid, began_us: boot_began_us });
             }
             FromZygote::Unshared { why } => {
                 tracing::info!(pool = self.pool.name(), "each worker boots the application separately: {why}");
-                self.note_boots(number, Boots::Alone(why));
+                self.note_boots(number, BootSource::Alone(why));
             }
             FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
@@ -293,7 +293,7 @@ impl Supervisor {
                 let boots = self.generation_mut(number).map(|g| g.boots.clone());
                 if boots.is_some_and(|boots| boots.template() == Some(pid)) {
                     tracing::debug!(pool = self.pool.name(), pid, "the template has ended");
-                    self.note_boots(number, Boots::TemplateGone(pid));
+                    self.note_boots(number, BootSource::TemplateGone(pid));
                     return;
                 }
                 let end = End::of(status, signal);
@@ -316,12 +316,12 @@ impl Supervisor {
     /// Drops the template of an outdated boot: workers forked from it would be outdated too.
     fn drop_outdated(&mut self, number: u64, boot_began_us: u64) {
         let Some(generation) = self.generation_mut(number) else { return };
-        if let Boots::Template { pid, began_us } = generation.boots
+        if let BootSource::Template { pid, began_us } = generation.boots
             && began_us <= boot_began_us
         {
             // If the zygote is gone, its template is too.
             let _ = generation.zygote.drop_template();
-            self.note_boots(number, Boots::TemplateGone(pid));
+            self.note_boots(number, BootSource::TemplateGone(pid));
         }
     }
 
@@ -345,7 +345,7 @@ impl Supervisor {
         }
     }
 
-    fn note_boots(&mut self, number: u64, boots: Boots) {
+    fn note_boots(&mut self, number: u64, boots: BootSource) {
         if let Some(generation) = self.generation_mut(number) {
             generation.boots = boots.clone();
         }
@@ -450,7 +450,7 @@ impl Supervisor {
             zygote,
             started: Instant::now(),
             booted: false,
-            boots: Boots::Unknown,
+            boots: BootSource::Unknown,
             warm_up,
             ordered: HashMap::new(),
             proven: false,
@@ -473,7 +473,7 @@ impl Supervisor {
                 Ok(generation) => {
                     self.pool.update_about(|about| {
                         about.generation = generation.number;
-                        about.boots = Boots::Unknown;
+                        about.boots = BootSource::Unknown;
                         about.warm_up = generation.warm_up.clone();
                     });
                     self.current = Some(generation);

@@ -110,7 +110,7 @@ impl Whole {
 }
 
 /// Notified of a response's end. Dropped silently if the response never began.
-pub trait Ending: Send {
+pub trait EndObserver: Send {
     /// Called with the number of body bytes handed over; `complete` if these are the whole body.
     fn ended(self: Box<Self>, bytes: u64, complete: bool);
 }
@@ -127,7 +127,7 @@ pub(crate) enum Kind {
 /// The body of a response.
 pub struct Body {
     kind: Kind,
-    ending: Option<Box<dyn Ending>>,
+    ending: Option<Box<dyn EndObserver>>,
 }
 
 impl std::fmt::Debug for Body {
@@ -265,7 +265,7 @@ impl Body {
     }
 
     /// Adds a receiver for the body's end.
-    pub fn carry(&mut self, ending: Box<dyn Ending>) {
+    pub fn carry(&mut self, ending: Box<dyn EndObserver>) {
         self.ending = Some(ending);
     }
 
@@ -305,9 +305,9 @@ impl Body {
     }
 }
 
-/// A response on its way out. Reports its end to the `Ending` when dropped.
+/// A response on its way out. Reports its end to the `EndObserver` when dropped.
 pub(crate) struct Delivery {
-    ending: Option<Box<dyn Ending>>,
+    ending: Option<Box<dyn EndObserver>>,
     pub(crate) sent: u64,
     pub(crate) complete: bool,
 }

@@ -1,6 +1,6 @@
 //! A connection, as its requests and its I/O thread see it, and what all connections share.
 
-use crate::informational::{Queue, Sink, Taken};
+use crate::informational::{Queue, SendResult, Sink};
 use crate::peer::Peer;
 use crate::state::{State, Timeouts};
 use bytes::Bytes;
@@ -121,7 +121,7 @@ impl Connection {
 }
 
 impl Sink for Connection {
-    fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+    fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> SendResult {
         let taken = self.informational.send(number, status, headers);
         self.state.wake();
         taken

@@ -15,8 +15,8 @@
 //!   cheapest way that the connection has: files by `sendfile`, held memory without a copy.
 //! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then uses the
 //!   connection, or in HTTP/2 the request's stream. [`Head::asks_to_upgrade`] says which requests allow that.
-//! - **The response's end is reported** to the [`Ending`] that its body carries: the number of body bytes handed over,
-//!   and `true` if the body was complete.
+//! - **The response's end is reported** to the [`EndObserver`] that its body carries: the number of body bytes handed
+//!   over, and `true` if the body was complete.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
 //!   connection, so a handler that may panic contains it (`panics`).
 //!
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
-pub use crate::body::Ending;
+pub use crate::body::EndObserver;
 
 /// Responds to requests. Each I/O thread has one handler for all its connections.
 pub trait Handler: Send + Sync + 'static {

@@ -4,10 +4,10 @@
 //! so only the hand-over of a new connection crosses threads; with one thread, nothing does.
 
 use crate::connection::Shared;
-use crate::doors::Doors;
 use crate::exchange::Handler;
 use crate::io_thread::{IoThreadHandle, Unstarted};
 use crate::listener::Listener;
+use crate::listeners::Listeners;
 use arc_swap::ArcSwap;
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::sync::{Notify, oneshot, watch};
 #[derive(Debug)]
 pub struct Front {
     handles: Vec<IoThreadHandle>,
-    doors: Arc<Doors>,
+    listeners: Arc<Listeners>,
     shared: Arc<ArcSwap<Shared>>,
     ended: Vec<oneshot::Receiver<()>>,
     /// Set to `true` when threads may drop their runtimes, on which lane readers run too.
@@ -56,8 +56,8 @@ impl Front {
         let handles: Vec<IoThreadHandle> = unstarted.iter().map(Unstarted::handle).collect();
         let (release, released) = watch::channel(false);
         let first = runtimes.first().ok_or_else(|| io::Error::other("a front needs a thread"))?.handle().clone();
-        let doors = Arc::new(Doors::new(first, handles.clone(), shared.clone()));
-        let mut front = Self { handles, doors, shared, ended: Vec::new(), release, threads: Vec::new() };
+        let open = Arc::new(Listeners::new(first, handles.clone(), shared.clone()));
+        let mut front = Self { handles, listeners: open, shared, ended: Vec::new(), release, threads: Vec::new() };
         for (number, (io_thread, runtime)) in unstarted.into_iter().zip(runtimes).enumerate() {
             let (end, ended) = oneshot::channel();
             let mut released = released.clone();
@@ -73,7 +73,7 @@ impl Front {
             front.ended.push(ended);
             front.threads.push(thread);
         }
-        listeners.into_iter().for_each(|listener| front.doors.open(listener));
+        listeners.into_iter().for_each(|listener| front.listeners.open(listener));
         Ok(front)
     }
 
@@ -85,8 +85,8 @@ impl Front {
 
     /// Its listening addresses.
     #[must_use]
-    pub const fn doors(&self) -> &Arc<Doors> {
-        &self.doors
+    pub const fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
     }
 
     /// State for new connections; open ones keep theirs.
@@ -98,7 +98,7 @@ impl Front {
     /// Leaves new connections to another process. Existing ones close after their next response or for the usual
     /// reasons, not earlier. Returns `true` once all have closed, `false` after `longest`.
     pub async fn leave(&mut self, longest: Duration) -> bool {
-        let mut leaving = self.doors.leave();
+        let mut leaving = self.listeners.leave();
         let gone = async {
             // From here on, all accepted connections have reached their threads.
             leaving.ended().await;
@@ -117,7 +117,7 @@ impl Front {
     /// no request is likely to be on its way, and drops what is left after `grace`. The threads keep running the other
     /// tasks on their runtimes until `end`.
     pub async fn drain(&mut self, grace: Duration) -> Drained {
-        let mut closing = self.doors.close_all();
+        let mut closing = self.listeners.close_all();
         let ended = std::mem::take(&mut self.ended);
         let handles = &self.handles;
         let all = async {

@@ -3,7 +3,7 @@
 
 use crate::connection::Connection;
 use crate::socket::{Socket, has_unread};
-use crate::tls_socket::{Opening, TlsSocket, speaks_http};
+use crate::tls_socket::{ClientHello, TlsSocket, speaks_http};
 use bytes::Bytes;
 use howdah_tls::{ACME_TLS, Session};
 use rustls::{ServerConfig, ServerConnection};
@@ -22,11 +22,11 @@ const RESPONSE_400: &[u8] =
 #[derive(Debug)]
 pub(crate) struct Handshake {
     socket: TlsSocket,
-    opening: Opening,
+    opening: ClientHello,
 }
 
 /// Result of the handshake.
-pub(crate) enum Shaken {
+pub(crate) enum HandshakeResult {
     /// A connection, and `true` if HTTP/2 was negotiated.
     Done(Socket, bool),
     /// The handshake failed; the connection ends.
@@ -49,7 +49,7 @@ impl Handshake {
         connection: &Connection,
     ) -> Result<Self, rustls::Error> {
         let session = ServerConnection::new(config)?;
-        Ok(Self { socket: TlsSocket::new(stream, session, connection.charge()), opening: Opening::new(ahead) })
+        Ok(Self { socket: TlsSocket::new(stream, session, connection.charge()), opening: ClientHello::new(ahead) })
     }
 
     /// Continues the handshake. Ready when it has succeeded or failed.
@@ -72,19 +72,19 @@ impl Handshake {
     }
 
     /// The established connection.
-    pub(crate) fn finish(self, result: io::Result<()>, connection: &Connection) -> Shaken {
+    pub(crate) fn finish(self, result: io::Result<()>, connection: &Connection) -> HandshakeResult {
         let Self { mut socket, opening } = self;
         if let Err(error) = result {
             tracing::debug!(target: "howdah::tls", %error, client = &*connection.peer.addr_text, "TLS handshake failed");
             if error.kind() != io::ErrorKind::InvalidData {
-                return Shaken::Over;
+                return HandshakeResult::Over;
             }
             let stream = socket.into_stream();
             let is_http = speaks_http(opening.first);
             if is_http {
                 let _ = stream.try_write(RESPONSE_400);
             }
-            return Shaken::Refused { stream, is_http };
+            return HandshakeResult::Refused { stream, is_http };
         }
         let session = Session::of(socket.session());
         let is_challenge = socket.session().alpn_protocol() == Some(ACME_TLS);
@@ -96,11 +96,11 @@ impl Handshake {
                 }
                 let is_h2 = session.h2;
                 let _ = connection.session.set(Box::new(session));
-                Shaken::Done(Socket::Tls(Box::new(socket)), is_h2)
+                HandshakeResult::Done(Socket::Tls(Box::new(socket)), is_h2)
             }
             _ => {
                 socket.say_goodbye();
-                Shaken::Over
+                HandshakeResult::Over
             }
         }
     }

@@ -27,7 +27,7 @@ const MAX_LINES: usize = 1000;
 
 /// Result of an informational response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum SendResult {
     /// Sent; or silently ignored because it is invalid or its request has its response.
     Done,
     /// Dropped because the request exceeded its limits. `first` for the first one dropped of that request.
@@ -39,7 +39,7 @@ pub enum Taken {
 
 /// The receiving end of informational responses: a connection or stream.
 pub(crate) trait Sink: Send + Sync + std::fmt::Debug {
-    fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken;
+    fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> SendResult;
     fn discard(&self, _number: u64) {}
     fn may_have_left(&self) -> bool {
         false
@@ -47,7 +47,7 @@ pub(crate) trait Sink: Send + Sync + std::fmt::Debug {
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum SinkHandle {
     Connection(Arc<dyn Sink>),
     Stream(Weak<dyn Sink>),
 }
@@ -56,30 +56,32 @@ enum Way {
 /// response are dropped.
 #[derive(Debug, Clone)]
 pub struct Informational {
-    way: Way,
+    way: SinkHandle,
     number: u64,
 }
 
 impl Informational {
     pub(crate) fn of_connection(connection: Arc<dyn Sink>, number: u64) -> Self {
-        Self { way: Way::Connection(connection), number }
+        Self { way: SinkHandle::Connection(connection), number }
     }
 
     pub(crate) fn of_stream(stream: Weak<dyn Sink>) -> Self {
-        Self { way: Way::Stream(stream), number: 0 }
+        Self { way: SinkHandle::Stream(stream), number: 0 }
     }
 
     /// Sends an informational response. Status and fields need not be valid: invalid ones are dropped.
-    pub fn send(&self, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+    pub fn send(&self, status: u16, headers: &[(Bytes, Bytes)]) -> SendResult {
         match &self.way {
-            Way::Connection(connection) => connection.send(self.number, status, headers),
-            Way::Stream(stream) => stream.upgrade().map_or(Taken::Done, |s| s.send(self.number, status, headers)),
+            SinkHandle::Connection(connection) => connection.send(self.number, status, headers),
+            SinkHandle::Stream(stream) => {
+                stream.upgrade().map_or(SendResult::Done, |s| s.send(self.number, status, headers))
+            }
         }
     }
 
     /// Drops the pending ones that are not yet being written, because the response will be an error.
     pub fn discard(&self) {
-        if let Way::Connection(connection) = &self.way {
+        if let SinkHandle::Connection(connection) = &self.way {
             connection.discard(self.number);
         }
     }
@@ -88,8 +90,8 @@ impl Informational {
     #[must_use]
     pub fn may_have_left(&self) -> bool {
         match &self.way {
-            Way::Connection(connection) => connection.may_have_left(),
-            Way::Stream(_) => false,
+            SinkHandle::Connection(connection) => connection.may_have_left(),
+            SinkHandle::Stream(_) => false,
         }
     }
 }
@@ -104,18 +106,18 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     /// Reserves room for an informational response.
-    pub(crate) fn take(&mut self, of_connection: &AtomicUsize, bytes: usize) -> Taken {
+    pub(crate) fn take(&mut self, of_connection: &AtomicUsize, bytes: usize) -> SendResult {
         let fits = self.number < MAX_RESPONSES
             && self.bytes + bytes <= MAX_BYTES
             && of_connection
                 .fetch_update(Relaxed, Relaxed, |used| Some(used + bytes).filter(|used| *used <= MAX_CONNECTION_BYTES))
                 .is_ok();
         if !fits {
-            return Taken::TooMuch { first: !std::mem::replace(&mut self.refused, true) };
+            return SendResult::TooMuch { first: !std::mem::replace(&mut self.refused, true) };
         }
         self.number += 1;
         self.bytes += bytes;
-        Taken::Done
+        SendResult::Done
     }
 
     /// Returns the request's bytes to the connection: the request has its response, or is gone.
@@ -156,18 +158,18 @@ impl Queue {
 
     /// Queues an informational response if the request with this number is open. The caller must wake the connection's
     /// task.
-    pub(crate) fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+    pub(crate) fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> SendResult {
         if self.lock().open != Some(number) {
-            return Taken::Done;
+            return SendResult::Done;
         }
-        let Some(bytes) = written_out(status, headers) else { return Taken::Done };
+        let Some(bytes) = written_out(status, headers) else { return SendResult::Done };
         // Formatted without the lock, so the request may have been closed meanwhile.
         let mut waiting = self.lock();
         if waiting.open != Some(number) {
-            return Taken::Done;
+            return SendResult::Done;
         }
         let taken = waiting.allowance.take(&self.used, bytes.len());
-        if taken == Taken::Done {
+        if taken == SendResult::Done {
             self.push(&mut waiting, &bytes);
         }
         taken

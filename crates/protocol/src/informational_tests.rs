@@ -102,8 +102,11 @@ fn the_first_that_is_too_much_shows() {
     let queue = Queue::default();
     let number = queue.open();
     let sent: Vec<_> = (0..MAX_RESPONSES + 2).map(|_| queue.send(number, 103, &[])).collect();
-    assert!(sent[..MAX_RESPONSES as usize].iter().all(|taken| *taken == Taken::Done));
-    assert_eq!(sent[MAX_RESPONSES as usize..], [Taken::TooMuch { first: true }, Taken::TooMuch { first: false }]);
+    assert!(sent[..MAX_RESPONSES as usize].iter().all(|taken| *taken == SendResult::Done));
+    assert_eq!(
+        sent[MAX_RESPONSES as usize..],
+        [SendResult::TooMuch { first: true }, SendResult::TooMuch { first: false }]
+    );
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn each_request_of_a_connection_may_send_as_much_and_none_after_its_end() {
 fn requests_side_by_side_share_what_a_connection_may_hold() {
     let of_connection = AtomicUsize::new(0);
     let mut all: Vec<Allowance> = std::iter::repeat_with(Allowance::default).take(100).collect();
-    let fits = |one: &mut Allowance| one.take(&of_connection, MAX_BYTES) == Taken::Done;
+    let fits = |one: &mut Allowance| one.take(&of_connection, MAX_BYTES) == SendResult::Done;
     assert_eq!(all.iter_mut().filter_map(|one| fits(one).then_some(())).count(), MAX_CONNECTION_BYTES / MAX_BYTES);
     all.iter_mut().for_each(|one| one.give_back(&of_connection));
     assert_eq!(of_connection.load(Relaxed), 0);

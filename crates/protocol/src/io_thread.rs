@@ -1,10 +1,10 @@
 //! One I/O thread: its connections, its clock, and the periodic check of all connections that replaces timers.
 
 use crate::connection::{Connection, Shared};
-use crate::drive::{drive, drive_fastcgi, drive_quic, drive_tls};
+use crate::connection_task::{drive, drive_fastcgi, drive_quic, drive_tls};
 use crate::exchange::Handler;
-use crate::http3::Guest;
-use crate::listener::{Accepted, Spoken};
+use crate::http3::IncomingConnection;
+use crate::listener::{Accepted, ListenerProtocol};
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
@@ -133,15 +133,15 @@ impl<H: Handler> IoThread<H> {
 
     fn take(self: &Arc<Self>, accepted: Accepted) {
         let trusts = |peer| self.handler.trusts(peer);
-        let (socket, peer, spoken) = match accepted {
+        let (socket, peer, protocol) = match accepted {
             Accepted::Quic(guest) => return self.take_quic(*guest),
-            Accepted::Tcp { stream, remote, local, spoken } => {
-                let https = matches!(spoken.as_deref(), Some(Spoken::Tls(_)));
+            Accepted::Tcp { stream, remote, local, protocol } => {
+                let https = matches!(protocol.as_deref(), Some(ListenerProtocol::Tls(_)));
                 let peer = Peer { https, ..Peer::tcp(remote, local, trusts) };
-                (TcpStream::from_std(stream).map(Socket::Tcp), peer, spoken)
+                (TcpStream::from_std(stream).map(Socket::Tcp), peer, protocol)
             }
-            Accepted::Unix { stream, path, spoken } => {
-                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts), spoken)
+            Accepted::Unix { stream, path, protocol } => {
+                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts), protocol)
             }
         };
         let conn = Arc::new(Connection::new(self.shared.load_full(), peer, self.now()));
@@ -156,16 +156,16 @@ impl<H: Handler> IoThread<H> {
         let handler = self.handler.clone();
         tokio::spawn(async move {
             let _registration = registration;
-            match spoken.as_deref() {
+            match protocol.as_deref() {
                 None => drive(handler, conn, socket).await,
                 // Boxed, so that these larger futures do not enlarge the task of a plain connection.
-                Some(Spoken::Tls(tls)) => Box::pin(drive_tls(handler, conn, socket, tls.clone())).await,
-                Some(Spoken::FastCgi) => Box::pin(drive_fastcgi(handler, conn, socket)).await,
+                Some(ListenerProtocol::Tls(tls)) => Box::pin(drive_tls(handler, conn, socket, tls.clone())).await,
+                Some(ListenerProtocol::FastCgi) => Box::pin(drive_fastcgi(handler, conn, socket)).await,
             }
         });
     }
 
-    fn take_quic(self: &Arc<Self>, guest: Guest) {
+    fn take_quic(self: &Arc<Self>, guest: IncomingConnection) {
         let peer = Peer::quic(guest.remote(), guest.local(), |peer| self.handler.trusts(peer));
         let conn = Arc::new(Connection::new(self.shared.load_full(), peer, self.now()));
         let registration = self.register(&conn);

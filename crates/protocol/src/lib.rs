@@ -14,8 +14,7 @@
 pub mod body;
 mod certificate_wanted;
 pub mod connection;
-pub mod doors;
-mod drive;
+mod connection_task;
 pub mod exchange;
 pub mod fastcgi;
 pub mod files;
@@ -31,6 +30,7 @@ pub mod informational;
 pub mod inherited;
 pub mod io_thread;
 pub mod listener;
+pub mod listeners;
 pub mod messages;
 mod multiplexed;
 mod out;
@@ -45,20 +45,20 @@ mod socket;
 pub mod state;
 pub mod stream;
 mod stream_sink;
-mod talk;
 pub mod target;
 mod tls_socket;
 pub mod unix_socket;
 pub mod upgrade;
+mod upgraded_connection;
 
-pub use body::{Body, Ending, HeldBytes, Whole};
+pub use body::{Body, EndObserver, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
 pub use exchange::{
     BodyError, BodySource, Handler, Head, Offer, Reason, Request, RequestBody, Response, StandardError,
 };
 pub use files::{FileBody, FileIdentity};
 pub use howdah_tls::Session;
-pub use informational::{Informational, Taken};
+pub use informational::{Informational, SendResult};
 pub use messages::Messages;
 pub use outbound::Outbound;
 pub use params::Params;

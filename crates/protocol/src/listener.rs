@@ -1,6 +1,6 @@
 //! Listening sockets: binding with readable errors, accepting, and removing the file of a Unix socket at the end.
 
-use crate::http3::{self, Guest, QuicHandle};
+use crate::http3::{self, IncomingConnection, QuicHandle};
 use crate::inherited::Inherited;
 use crate::unix_socket::{self, UnixAccess};
 use arc_swap::ArcSwapOption;
@@ -39,7 +39,7 @@ pub(crate) enum Accepted {
         /// The address it connected to.
         local: SocketAddr,
         /// The protocol that is not plain HTTP.
-        spoken: Option<Arc<Spoken>>,
+        protocol: Option<Arc<ListenerProtocol>>,
     },
     /// Over the Unix socket at `path`.
     Unix {
@@ -48,10 +48,10 @@ pub(crate) enum Accepted {
         /// The listener's path.
         path: Arc<Path>,
         /// The protocol that is not plain HTTP.
-        spoken: Option<Arc<Spoken>>,
+        protocol: Option<Arc<ListenerProtocol>>,
     },
     /// Over QUIC.
-    Quic(Box<Guest>),
+    Quic(Box<IncomingConnection>),
 }
 
 /// Why an address could not be listened on.
@@ -182,19 +182,19 @@ impl AsFd for ListenerHandle {
 pub struct Listener {
     inner: Inner,
     asked: ListenAddr,
-    spoken: SpokenAtListener,
+    protocol: SharedProtocol,
 }
 
 /// A protocol other than plain HTTP that a listener's connections speak.
 #[derive(Debug)]
-pub enum Spoken {
+pub enum ListenerProtocol {
     /// HTTP over TLS.
     Tls(Arc<ServerConfig>),
     /// FastCGI, with a web server as the client.
     FastCgi,
 }
 
-impl Spoken {
+impl ListenerProtocol {
     /// The protocol of an address; `tls` is the configuration for addresses that speak TLS.
     #[must_use]
     pub fn at(addr: &ListenAddr, tls: Option<&Arc<ServerConfig>>) -> Option<Self> {
@@ -208,16 +208,16 @@ impl Spoken {
 
 /// The protocol that a listener's connections speak: plain HTTP if `None`. May change while it listens.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SpokenAtListener(Arc<ArcSwapOption<Spoken>>);
+pub(crate) struct SharedProtocol(Arc<ArcSwapOption<ListenerProtocol>>);
 
-impl SpokenAtListener {
+impl SharedProtocol {
     fn at(addr: &ListenAddr) -> Self {
-        Self(Arc::new(ArcSwapOption::from(Spoken::at(addr, None).map(Arc::new))))
+        Self(Arc::new(ArcSwapOption::from(ListenerProtocol::at(addr, None).map(Arc::new))))
     }
 
     /// Applies to connections accepted from now on.
-    pub(crate) fn set(&self, spoken: Option<Spoken>) {
-        self.0.store(spoken.map(Arc::new));
+    pub(crate) fn set(&self, protocol: Option<ListenerProtocol>) {
+        self.0.store(protocol.map(Arc::new));
     }
 }
 
@@ -241,7 +241,7 @@ impl Listener {
     fn of_stream(addr: &ListenAddr, stream: io::Result<Stream>) -> Result<Self, BindError> {
         match stream {
             Ok(stream) => {
-                Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), spoken: SpokenAtListener::at(addr) })
+                Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), protocol: SharedProtocol::at(addr) })
             }
             Err(source) => Err(BindError { addr: addr.clone(), over_udp: false, source }),
         }
@@ -308,7 +308,7 @@ impl Listener {
     /// Speaks TLS over what is accepted.
     #[must_use]
     pub fn with_tls(self, config: Arc<ServerConfig>) -> Self {
-        self.spoken.set(Some(Spoken::Tls(config)));
+        self.protocol.set(Some(ListenerProtocol::Tls(config)));
         self
     }
 
@@ -320,7 +320,7 @@ impl Listener {
     fn quic(addr: SocketAddr, endpoint: io::Result<http3::Endpoint>) -> Result<Self, BindError> {
         let asked = ListenAddr::Https(addr);
         match endpoint {
-            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, spoken: SpokenAtListener::default() }),
+            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, protocol: SharedProtocol::default() }),
             Err(source) => Err(BindError { addr: asked, over_udp: true, source }),
         }
     }
@@ -339,18 +339,18 @@ impl Listener {
     }
 
     /// Handle with which the protocol can be changed; `None` for HTTP/3.
-    pub(crate) fn spoken(&self) -> Option<SpokenAtListener> {
-        matches!(self.inner, Inner::Stream(_)).then(|| self.spoken.clone())
+    pub(crate) fn protocol(&self) -> Option<SharedProtocol> {
+        matches!(self.inner, Inner::Stream(_)).then(|| self.protocol.clone())
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
     #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
-        match (&self.inner, self.spoken.0.load().as_deref()) {
+        match (&self.inner, self.protocol.0.load().as_deref()) {
             (Inner::Stream(Stream::Tcp(_, addr)), None) => ListenAddr::Tcp(*addr),
-            (Inner::Stream(Stream::Tcp(_, addr)), Some(Spoken::Tls(_))) => ListenAddr::Https(*addr),
-            (Inner::Stream(Stream::Tcp(_, addr)), Some(Spoken::FastCgi)) => ListenAddr::FastCgiTcp(*addr),
-            (Inner::Stream(Stream::Unix(_, path)), Some(Spoken::FastCgi)) => {
+            (Inner::Stream(Stream::Tcp(_, addr)), Some(ListenerProtocol::Tls(_))) => ListenAddr::Https(*addr),
+            (Inner::Stream(Stream::Tcp(_, addr)), Some(ListenerProtocol::FastCgi)) => ListenAddr::FastCgiTcp(*addr),
+            (Inner::Stream(Stream::Unix(_, path)), Some(ListenerProtocol::FastCgi)) => {
                 ListenAddr::FastCgiUnix(PathBuf::from(&*path.path))
             }
             (Inner::Stream(Stream::Unix(_, path)), _) => ListenAddr::Unix(PathBuf::from(&*path.path)),
@@ -365,7 +365,7 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let Self { inner, spoken, asked: _ } = self;
+        let Self { inner, protocol, asked: _ } = self;
         let stream = match inner {
             Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
             Inner::Stream(stream) => stream,
@@ -379,7 +379,7 @@ impl Listener {
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
             let mut guard = ready.readable().await?;
-            match guard.try_io(|_| stream.accept(&spoken)) {
+            match guard.try_io(|_| stream.accept(&protocol)) {
                 Ok(Ok(accepted)) => take(accepted).await,
                 // No connection is waiting: the guard has cleared the readiness.
                 Err(_would_block) => {}
@@ -398,7 +398,7 @@ impl Listener {
 }
 
 impl Stream {
-    fn accept(&self, spoken: &SpokenAtListener) -> io::Result<Accepted> {
+    fn accept(&self, protocol: &SharedProtocol) -> io::Result<Accepted> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         match self {
             Self::Tcp(listener, addr) => {
@@ -413,14 +413,14 @@ impl Stream {
                 if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
                 }
-                Ok(Accepted::Tcp { stream, remote, local, spoken: spoken.0.load_full() })
+                Ok(Accepted::Tcp { stream, remote, local, protocol: protocol.0.load_full() })
             }
             Self::Unix(listener, path) => {
                 let fd = rustix::net::accept_with(listener, flags)?;
                 Ok(Accepted::Unix {
                     stream: UnixStream::from(fd),
                     path: path.path.clone(),
-                    spoken: spoken.0.load_full(),
+                    protocol: protocol.0.load_full(),
                 })
             }
         }
@@ -506,7 +506,7 @@ mod tests {
         let Inner::Stream(stream) = listener.inner else { unreachable!() };
         let _client = TcpStream::connect(addr).unwrap();
         let accepted = loop {
-            match stream.accept(&SpokenAtListener::default()) {
+            match stream.accept(&SharedProtocol::default()) {
                 Ok(accepted) => break accepted,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }

@@ -25,16 +25,16 @@ pub(crate) const STREAMS: u32 = 100;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Registers a response's body with the connection's timeouts while it is being sent.
-pub(crate) struct Sending<'a>(&'a Connection);
+pub(crate) struct SendGuard<'a>(&'a Connection);
 
-impl<'a> Sending<'a> {
+impl<'a> SendGuard<'a> {
     pub(crate) fn begin(connection: &'a Connection) -> Self {
         connection.state.sending_begins();
         Self(connection)
     }
 }
 
-impl Drop for Sending<'_> {
+impl Drop for SendGuard<'_> {
     fn drop(&mut self) {
         self.0.state.sending_ends();
     }
@@ -78,12 +78,12 @@ pub(crate) fn warn_of_length(why: &str) {
 /// The body of a request whose client waits for `100 Continue` (RFC 9110 section 10.1.1). Sends that response when the
 /// handler first asks for the body and no byte of it has arrived.
 #[derive(Debug)]
-struct Awaited {
+struct ContinueBody {
     source: Box<dyn BodySource>,
     to: Option<Weak<dyn Sink>>,
 }
 
-impl BodySource for Awaited {
+impl BodySource for ContinueBody {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         let part = self.source.poll_part(cx);
         let to = self.to.take();
@@ -106,7 +106,7 @@ pub(crate) fn request_body(
         headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     let source: Box<dyn BodySource> = Box::new(source);
     let source = match expects {
-        true => Box::new(Awaited { source, to: Some(back.clone()) }),
+        true => Box::new(ContinueBody { source, to: Some(back.clone()) }),
         false => source,
     };
     RequestBody::new(source, announced(headers))
@@ -256,7 +256,7 @@ impl Drop for Outgoing<'_> {
 
 /// Timeout of a response that waits for its client: per stream, the same limits as for a connection. The timer is armed
 /// only while there is a wait.
-pub(crate) struct Patience<C> {
+pub(crate) struct ClientTimeout<C> {
     connection: C,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Start of the present wait for the client.
@@ -272,7 +272,7 @@ pub(crate) struct Patience<C> {
 /// may read one response after the other.
 const TURNS: u32 = 10;
 
-impl<C: Deref<Target = Connection>> Patience<C> {
+impl<C: Deref<Target = Connection>> ClientTimeout<C> {
     pub(crate) fn new(connection: C) -> Self {
         let before = connection.state.taken_of_bodies();
         Self { connection, timer: None, began: None, waited: Duration::ZERO, taken: 0, before }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 /// A connection that reads bodies.
-pub(crate) trait ReadsBody: Send + 'static {
+pub(crate) trait BodyReader: Send + 'static {
     /// The next part of the body of this request.
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>>;
 }
@@ -29,7 +29,7 @@ impl<I> std::fmt::Debug for SerialBody<I> {
     }
 }
 
-impl<I: ReadsBody> BodySource for SerialBody<I> {
+impl<I: BodyReader> BodySource for SerialBody<I> {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         lock(&self.io).poll_body(cx, self.request)
     }

@@ -35,14 +35,14 @@ pub(crate) struct TlsSocket {
 
 /// First data of a client.
 #[derive(Debug, Default)]
-pub(crate) struct Opening {
+pub(crate) struct ClientHello {
     /// Its first byte.
     pub(crate) first: Option<u8>,
     /// Data read before the handshake began.
     ahead: Bytes,
 }
 
-impl Opening {
+impl ClientHello {
     pub(crate) fn new(ahead: Bytes) -> Self {
         Self { first: ahead.first().copied(), ahead }
     }
@@ -71,7 +71,7 @@ impl TlsSocket {
     pub(crate) fn poll_handshake(
         &mut self,
         cx: &mut Context<'_>,
-        opening: &mut Opening,
+        opening: &mut ClientHello,
         mut came: impl FnMut(),
     ) -> Poll<io::Result<()>> {
         loop {
@@ -134,7 +134,7 @@ impl TlsSocket {
             if buf.filled().len() > before || buf.remaining() == 0 || self.at_end {
                 return Poll::Ready(Ok(()));
             }
-            let mut source = Source { stream: &mut self.stream, cx, opening: &mut Opening::default() };
+            let mut source = Source { stream: &mut self.stream, cx, opening: &mut ClientHello::default() };
             match self.session.read_tls(&mut source) {
                 Ok(0) => self.at_end = true,
                 Ok(_) => {}
@@ -258,7 +258,7 @@ impl AsyncRead for TlsSocket {
 struct Source<'a, 'b> {
     stream: &'a mut TcpStream,
     cx: &'a mut Context<'b>,
-    opening: &'a mut Opening,
+    opening: &'a mut ClientHello,
 }
 
 impl Read for Source<'_, '_> {

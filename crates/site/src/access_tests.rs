@@ -1,7 +1,7 @@
 //! Every protected path in every spelling, through the code that serves requests: nothing that must be refused is run or
 //! sent. Rules of all kinds, all presets, and all examples of the guides.
 
-use crate::fuzz_access::{Fate, World, rules};
+use crate::fuzz_access::{AccessOutcome, TestSite, rules};
 use howdah_rules::pattern::PathPattern;
 use howdah_rules::{Action, Rule};
 use http::Version;
@@ -146,10 +146,10 @@ impl Protected {
     }
 
     /// `php = false` applies to files only: a front controller may still respond to the path.
-    fn is_breached_by(&self, fate: &Fate, files: &[String], names: &[String]) -> bool {
+    fn is_breached_by(&self, fate: &AccessOutcome, files: &[String], names: &[String]) -> bool {
         match self.guard {
             Guard::Access => names.iter().any(|name| self.holds(name)),
-            Guard::NoPhp => matches!(fate, Fate::Runs(_)) && files.iter().any(|name| self.holds(name)),
+            Guard::NoPhp => matches!(fate, AccessOutcome::Runs(_)) && files.iter().any(|name| self.holds(name)),
         }
     }
 }
@@ -157,7 +157,7 @@ impl Protected {
 /// Requests all paths in all spellings. Returns the number of requests that got a protected file or page, with a line
 /// for some of them.
 fn breaches(
-    world: &World,
+    world: &TestSite,
     protected: &[Protected],
     paths: &[String],
     methods: &[&str],
@@ -179,7 +179,7 @@ fn breaches(
                             lines.push_str(&format!("{method} {target}: {fate:?}\n"));
                         }
                     }
-                    if let Fate::Runs(name) | Fate::Sent(name) = &fate {
+                    if let AccessOutcome::Runs(name) | AccessOutcome::Sent(name) = &fate {
                         assert!(!name.ends_with("PHP"), "{method} {target}: {fate:?}");
                     }
                 }
@@ -193,7 +193,7 @@ const USERS: &str =
     "auth = { realm = 'r', users = { a = '$2y$05$xZEHREeI1mL1Th6Ky4Ku3.sw.6qzbgb/eK/QUvyOkgzX72r1jvWNW' } }";
 
 /// A site with files of all kinds, links to them, and rewrites to them by rules and `.htaccess` files.
-fn site(written: &str, htaccess: bool, front: bool) -> World {
+fn site(written: &str, htaccess: bool, front: bool) -> TestSite {
     let files = [
         "/index.php",
         "/open.php",
@@ -220,7 +220,7 @@ fn site(written: &str, htaccess: bool, front: bool) -> World {
     let ways = "[[rule]]\npath = '/rewritten/*'\nrewrite = '/$1'\n\
                 [[rule]]\npath = '~^/tried(/.*)$'\ntry_files = ['$1', '/open.php']\n";
     let rules = rules(&format!("{written}\n{ways}{written}")).unwrap();
-    let world = World::new(&files, &links, |settings| {
+    let world = TestSite::new(&files, &links, |settings| {
         settings.rules = rules;
         settings.htaccess = htaccess;
         settings.front_controller = front.then(|| "index.php".to_owned());
@@ -272,7 +272,7 @@ fn nothing_that_a_rule_protects_is_run_or_sent_in_any_spelling() {
             assert_eq!(through, 0, "{action}, .htaccess {htaccess}, front controller {front}:\n{lines}");
             assert_eq!(
                 world.ask("GET", "example.org", "/open.php/x", Version::HTTP_11),
-                Some(Fate::Runs("/open.php".to_owned()))
+                Some(AccessOutcome::Runs("/open.php".to_owned()))
             );
             asked_in_all += asked;
         }
@@ -300,7 +300,7 @@ fn a_host_is_the_same_however_it_is_spelled() {
         ("[2001:db8:0:0:0::1]:80", true),
         ("other.example.org", false),
     ] {
-        let expected = if refused { Fate::Status(403) } else { Fate::Runs("/open.php".to_owned()) };
+        let expected = if refused { AccessOutcome::Status(403) } else { AccessOutcome::Runs("/open.php".to_owned()) };
         for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
             assert_eq!(world.ask("GET", host, "/open.php", version), Some(expected.clone()), "{host}");
             let target = format!("http://{host}/open.php");
@@ -354,7 +354,7 @@ fn check(name: &str, written: &str, further: &[&str]) -> Option<usize> {
         .collect();
     let front = written.contains("/index.php").then_some("/index.php");
     let files = [files, vec!["/index.php".to_owned(), "/open.php".to_owned()]].concat();
-    let world = World::new(&files, &[("link", ".")], |settings| {
+    let world = TestSite::new(&files, &[("link", ".")], |settings| {
         settings.rules = rules;
         settings.static_files.dotfiles = true;
     });

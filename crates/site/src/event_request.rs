@@ -70,7 +70,7 @@ pub type Outcome = (StatusCode, HeaderMap);
 
 /// Makes requests with the sites that are current at that time, because connections outlive the sites on which they
 /// began.
-pub trait MakesRequests: std::fmt::Debug + Send + Sync {
+pub trait RequestMaker: std::fmt::Debug + Send + Sync {
     /// Makes a request, and returns its outcome when the response is complete.
     fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;
 }

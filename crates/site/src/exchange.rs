@@ -1,17 +1,17 @@
 //! The state that phases share about one request, from its head to the last byte of its response. Dropping it ends the
 //! exchange: `phase::access_log` then counts and logs the request.
 
-use crate::ahead::Ahead;
+use crate::applied_rules::AppliedRules;
 pub use crate::event_request::Purpose;
 use crate::forwarded::Client;
-use crate::ruled::Ruled;
+use crate::preferred_pool::PreferredPool;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
 use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
 use howdah_pool::{RequestId, RequestStats};
-use howdah_protocol::{Connection, Ending, Head, Informational, Messages, Params, Request, RequestBody};
+use howdah_protocol::{Connection, EndObserver, Head, Informational, Messages, Params, Request, RequestBody};
 use howdah_rules::rule::Ini;
 use howdah_telemetry::{Trace, TraceId};
 use http::HeaderMap;
@@ -47,7 +47,7 @@ pub struct Exchange {
     /// Wall-clock time of arrival.
     pub time: SystemTime,
     /// Settings from rules; `None` if none matched.
-    pub ruled: Option<Box<Ruled>>,
+    pub ruled: Option<Box<AppliedRules>>,
     /// The status whose error page is being served.
     pub error_status: Option<u16>,
     /// Number, among the site's routes, of the rule that sent the request to a pool or proxy; 0 for none.
@@ -61,7 +61,7 @@ pub struct Exchange {
     /// The coding that the server compressed the response with.
     pub coding: Option<&'static str>,
     /// The worker that ran the request, and its timings.
-    pub ran: Ran,
+    pub ran: PhpRun,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
     /// The response ended before its body did.
@@ -89,7 +89,7 @@ pub struct Changes {
 
 /// The worker that ran a request, and its timings.
 #[derive(Debug)]
-pub enum Ran {
+pub enum PhpRun {
     /// PHP did not run it.
     Nowhere,
     /// Known already.
@@ -98,7 +98,7 @@ pub enum Ran {
     Later(Arc<OnceLock<RequestStats>>),
 }
 
-impl Ran {
+impl PhpRun {
     /// The statistics, if they are known yet.
     #[must_use]
     pub fn stats(&self) -> Option<&RequestStats> {
@@ -161,7 +161,7 @@ impl Exchange {
             status: CLIENT_GONE,
             logged_headers: None,
             coding: None,
-            ran: Ran::Nowhere,
+            ran: PhpRun::Nowhere,
             bytes: 0,
             cut_off: false,
             changes: None,
@@ -185,8 +185,8 @@ impl Exchange {
     }
 
     /// `true` if the pool that has booted the site's application runs this visitor's requests.
-    pub(crate) fn is_for(&self, ahead: &Ahead) -> bool {
-        ahead.includes(&self.head, self.host_text(), self.client.https)
+    pub(crate) fn is_for(&self, preferred: &PreferredPool) -> bool {
+        preferred.includes(&self.head, self.host_text(), self.client.https)
     }
 
     /// [`Self::host`] as text; empty if there is none. `limits` has checked that it is ASCII.
@@ -223,7 +223,7 @@ impl Exchange {
     }
 }
 
-impl Ending for Exchange {
+impl EndObserver for Exchange {
     fn ended(mut self: Box<Self>, bytes: u64, complete: bool) {
         self.bytes = bytes;
         self.cut_off = !complete;

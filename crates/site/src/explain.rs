@@ -2,7 +2,7 @@
 //! requests, with the settings and the file system only.
 
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::forwarded;
 use crate::notes::Notes;
 use crate::server_request::{self, Purpose};
@@ -35,7 +35,7 @@ pub struct Question {
 /// The question is not a valid request.
 pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String> {
     let head = head(question)?;
-    let mut explaining = Explaining::default();
+    let mut explaining = ExplanationBuilder::default();
     let peer = listener(sites, question, &head, &explaining.notes);
     let mut exchange = server_request::begin(sites, Purpose::Explain, head, peer);
     name_client(&exchange, &explaining.notes);

@@ -37,12 +37,12 @@ pub struct ScriptRun {
 
 /// An explanation in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Explaining {
+pub(crate) struct ExplanationBuilder {
     pub(crate) notes: Notes,
     pub(crate) found: Explanation,
 }
 
-impl Explaining {
+impl ExplanationBuilder {
     /// `true` once the responder is known.
     pub(crate) fn is_settled(&self) -> bool {
         self.found.status.is_some() || self.found.proxy.is_some() || self.found.script.is_some()

@@ -21,12 +21,12 @@ pub struct Client {
     /// `true` if the client used HTTPS.
     pub https: bool,
     /// Set only behind a trusted proxy, so that other requests allocate nothing.
-    reported: Option<Box<Reported>>,
+    reported: Option<Box<ForwardedValues>>,
 }
 
 /// Values reported by trusted proxies, which replace those of the connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Reported {
+struct ForwardedValues {
     /// Address and port. The port is empty if it is unknown.
     node: Option<(String, String)>,
     host: Option<String>,
@@ -47,7 +47,7 @@ impl Client {
             variables.get("HTTPS").is_some_and(|value| !value.is_empty() && !value.eq_ignore_ascii_case(b"off"));
         let ip = addr.parse::<IpAddr>().ok().map(|addr| addr.to_canonical());
         let server_port = Some(Cow::Owned(text("SERVER_PORT")));
-        let reported = Reported { node: Some((addr, text("REMOTE_PORT"))), host: None, server_port };
+        let reported = ForwardedValues { node: Some((addr, text("REMOTE_PORT"))), host: None, server_port };
         Self { ip, https, reported: Some(Box::new(reported)) }
     }
 
@@ -80,7 +80,7 @@ impl Client {
         reported.unwrap_or(&peer.server_port)
     }
 
-    fn report(&mut self) -> &mut Reported {
+    fn report(&mut self) -> &mut ForwardedValues {
         self.reported.get_or_insert_default()
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Instant, SystemTime};
 
 /// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum AccessOutcome {
     /// This script was run: its file below the root, with links in it.
     Runs(String),
     /// This file was sent.
@@ -31,9 +31,9 @@ pub(crate) enum Fate {
 
 /// Records the script that would run, without running it.
 #[derive(Debug, Default)]
-struct Noted(Mutex<Option<Vec<u8>>>);
+struct RecordingUpstream(Mutex<Option<Vec<u8>>>);
 
-impl Upstream for Noted {
+impl Upstream for RecordingUpstream {
     async fn run(
         &self,
         _target: upstream::Target,
@@ -45,11 +45,11 @@ impl Upstream for Noted {
 }
 
 /// A site with files, each of another length.
-pub(crate) struct World {
+pub(crate) struct TestSite {
     root: tempfile::TempDir,
     files: Vec<String>,
-    service: Service<Noted>,
-    noted: Arc<Noted>,
+    service: Service<RecordingUpstream>,
+    noted: Arc<RecordingUpstream>,
     shared: Arc<Shared>,
     runtime: tokio::runtime::Runtime,
 }
@@ -57,7 +57,7 @@ pub(crate) struct World {
 /// The shortest file.
 const MIN_FILE_LEN: usize = 1000;
 
-impl World {
+impl TestSite {
     /// Creates files below a root, links (name and target), and changes the settings. An error if the settings are
     /// invalid.
     pub(crate) fn new(
@@ -81,7 +81,7 @@ impl World {
         let metrics = Metrics::new();
         let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
         let sites = Sites::new(Arc::new(settings), metrics, &AccessLogs::default(), budgets)?;
-        let noted = Arc::new(Noted::default());
+        let noted = Arc::new(RecordingUpstream::default());
         let service = Service::new(Arc::new(sites), noted.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
         Ok(Self { root, files: files.to_vec(), service, noted, shared, runtime })
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// Outcome of a remote client's request; `None` if it is invalid.
-    pub(crate) fn ask(&self, method: &str, host: &str, target: &str, version: Version) -> Option<Fate> {
+    pub(crate) fn ask(&self, method: &str, host: &str, target: &str, version: Version) -> Option<AccessOutcome> {
         let target = Target::parse(Bytes::copy_from_slice(target.as_bytes())).ok()?;
         let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).ok()?)]);
         let peer = Peer::tcp(([203, 0, 113, 9], 4000).into(), ([192, 0, 2, 1], 80).into(), |_| false);
@@ -111,28 +111,30 @@ impl World {
         let outcome = self.runtime.block_on(self.service.respond(&mut exchange, body));
         if let Some(script) = self.noted.0.lock().take() {
             let below = Path::new(std::str::from_utf8(&script).ok()?).strip_prefix(self.root.path()).ok()?.to_str()?;
-            return Some(Fate::Runs(format!("/{below}")));
+            return Some(AccessOutcome::Runs(format!("/{below}")));
         }
         match outcome {
             Ok(response) if response.status().is_success() => {
                 let length = response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok();
                 let sent = length.and_then(|length| self.files.get(length.checked_sub(MIN_FILE_LEN)?));
-                Some(sent.map_or(Fate::Status(response.status().as_u16()), |name| Fate::Sent(name.clone())))
+                Some(sent.map_or(AccessOutcome::Status(response.status().as_u16()), |name| {
+                    AccessOutcome::Sent(name.clone())
+                }))
             }
-            Ok(response) => Some(Fate::Status(response.status().as_u16())),
-            Err(refusal) => Some(Fate::Status(refusal.status().as_u16())),
+            Ok(response) => Some(AccessOutcome::Status(response.status().as_u16())),
+            Err(refusal) => Some(AccessOutcome::Status(refusal.status().as_u16())),
         }
     }
 
     /// Returns the names of the served file: the name as it was found, the name that links lead to, and the path that
     /// the application sees.
-    pub(crate) fn names(&self, fate: &Fate, target: &str, front: Option<&str>) -> Vec<String> {
-        let (Fate::Runs(name) | Fate::Sent(name)) = fate else { return Vec::new() };
+    pub(crate) fn names(&self, fate: &AccessOutcome, target: &str, front: Option<&str>) -> Vec<String> {
+        let (AccessOutcome::Runs(name) | AccessOutcome::Sent(name)) = fate else { return Vec::new() };
         let mut names = vec![name.clone()];
         let real = self.root.path().join(&name[1..]).canonicalize().ok();
         let root = self.root.path().canonicalize().unwrap_or_default();
         names.extend(real.and_then(|real| Some(format!("/{}", real.strip_prefix(&root).ok()?.to_str()?))));
-        if front == Some(name) && matches!(fate, Fate::Runs(_)) {
+        if front == Some(name) && matches!(fate, AccessOutcome::Runs(_)) {
             let target = target.split(['?', '#']).next().unwrap_or_default();
             let plain = crate::request_path::plain_path(target.as_bytes());
             let plain = plain.map(|plain| String::from_utf8_lossy(&plain).into_owned()).unwrap_or_default();
@@ -204,7 +206,7 @@ pub fn access(data: &[u8]) {
     let files: Vec<String> = FILES.iter().map(|name| (*name).to_owned()).collect();
     let links = [("link", "a"), ("b/link.php", "../a/b.php"), ("link.txt", "b/a.txt")];
     let front = data.len().is_multiple_of(2).then(|| "index.php".to_owned());
-    let world = World::new(&files, &links, |settings| {
+    let world = TestSite::new(&files, &links, |settings| {
         settings.rules = rules;
         settings.htaccess = !file.is_empty();
         settings.front_controller.clone_from(&front);
@@ -217,12 +219,12 @@ pub fn access(data: &[u8]) {
     let front = front.map(|front| format!("/{front}"));
     for name in world.names(&fate, target, front.as_deref()) {
         for (kind, pattern) in &protected {
-            let applies = *kind != 'p' || matches!(fate, Fate::Runs(_));
+            let applies = *kind != 'p' || matches!(fate, AccessOutcome::Runs(_));
             let fits = pattern.matches(name.as_bytes()).unwrap_or(false);
             assert!(!(applies && fits), "{fate:?} as {name}, which {pattern:?} protects");
         }
     }
-    if let Fate::Runs(name) | Fate::Sent(name) = &fate {
+    if let AccessOutcome::Runs(name) | AccessOutcome::Sent(name) = &fate {
         assert!(!name.ends_with(".PHP"), "{fate:?}");
     }
 }

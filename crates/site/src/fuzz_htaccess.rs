@@ -9,12 +9,12 @@ use std::cell::Cell;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// A root with this file in it, some directories, and files elsewhere.
-struct Made {
+struct TestFile {
     file: Bytes,
     looks: Cell<usize>,
 }
 
-impl System for Made {
+impl System for TestFile {
     fn look(&self, path: &[u8]) -> Option<Entry> {
         self.looks.set(self.looks.get() + 1);
         let kind = match path {
@@ -46,7 +46,7 @@ impl System for Made {
 pub fn htaccess(data: &[u8]) {
     let end = data.iter().position(|&b| b == b'\n').unwrap_or(data.len());
     let (target, file) = (&data[..end], data.get(end + 1..).unwrap_or_default());
-    let world = Made { file: Bytes::copy_from_slice(file), looks: Cell::new(0) };
+    let world = TestFile { file: Bytes::copy_from_slice(file), looks: Cell::new(0) };
     let mut split = target.splitn(2, |&b| b == b'?');
     let path = [b"/", split.next().unwrap_or_default().trim_ascii_start()].concat();
     let Ok(path) = crate::request_path::normalise(&path) else { return };

@@ -3,10 +3,10 @@
 //! - The path of a request, and the reading order: `service` (the list of responders), then `phase/*` (one file per
 //!   phase). Requests for PHP and for proxies leave through `upstream`.
 //! - State: `sites` finds the `site` of a request, and `server` is the state that all sites share. `exchange` holds the
-//!   state of one request; `ruled` holds the settings that rules made for it.
-//! - Parts of a site that depend on neither: `static_files`, `withheld`, `handed_over`, `compress`. `aside` runs
-//!   expensive work on separate threads, `live` follows scripts' orders for connections and channels, and `ahead` is the
-//!   pool that has booted the site's application.
+//!   state of one request; `applied_rules` holds the settings that rules made for it.
+//! - Parts of a site that depend on neither: `static_files`, `withheld`, `sendfile`, `compress`. `blocking_threads`
+//!   runs expensive work on separate threads, `live` follows scripts' orders for connections and channels, and
+//!   `preferred_pool` is the pool that has booted the site's application.
 //! - Requests of the server itself: `server_request`, `warm_up` for new workers, and `explain`, which runs the same code
 //!   to find out how a request would be handled.
 //!
@@ -15,8 +15,8 @@
 
 #[cfg(test)]
 mod access_tests;
-mod ahead;
-mod aside;
+pub mod applied_rules;
+mod blocking_threads;
 pub mod challenges;
 mod client_fields;
 pub mod compress;
@@ -32,7 +32,6 @@ pub mod fuzz;
 pub mod fuzz_access;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz_htaccess;
-pub mod handed_over;
 mod host;
 pub mod https;
 mod listings;
@@ -42,6 +41,7 @@ pub mod notes;
 pub mod passwords;
 mod path_parts;
 pub mod phase;
+mod preferred_pool;
 mod pusher;
 pub mod refusal;
 mod rejected;
@@ -50,7 +50,7 @@ pub mod request_id;
 pub(crate) mod request_path;
 mod responder;
 pub mod route;
-pub mod ruled;
+pub mod sendfile;
 pub mod server;
 pub mod server_request;
 pub mod service;

@@ -5,7 +5,7 @@ use crate::server::Server;
 use bytes::Bytes;
 use howdah_config::SiteSettings;
 use howdah_live::Update;
-use howdah_pool::{LiveField, LiveKind, LiveOrder, TakesLive};
+use howdah_pool::{LiveField, LiveKind, LiveOrder, LiveSink};
 use howdah_websocket::{Close, Link, message};
 use std::sync::{Arc, Weak};
 
@@ -20,10 +20,10 @@ pub(crate) struct SiteLive {
 
 impl SiteLive {
     /// Returns `None` if the site has neither WebSocket connections nor a Mercure hub.
-    pub(crate) fn of(server: &Arc<Server>, settings: &SiteSettings) -> Option<Arc<dyn TakesLive>> {
+    pub(crate) fn of(server: &Arc<Server>, settings: &SiteSettings) -> Option<Arc<dyn LiveSink>> {
         let has_connections = has_connections(settings);
         let has_hub = settings.mercure.is_used();
-        (has_connections || has_hub).then(|| -> Arc<dyn TakesLive> {
+        (has_connections || has_hub).then(|| -> Arc<dyn LiveSink> {
             Arc::new(Self { server: Arc::downgrade(server), site: settings.name.as_str().into(), has_hub })
         })
     }
@@ -86,7 +86,7 @@ impl SiteLive {
     }
 }
 
-impl TakesLive for SiteLive {
+impl LiveSink for SiteLive {
     fn take(&self, order: LiveOrder) {
         if let Some(server) = self.server.upgrade() {
             let _ = self.follow(&server, &order);

@@ -98,9 +98,9 @@ struct SiteHub {
 
 /// Publishes updates through a shared log.
 #[derive(Debug)]
-struct ByLog(Arc<Log>);
+struct LogShare(Arc<Log>);
 
-impl Share for ByLog {
+impl Share for LogShare {
     fn send(&self, update: Bytes) {
         self.0.append(update);
     }
@@ -119,7 +119,7 @@ impl SiteHub {
             Arc::new(Log::open(broker, site, deliver))
         });
         if let Some(log) = &log {
-            hub.share(Arc::new(ByLog(log.clone())));
+            hub.share(Arc::new(LogShare(log.clone())));
         }
         Self { hub, log }
     }

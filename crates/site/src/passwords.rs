@@ -35,10 +35,10 @@ pub struct Passwords {
 struct Clients(Mutex<FxHashMap<u128, u32>>);
 
 /// A counted request of one client; dropping it decrements the count.
-struct OfClient(Arc<Clients>, u128);
+struct ClientSlot(Arc<Clients>, u128);
 
 impl Clients {
-    fn enter(self: &Arc<Self>, client: Option<IpAddr>) -> Option<OfClient> {
+    fn enter(self: &Arc<Self>, client: Option<IpAddr>) -> Option<ClientSlot> {
         // All clients of a Unix socket count as one.
         let client = client.map_or(1, client_number);
         let mut clients = self.0.lock();
@@ -47,11 +47,11 @@ impl Clients {
             return None;
         }
         *count += 1;
-        Some(OfClient(self.clone(), client))
+        Some(ClientSlot(self.clone(), client))
     }
 }
 
-impl Drop for OfClient {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         let mut clients = self.0.0.lock();
         if let Some(count) = clients.get_mut(&self.1) {

@@ -1,7 +1,7 @@
 //! The trait of a responder, one step of a request. `service` has the list of all responders.
 
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::refusal::Refusal;
 use crate::route::RouteCache;
 use crate::upstream::Upstream;
@@ -46,7 +46,7 @@ pub(crate) trait Responder {
     ) -> impl Future<Output = Result<Option<Response>, Refusal>> + Send;
 
     /// Records what [`Self::respond`] would do, for `howdah explain`.
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         let _ = (exchange, explaining);
     }
 }

@@ -19,10 +19,10 @@
 //! **Every path costs only a few system calls**, however many scripts or directories it names: the kernel walks the
 //! path, and only the first few possible scripts in the middle of it are tried (`path_parts::MAX_SCRIPTS`).
 
+use crate::applied_rules::{Lookup, join};
 use crate::notes::Notes;
 use crate::path_parts::{Kind, hidden_from, is_script_name, misspells_script, script_end};
 use crate::request_path::{decode, encode, normalise};
-use crate::ruled::{Lookup, join};
 use crate::site::Site;
 use crate::static_files::{is_out_of_descriptors, real_path_of};
 use howdah_config::{Mode, PoolSettings, Symlinks};
@@ -96,20 +96,20 @@ pub struct ResolvedFile {
 #[derive(Debug, Default)]
 pub struct RouteCache {
     /// Indexed by the site's number.
-    sites: Vec<OfSite>,
+    sites: Vec<SiteRoutes>,
     /// Number of cached routes of all sites.
     count: usize,
 }
 
 /// Cached routes of one site, for one of its releases.
 #[derive(Debug, Default)]
-struct OfSite {
+struct SiteRoutes {
     release: u32,
-    kept: HashMap<Box<[u8]>, Kept>,
+    kept: HashMap<Box<[u8]>, CachedRoute>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedRoute {
     found: Instant,
     route: Arc<Route>,
     /// A file whose absence led to the route.
@@ -136,14 +136,14 @@ impl RouteCache {
                 self.count = 0;
             }
             if self.sites.len() <= site.number {
-                self.sites.resize_with(site.number + 1, OfSite::default);
+                self.sites.resize_with(site.number + 1, SiteRoutes::default);
             }
             let known = &mut self.sites[site.number];
             if known.release < site.release {
                 self.count -= known.kept.len();
-                *known = OfSite { release: site.release, ..OfSite::default() };
+                *known = SiteRoutes { release: site.release, ..SiteRoutes::default() };
             }
-            let kept = Kept { found: now, route: route.clone(), absent };
+            let kept = CachedRoute { found: now, route: route.clone(), absent };
             // Requests on the previous release are not cached.
             if known.release == site.release && known.kept.insert(key.into(), kept).is_none() {
                 self.count += 1;
@@ -185,9 +185,9 @@ pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>, looku
         Ok(Kind::File) if php == Some(true) && !misspells_script(path) => finder.script(path, b""),
         Ok(Kind::File) => finder.file(path),
         Ok(Kind::Directory) if lookup.listing && path.ends_with(b"/") => match finder.reach(path) {
-            Reach::At(..) => Some(Route::Listing(finder.full(path))),
-            Reach::Unknown => Some(Route::Unknown),
-            Reach::Refused | Reach::Gone => None,
+            ResolvedPath::At(..) => Some(Route::Listing(finder.full(path))),
+            ResolvedPath::Unknown => Some(Route::Unknown),
+            ResolvedPath::Refused | ResolvedPath::Gone => None,
         },
         Ok(Kind::Directory) => Some(Route::Forbidden),
         Ok(Kind::Other) => None,
@@ -268,7 +268,7 @@ fn note(notes: Option<&Notes>, text: impl FnOnce() -> String) {
 }
 
 /// Result of resolving a path under the policy on symbolic links.
-enum Reach {
+enum ResolvedPath {
     /// The file system path with all links resolved, and its request path if that is a different one below the root.
     At(PathBuf, Option<Vec<u8>>),
     /// The path contains a link that the policy does not follow.
@@ -279,7 +279,7 @@ enum Reach {
     Unknown,
 }
 
-impl Reach {
+impl ResolvedPath {
     fn missed(error: &io::Error, path: &Path) -> Self {
         if is_out_of_descriptors(error) {
             tracing::error!(target: "howdah::request", path = %path.display(), %error, "cannot look up a file: 503");
@@ -338,11 +338,11 @@ impl<'a> Finder<'a> {
     }
 
     /// Resolves all links of a path, if the policy on links allows it. A refused link is logged.
-    fn reach(&self, path: &[u8]) -> Reach {
+    fn reach(&self, path: &[u8]) -> ResolvedPath {
         let full = self.full(path);
         let resolved = match real_path_of(&full) {
             Ok(resolved) => resolved,
-            Err(error) => return Reach::missed(&error, &full),
+            Err(error) => return ResolvedPath::missed(&error, &full),
         };
         let links = self.site.static_files.links();
         let (base, rest) = self.lookup.base(self.site, path);
@@ -350,17 +350,17 @@ impl<'a> Finder<'a> {
         if links.policy() == Symlinks::Always {
             let other = resolved != join(base, rest);
             let real = other.then(|| real_path_of(base).ok()).flatten().and_then(|root| below(&root, mount, &resolved));
-            return Reach::At(resolved, real.filter(|real| real != path));
+            return ResolvedPath::At(resolved, real.filter(|real| real != path));
         }
         // The root is resolved on each call because a deployment may have switched it.
         let root = match real_path_of(base) {
             Ok(root) => root,
-            Err(error) => return Reach::missed(&error, base),
+            Err(error) => return ResolvedPath::missed(&error, base),
         };
         let rest = Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)));
         if links.allow(&root, rest, &resolved) {
             let real = below(&root, mount, &resolved).filter(|real| real != path);
-            return Reach::At(resolved, real);
+            return ResolvedPath::At(resolved, real);
         }
         self.note(|| {
             format!("{} leads to {} by a link that is not followed", self.full(path).display(), resolved.display())
@@ -368,7 +368,7 @@ impl<'a> Finder<'a> {
         if self.notes.is_none() {
             links.tell(&root, rest, &resolved);
         }
-        Reach::Refused
+        ResolvedPath::Refused
     }
 
     /// Returns the route of a regular file; `None` if it no longer exists. A file behind a link that is not followed is
@@ -378,10 +378,10 @@ impl<'a> Finder<'a> {
             return self.script(path, b"");
         }
         let (resolved, real) = match self.reach(path) {
-            Reach::At(resolved, real) => (resolved, real),
-            Reach::Refused => return Some(Route::NotFound),
-            Reach::Unknown => return Some(Route::Unknown),
-            Reach::Gone => return None,
+            ResolvedPath::At(resolved, real) => (resolved, real),
+            ResolvedPath::Refused => return Some(Route::NotFound),
+            ResolvedPath::Unknown => return Some(Route::Unknown),
+            ResolvedPath::Gone => return None,
         };
         let withheld = &self.site.withheld;
         if withheld.by_name(path) || withheld.by_name(resolved.as_os_str().as_bytes()) || withheld.is_at(&resolved) {
@@ -423,11 +423,11 @@ impl<'a> Finder<'a> {
             return Some(Route::NotFound);
         }
         candidate.truncate(start);
-        let reached = if self.lookup.listing { self.reach(path) } else { Reach::Gone };
-        if matches!(reached, Reach::Unknown) {
+        let reached = if self.lookup.listing { self.reach(path) } else { ResolvedPath::Gone };
+        if matches!(reached, ResolvedPath::Unknown) {
             return Some(Route::Unknown);
         }
-        matches!(reached, Reach::At(..))
+        matches!(reached, ResolvedPath::At(..))
             .then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
     }
 
@@ -439,10 +439,10 @@ impl<'a> Finder<'a> {
     /// Returns the route of an existing script, if the policy on links allows it.
     fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Route> {
         let real = match self.reach(name) {
-            Reach::At(_, real) => real,
-            Reach::Refused => return Some(Route::NotFound),
-            Reach::Unknown => return Some(Route::Unknown),
-            Reach::Gone => return None,
+            ResolvedPath::At(_, real) => real,
+            ResolvedPath::Refused => return Some(Route::NotFound),
+            ResolvedPath::Unknown => return Some(Route::Unknown),
+            ResolvedPath::Gone => return None,
         };
         let filename = self.full(name).into_os_string().into_vec();
         if self.lookup.no_php {

@@ -2,7 +2,7 @@
 
 use crate::challenges::Challenges;
 use crate::compress::Cache;
-use crate::event_request::MakesRequests;
+use crate::event_request::RequestMaker;
 use crate::mercure::Hubs;
 use crate::passwords::Passwords;
 use crate::rejected;
@@ -70,7 +70,7 @@ pub struct Server {
     /// WebSocket connections of all sites. A reload passes them on to the next `Server`.
     websockets: OnceLock<Arc<Connections>>,
     /// Makes the script requests for WebSocket events.
-    events: OnceLock<Arc<dyn MakesRequests>>,
+    events: OnceLock<Arc<dyn RequestMaker>>,
     /// Limits log lines about unknown hosts.
     unknown_hosts: LogThrottle,
     /// Limits log lines about clients that speak another protocol.
@@ -137,11 +137,11 @@ impl Server {
     }
 
     /// Sets the component that makes script requests for events. It uses the sites current at the time of each event.
-    pub fn make_events_by(&self, events: Arc<dyn MakesRequests>) {
+    pub fn make_events_by(&self, events: Arc<dyn RequestMaker>) {
         let _ = self.events.set(events);
     }
 
-    pub(crate) fn events(&self) -> Option<&Arc<dyn MakesRequests>> {
+    pub(crate) fn events(&self) -> Option<&Arc<dyn RequestMaker>> {
         self.events.get()
     }
 

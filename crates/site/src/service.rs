@@ -1,8 +1,9 @@
 //! Runs a request through the responders of its site and completes the response. To add a responder, write it in a
 //! separate file (see `responder`) and add it to the list below. `howdah explain` walks the same list.
 
+use crate::applied_rules::AppliedRules;
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::forwarded;
 use crate::phase::access_log_fpm;
 use crate::phase::compress;
@@ -18,7 +19,6 @@ use crate::phase::web_server::FromWebServer;
 use crate::phase::websocket::WebSocket;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
-use crate::ruled::Ruled;
 use crate::sites::Sites;
 use crate::upstream::Upstream;
 use howdah_observe::Front;
@@ -50,7 +50,7 @@ macro_rules! chain {
         }
 
         /// Records what each responder would do, and stops at the first that would respond.
-        pub(crate) fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+        pub(crate) fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
             $(
                 <$responder>::explain(exchange, explaining);
                 if explaining.is_settled() {
@@ -175,7 +175,7 @@ impl<U: Upstream> Service<U> {
     async fn refuse(&self, exchange: &mut Exchange, refusal: Refusal) -> Response {
         exchange.front = Front::Error;
         let status = refusal.status();
-        let ruled: Option<&Ruled> = exchange.ruled.as_deref();
+        let ruled: Option<&AppliedRules> = exchange.ruled.as_deref();
         let named = ruled.and_then(|ruled| ruled.outcome.error_page(status.as_u16())).map(str::to_owned);
         let page = refusal.page().map(|page| page.to_string()).or(named);
         let plain = refusal.into_response(&exchange.head.headers);

@@ -1,22 +1,22 @@
 //! A site: its settings, prepared for the phases. Built once, read by all threads.
 
-use crate::ahead::Ahead;
-use crate::aside::Aside;
+use crate::blocking_threads::BlockingThreads;
 use crate::compress::Compressor;
-use crate::handed_over::HandedOver;
 use crate::https::Https;
 use crate::listings::Listings;
 use crate::live::SiteLive;
 use crate::mercure::Mercure;
+use crate::preferred_pool::PreferredPool;
 use crate::pusher::Pusher;
 use crate::releases::Releases;
+use crate::sendfile::SendfileDirectories;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::withheld::Withheld;
 use howdah_config::{ByteSize, HttpSettings, PoolSettings, RootLinks, Settings, SiteSettings};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
-use howdah_pool::TakesLive;
+use howdah_pool::LiveSink;
 use howdah_pool::process::environment;
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
@@ -65,7 +65,7 @@ pub struct Site {
     /// The position in the settings of the pool that runs its scripts.
     pub(crate) pool: usize,
     /// A recipe's pool that runs one script instead of `pool`.
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) preferred: Option<PreferredPool>,
     /// Paths of the status pages of this site's pools, with the pool's position in the settings.
     pool_pages: Vec<(String, usize)>,
     /// Directives of `.htaccess` files below the root, if they are followed.
@@ -73,7 +73,7 @@ pub struct Site {
     /// The environment variables that all pools of this site have in common, for `PassEnv` in `.htaccess` files.
     pub environment: BTreeMap<OsString, OsString>,
     /// Receives scripts' orders for WebSocket connections and channels, if rules create any.
-    pub(crate) live: Option<Arc<dyn TakesLive>>,
+    pub(crate) live: Option<Arc<dyn LiveSink>>,
     /// Limits on requests.
     pub limits: Limits,
     /// Redirect of clients without TLS.
@@ -84,7 +84,7 @@ pub struct Site {
     pub static_files: StaticFiles,
     /// Listings of directories without an index file.
     pub(crate) listings: Listings,
-    pub(crate) aside: Aside,
+    pub(crate) aside: BlockingThreads,
     /// Static files of directories that rules name.
     places: Vec<(PathBuf, StaticFiles)>,
     /// Keys and permissions of its Mercure hub, if it has one.
@@ -92,7 +92,7 @@ pub struct Site {
     /// Its Pusher application, if it has one.
     pub(crate) pusher: Option<Arc<Pusher>>,
     /// Files that scripts may have the server send.
-    pub handed_over: HandedOver,
+    pub handed_over: SendfileDirectories,
     /// Compresses response bodies.
     pub compressor: Compressor,
     /// Request metrics: index 0 for requests without a route, then one entry per route.
@@ -169,7 +169,7 @@ impl Site {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             pool: position(&settings.pool),
-            ahead: Ahead::of(&settings, pools, position(&settings.pool)),
+            preferred: PreferredPool::of(&settings, pools, position(&settings.pool)),
             pool_pages: pool_pages(pools, &settings),
             htaccess: settings.htaccess.then(|| Htaccess::new(".htaccess")),
             environment: if settings.htaccess { environment(&server.settings, &settings) } else { BTreeMap::new() },
@@ -184,11 +184,11 @@ impl Site {
             )
             .map_err(|error| format!("static: {error}"))?,
             listings: Listings::default(),
-            aside: Aside::default(),
+            aside: BlockingThreads::default(),
             places: places(&settings, &public, &withheld)?,
             mercure: Mercure::new(&settings.mercure)?,
             pusher: Pusher::new(server, &settings)?,
-            handed_over: HandedOver::new(&settings.static_files, &withheld)?,
+            handed_over: SendfileDirectories::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
             requests: [""]

@@ -46,16 +46,16 @@ pub struct Sites {
     only: bool,
     /// `true` if client certificates are requested.
     asks_clients: bool,
-    covers: OnceLock<Covers>,
+    covers: OnceLock<CertificateCoverage>,
 }
 
 /// Returns `true` if the certificate for the first name (as SNI) is also valid for the second name.
-type IsFor = dyn Fn(&str, &str) -> bool + Send + Sync;
+type CoverageFn = dyn Fn(&str, &str) -> bool + Send + Sync;
 
 /// Checks which names a certificate covers.
-pub struct Covers(pub Box<IsFor>);
+pub struct CertificateCoverage(pub Box<CoverageFn>);
 
-impl std::fmt::Debug for Covers {
+impl std::fmt::Debug for CertificateCoverage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Covers")
     }
@@ -167,7 +167,7 @@ impl Sites {
     }
 
     /// Sets the check of the names that a certificate covers.
-    pub fn ask_about_certificates(&self, covers: Covers) {
+    pub fn ask_about_certificates(&self, covers: CertificateCoverage) {
         // Called once, at startup.
         let _ = self.covers.set(covers);
     }

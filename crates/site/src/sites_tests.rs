@@ -112,6 +112,6 @@ fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
     assert!(!sites.agrees(first, b"b") && !sites.agrees(first, b"unknown"));
     // Without certificates, no name is covered.
     assert!(!sites.covers("b", Some(b"a")));
-    sites.ask_about_certificates(Covers(Box::new(|name, host| (name, host) == ("b", "a"))));
+    sites.ask_about_certificates(CertificateCoverage(Box::new(|name, host| (name, host) == ("b", "a"))));
     assert!(sites.covers("b", Some(b"A.:443")) && !sites.covers("b", Some(b"a2")) && !sites.covers("b", None));
 }

@@ -29,7 +29,7 @@ pub struct PoolPageText {
 pub struct Target {
     pub pool: usize,
     /// A recipe's pool that runs the request instead, as long as it is serving.
-    pub ahead: Option<usize>,
+    pub preferred: Option<usize>,
 }
 
 /// Runs requests. `cli` implements it with the pools and proxies.

@@ -22,11 +22,11 @@ static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(u64::MAX, u64:
 
 /// An upstream that captures the request for a pool, and the pool's position.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Option<(usize, EncodedRequest)>>);
+struct CapturingUpstream(Mutex<Option<(usize, EncodedRequest)>>);
 
-impl Upstream for Kept {
+impl Upstream for CapturingUpstream {
     async fn run(&self, target: Target, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
-        *self.0.lock() = Some((target.ahead.unwrap_or(target.pool), request.head));
+        *self.0.lock() = Some((target.preferred.unwrap_or(target.pool), request.head));
         Err(Fault::with(FaultKind::ClientGone, "a request of a warm-up"))
     }
 }
@@ -56,7 +56,7 @@ pub fn request(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<En
 }
 
 fn of_site(sites: &Arc<Sites>, site: &Site, target: &str) -> Result<(usize, EncodedRequest), String> {
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(CapturingUpstream::default());
     let service = Service::new(sites.clone(), kept.clone());
     let mut exchange = ServerRequest { purpose: Purpose::WarmUp, site, host: None, target }.begin(sites)?;
     // Nothing in it waits, so one poll completes the future.

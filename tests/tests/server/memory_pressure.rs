@@ -15,12 +15,12 @@ use std::process::{Child, Command, Stdio};
 const ENTER: &str = r#"mount -t tmpfs none /sys/fs/cgroup && mount --bind "$0" /proc/pressure/memory && exec "$@""#;
 
 /// A server in a separate namespace.
-struct Apart {
+struct IsolatedServer {
     process: Child,
     _port: Port,
 }
 
-impl Drop for Apart {
+impl Drop for IsolatedServer {
     fn drop(&mut self) {
         process::signal(self.process.id(), rustix::process::Signal::TERM);
         if wait_for_exit(&mut self.process, PATIENCE).is_none() {
@@ -71,7 +71,7 @@ fn idle_workers_end_while_memory_is_short_and_none_stands_ready() {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", ENTER]).arg(&file).arg(program()).arg("serve");
     let process = command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
-    let server = Apart { process: process.unwrap(), _port: port };
+    let server = IsolatedServer { process: process.unwrap(), _port: port };
     let admin = Target::Unix(dir.path().join("admin"));
     let said = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
     let workers = || pool(&admin).map_or(0, |pool| pool["workers"].as_array().unwrap().len());

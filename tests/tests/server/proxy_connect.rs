@@ -34,12 +34,12 @@ pub(super) fn client(setup: Setup) -> Setup {
 }
 
 /// A running client.
-struct Talk {
+struct ConnectClient {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
-impl Talk {
+impl ConnectClient {
     fn start(site: &Site, arguments: &[&str]) -> Self {
         let mut command = Command::new(PYTHON);
         command.arg(script("over_http2.py")).arg(site.port().to_string()).arg(site.place().top.join("site.pem"));
@@ -64,7 +64,7 @@ impl Talk {
 }
 
 pub(super) fn said(site: &Site, arguments: &[&str]) -> String {
-    Talk::start(site, arguments).end()
+    ConnectClient::start(site, arguments).end()
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn each_side_is_told_of_the_others_end() {
         |s| s,
         |site| {
             // The client resets the stream: the server's connection ends.
-            let mut talk = Talk::start(site, &["reset", "/p/"]);
+            let mut talk = ConnectClient::start(site, &["reset", "/p/"]);
             assert_eq!(talk.line(), "200 welcome");
             upstream.wait_until_alone();
             drop(talk.child.stdin.take());
             let _ = talk.end();
             // The server's connection breaks: the client's stream ends.
-            let mut talk = Talk::start(site, &["stay", "/p/"]);
+            let mut talk = ConnectClient::start(site, &["stay", "/p/"]);
             assert_eq!(talk.line(), "200 welcome");
             assert_eq!(upgraded(site), 1);
             upstream.cut();
@@ -182,7 +182,7 @@ fn a_stop_ends_streams_without_waiting_for_the_grace_time() {
         &upstream,
         |s| s.setting("grace", "\"1h\""),
         |site| {
-            let mut talk = Talk::start(site, &["stay", "/p/"]);
+            let mut talk = ConnectClient::start(site, &["stay", "/p/"]);
             assert_eq!(talk.line(), "200 welcome");
             site.howdah().signal(Signal::TERM);
             assert_eq!(site.howdah_mut().wait(), Some(0));
@@ -205,7 +205,7 @@ fn a_client_that_makes_no_room_is_given_up_and_holds_no_memory() {
         &upstream,
         |s| s.setting("http.client_timeout", "\"1s\""),
         |site| {
-            let mut talk = Talk::start(site, &["lazy", "/p/"]);
+            let mut talk = ConnectClient::start(site, &["lazy", "/p/"]);
             assert_eq!(talk.line(), "200 welcome");
             assert_eq!(talk.end(), "reset CANCEL");
             upstream.wait_until_alone();

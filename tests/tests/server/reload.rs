@@ -286,12 +286,12 @@ scenario!(counts_never_go_back, howdah_only = "reload is Howdah's command", besi
 });
 
 /// A server whose addresses are only in its `howdah.toml`, because a reload cannot change flags.
-struct Own {
+struct FileConfigured {
     site: Site,
     ports: [Port; 2],
 }
 
-impl Own {
+impl FileConfigured {
     fn target(&self, number: usize) -> Target {
         Target::Tcp(([127, 0, 0, 1], self.ports[number].number).into())
     }
@@ -316,7 +316,7 @@ fn addresses_are_opened_and_closed() {
     let rest = rest.lines().filter(|line| !line.starts_with("listen = ")).collect::<Vec<_>>().join("\n");
     let write = |addresses: &[String]| fs::write(&toml, listens_on(addresses) + &rest).unwrap();
     let [second, third] = [address(0), address(1)];
-    let own = Own { site, ports };
+    let own = FileConfigured { site, ports };
     let mut idle = own.site.conn();
     assert_eq!(idle.exchange(&Request::get("/ready.txt")).status, 200);
 

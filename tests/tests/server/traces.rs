@@ -2,7 +2,7 @@
 //! logs, and that a collector which hangs or refuses costs only spans.
 
 use howdah_skip::skip;
-use howdah_tests::collector::{Manner, Span};
+use howdah_tests::collector::{Behavior, Span};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Collector, Conn, Mode, Request, Setup, Site, Upstream, run};
 use std::io::Write;
@@ -194,7 +194,7 @@ fn a_request_that_is_handed_on_takes_its_trace_along() {
 #[test]
 fn a_collector_that_refuses_costs_spans_and_is_said_once() {
     let collector = Collector::start();
-    collector.set(Manner::Refuses);
+    collector.set(Behavior::Refuses);
     with(
         &collector,
         "",
@@ -205,7 +205,7 @@ fn a_collector_that_refuses_costs_spans_and_is_said_once() {
             }
             assert!(eventually(PATIENCE, || counted(site, "failed") >= 10), "{}", site.log());
             assert_eq!(site.log().matches("spans lost").count(), 1, "{}", site.log());
-            collector.set(Manner::Takes);
+            collector.set(Behavior::Takes);
             assert_eq!(site.get_ok("/seen.php").len(), "00--- none".len() + 32 + 16 + 2);
             let _ = collector.of_path("/seen.php");
             let _ = site.wait_for_log(&["exporting spans to "]);
@@ -217,7 +217,7 @@ fn a_collector_that_refuses_costs_spans_and_is_said_once() {
 fn a_collector_that_hangs_or_is_not_there_holds_nobody_up() {
     for listens in [true, false] {
         let collector = if listens { Collector::start() } else { Collector::absent() };
-        collector.set(Manner::Hangs);
+        collector.set(Behavior::Hangs);
         with(
             &collector,
             "",

@@ -5,9 +5,9 @@ use crate::commands::sandbox;
 use crate::control::client;
 use crate::output::{self, complain};
 use crate::server::checks::{self, Depth};
-use crate::server::found;
+use crate::server::detected;
+use crate::server::fd_store::FdStore;
 use crate::server::identity;
-use crate::server::kept_sockets::Kept;
 use crate::server::php_hosts;
 use crate::server::socket_files;
 use howdah_budget::machine;
@@ -31,12 +31,12 @@ const ADMIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Collected findings.
 #[derive(Default)]
-struct Found {
+struct Findings {
     errors: Vec<String>,
     warnings: Vec<String>,
 }
 
-impl Found {
+impl Findings {
     /// Prints a part of the report.
     fn print(&mut self, text: &str) {
         self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
@@ -58,10 +58,10 @@ pub(crate) fn flags(mut flags: ServeFlags) -> ServeFlags {
 pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     let settings = &loaded.settings;
     let account = identity::account(settings).ok().flatten();
-    let mut found = Found::default();
+    let mut found = Findings::default();
     found.errors.extend(wrong.iter().map(ToString::to_string));
     if wrong.is_empty() {
-        let (machine, sites) = (machine::here().describe(), found::of_sites(loaded));
+        let (machine, sites) = (machine::here().describe(), detected::of_sites(loaded));
         found.print(&format!("{}\n# Machine: {machine}\n{sites}", loaded.show()));
     }
     match checks::check(loaded, Store::new(), Depth::WithPhp) {
@@ -140,12 +140,12 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
 /// Checks that the settings' addresses can be bound. Addresses of a running server with these settings are skipped, and
 /// sockets that systemd keeps for the server are the server's. If no server runs, a used address (the server to be
 /// replaced may have it) and a missing directory in `/run` (created when the service starts) are only warnings.
-fn addresses(settings: &Settings, found: &mut Found) {
+fn addresses(settings: &Settings, found: &mut Findings) {
     let http3 = settings.listen.iter().filter_map(|addr| match addr {
         ListenAddr::Https(udp) if settings.tls.http3 => Some(*udp),
         _ => None,
     });
-    let tried: Vec<(&str, &ListenAddr, Result<(), Trouble>)> = [("admin", &settings.admin)]
+    let tried: Vec<(&str, &ListenAddr, Result<(), BindProblem>)> = [("admin", &settings.admin)]
         .into_iter()
         .chain(settings.listen.iter().map(|addr| ("listen", addr)))
         .map(|(name, addr)| {
@@ -156,38 +156,38 @@ fn addresses(settings: &Settings, found: &mut Found) {
             (name, addr, tried)
         })
         .collect();
-    let is_used = tried.iter().any(|(.., tried)| matches!(tried, Err(Trouble::InUse)));
-    let running = if is_used { running(settings) } else { Running::No };
-    let mut kept = if is_used && matches!(running, Running::No) { Kept::now() } else { Kept::default() };
+    let is_used = tried.iter().any(|(.., tried)| matches!(tried, Err(BindProblem::InUse)));
+    let running = if is_used { running(settings) } else { RunningServer::No };
+    let mut kept = if is_used && matches!(running, RunningServer::No) { FdStore::now() } else { FdStore::default() };
     for (name, addr, tried) in tried {
         let Err(trouble) = tried else { continue };
         match (trouble, &running) {
-            (Trouble::InUse, Running::On(own)) if own.iter().any(|own| place(own) == place(&addr.to_string())) => {}
+            (BindProblem::InUse, RunningServer::On(own)) if own.iter().any(|own| place(own) == place(&addr.to_string())) => {}
             // The running server did not report its addresses, so this may be one of them.
-            (Trouble::InUse, Running::Silent) => {}
-            (Trouble::InUse, Running::On(_)) => {
+            (BindProblem::InUse, RunningServer::Silent) => {}
+            (BindProblem::InUse, RunningServer::On(_)) => {
                 found.errors.push(format!(
                     "{name}: cannot listen on {addr}: it is in use, and the server that runs does not have that address"
                 ));
             }
-            (Trouble::InUse, Running::No) if kept.has(addr) => {}
-            (Trouble::InUse, Running::No) => found.warnings.push(format!(
+            (BindProblem::InUse, RunningServer::No) if kept.has(addr) => {}
+            (BindProblem::InUse, RunningServer::No) => found.warnings.push(format!(
                 "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
                  name another address"
             )),
-            (Trouble::NoDirectory(missing), _) if socket_files::is_made_at_start(&missing) => {}
-            (Trouble::NoDirectory(missing), _) => {
+            (BindProblem::NoDirectory(missing), _) if socket_files::is_made_at_start(&missing) => {}
+            (BindProblem::NoDirectory(missing), _) => {
                 let list = if missing.path().starts_with("/run") { &mut found.warnings } else { &mut found.errors };
                 list.push(format!("{name}: cannot listen on {addr}: {missing}"));
             }
             // The service may have more permissions than this command's user.
-            (Trouble::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
-            (Trouble::Other(why), _) => found.errors.push(format!("{name}: cannot listen on {addr}: {why}")),
+            (BindProblem::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
+            (BindProblem::Other(why), _) => found.errors.push(format!("{name}: cannot listen on {addr}: {why}")),
         }
     }
     // Only without a running server: with one, the port may or may not be its HTTP/3 endpoint.
-    for udp in http3.filter(|_| matches!(running, Running::No)) {
-        if let Err(Trouble::InUse) = try_internet(udp, SocketType::DGRAM)
+    for udp in http3.filter(|_| matches!(running, RunningServer::No)) {
+        if let Err(BindProblem::InUse) = try_internet(udp, SocketType::DGRAM)
             && !kept.has(&ListenAddr::Https(udp))
         {
             found.warnings.push(format!("listen: another process uses UDP port {} of {udp}", udp.port()));
@@ -201,7 +201,7 @@ fn place(addr: &str) -> &str {
 }
 
 /// Reasons why an address cannot be bound.
-enum Trouble {
+enum BindProblem {
     InUse,
     NoDirectory(MissingDirectory),
     Denied(String),
@@ -209,7 +209,7 @@ enum Trouble {
 }
 
 /// Binds the address without listening, so that no client connects.
-fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
+fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), BindProblem> {
     let family = if addr.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let bound = socket_with(family, kind, SocketFlags::CLOEXEC, None).and_then(|socket| {
         // For TCP, ignore old connections that are still closing. For UDP the option would allow two sockets to share
@@ -218,32 +218,32 @@ fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
         bind(&socket, &addr)
     });
     bound.map_err(std::io::Error::from).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => Trouble::InUse,
+        ErrorKind::AddrInUse => BindProblem::InUse,
         ErrorKind::PermissionDenied => {
-            Trouble::Denied(format!("{error}; ports below 1024 need root, or CAP_NET_BIND_SERVICE for the server"))
+            BindProblem::Denied(format!("{error}; ports below 1024 need root, or CAP_NET_BIND_SERVICE for the server"))
         }
-        ErrorKind::AddrNotAvailable => Trouble::Other(format!("{error}; this machine does not have that address")),
-        _ => Trouble::Other(error.to_string()),
+        ErrorKind::AddrNotAvailable => BindProblem::Other(format!("{error}; this machine does not have that address")),
+        _ => BindProblem::Other(error.to_string()),
     })
 }
 
-fn try_unix(path: &Path) -> Result<(), Trouble> {
-    let parent = MissingDirectory::check(path).map_err(Trouble::NoDirectory)?;
+fn try_unix(path: &Path) -> Result<(), BindProblem> {
+    let parent = MissingDirectory::check(path).map_err(BindProblem::NoDirectory)?;
     if let Err(error) = access(parent, Access::WRITE_OK | Access::EXEC_OK) {
-        return Err(Trouble::Other(format!("no socket can be made in {}: {error}", parent.display())));
+        return Err(BindProblem::Other(format!("no socket can be made in {}: {error}", parent.display())));
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
-            Err(Trouble::Other("the file there is no socket; it is left alone".to_owned()))
+            Err(BindProblem::Other("the file there is no socket; it is left alone".to_owned()))
         }
         // The server replaces the file of a crashed server; a file with a listener is in use.
-        Ok(_) if UnixStream::connect(path).is_ok() => Err(Trouble::InUse),
+        Ok(_) if UnixStream::connect(path).is_ok() => Err(BindProblem::InUse),
         _ => Ok(()),
     }
 }
 
 /// Server found at the admin address of these settings.
-enum Running {
+enum RunningServer {
     No,
     /// Running on these addresses.
     On(Vec<String>),
@@ -251,13 +251,13 @@ enum Running {
     Silent,
 }
 
-fn running(settings: &Settings) -> Running {
+fn running(settings: &Settings) -> RunningServer {
     let there = match settings.admin.place() {
         SocketPlace::Unix(path) => UnixStream::connect(path).is_ok(),
         SocketPlace::Tcp(addr) => std::net::TcpStream::connect_timeout(&addr, ADMIN_TIMEOUT).is_ok(),
     };
     if !there {
-        return Running::No;
+        return RunningServer::No;
     }
     let admin = AdminAddress { addr: settings.admin.clone(), token: settings.admin_token.clone() };
     let listens = client::ask_within(&admin, "GET", "/status", ADMIN_TIMEOUT).ok().and_then(|(code, body)| {
@@ -265,5 +265,5 @@ fn running(settings: &Settings) -> Running {
         let listens = status["listen"].as_array()?.iter().filter_map(|addr| addr.as_str());
         Some(listens.map(str::to_owned).chain([settings.admin.to_string()]).collect())
     });
-    listens.map_or(Running::Silent, Running::On)
+    listens.map_or(RunningServer::Silent, RunningServer::On)
 }

@@ -14,7 +14,7 @@ const CONTRACT: &str = "v1.12.7";
 
 /// A command for `frankenphp`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Invocation {
     /// Print this text and exit.
     Print(String),
     /// Serve with these settings.
@@ -25,20 +25,20 @@ pub(crate) enum Asked {
 ///
 /// # Errors
 /// A mistake in the command line or environment, with its remedy.
-pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Asked, String>> {
+pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Invocation, String>> {
     let (program, rest) = arguments.split_first()?;
     if Path::new(program).file_name() != Some(OsStr::new("frankenphp")) {
         return None;
     }
     let version = env!("CARGO_PKG_VERSION");
     Some(match rest.first().map(String::as_str) {
-        Some("build-info") => Ok(Asked::Print(format!(
+        Some("build-info") => Ok(Invocation::Print(format!(
             "path\thowdah\nmod\thowdah\t{version}\ndep\tgithub.com/dunglas/frankenphp\t{CONTRACT}\n"
         ))),
         Some("version" | "-v" | "--version") => {
-            Ok(Asked::Print(format!("howdah {version} as frankenphp {CONTRACT}\n")))
+            Ok(Invocation::Print(format!("howdah {version} as frankenphp {CONTRACT}\n")))
         }
-        Some("run") => serve_flags(env).map(Asked::Serve),
+        Some("run") => serve_flags(env).map(Invocation::Serve),
         _ => Err("as `frankenphp` this program knows `run`, `build-info` and `version`, for Laravel Octane; \
                   everything else is in `howdah --help`"
             .to_owned()),
@@ -95,7 +95,7 @@ fn listen_address(site: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn ask(arguments: &[&str], env: &[(&str, &str)]) -> Option<Result<Asked, String>> {
+    fn ask(arguments: &[&str], env: &[(&str, &str)]) -> Option<Result<Invocation, String>> {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         asked(&arguments, &env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
     }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn octane_finds_a_version_at_the_end_of_its_line() {
-        let Some(Ok(Asked::Print(text))) = ask(&["frankenphp", "build-info"], &[]) else { panic!() };
+        let Some(Ok(Invocation::Print(text))) = ask(&["frankenphp", "build-info"], &[]) else { panic!() };
         let line = text.lines().find(|l| l.starts_with("dep") && l.contains("github.com/dunglas/frankenphp")).unwrap();
         assert_eq!(line.rsplit_once('v').unwrap().1, &CONTRACT[1..]);
     }
@@ -123,7 +123,7 @@ mod tests {
             ("CADDY_SERVER_WORKER_DIRECTIVE", "num 4"),
             ("CADDY_SERVER_WATCH_DIRECTIVES", "watch \"/app/no-such/**/*.php\"\n\t\twatch /app/.env\n"),
         ];
-        let Some(Ok(Asked::Serve(flags))) = ask(&["/app/frankenphp", "run", "-c", "x"], &env) else { panic!() };
+        let Some(Ok(Invocation::Serve(flags))) = ask(&["/app/frankenphp", "run", "-c", "x"], &env) else { panic!() };
         let is = |name: &str, values: &[&str]| assert_eq!(flags.values[name], values, "{name}");
         is("root", &["/app/public"]);
         is("script", &["/app/public/frankenphp-worker.php"]);
@@ -137,7 +137,7 @@ mod tests {
     fn workers_are_counted_as_every_octane_says_it() {
         let served = |name: &str, value: &str| {
             let env = [("APP_PUBLIC_PATH", "/a"), ("CADDY_SERVER_SERVER_NAME", "http://:8000"), (name, value)];
-            let Some(Ok(Asked::Serve(flags))) = ask(&["frankenphp", "run"], &env) else { panic!() };
+            let Some(Ok(Invocation::Serve(flags))) = ask(&["frankenphp", "run"], &env) else { panic!() };
             flags.values.get("workers").cloned()
         };
         let three = Some(vec!["3".to_owned()]);

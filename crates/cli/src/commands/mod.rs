@@ -38,8 +38,8 @@ pub(crate) fn asked() -> Result<Command, ExitCode> {
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
     match frankenphp::asked(&arguments, &env) {
         None => Ok(Cli::parse().command),
-        Some(Ok(frankenphp::Asked::Serve(flags))) => Ok(Command::Serve(flags)),
-        Some(Ok(frankenphp::Asked::Print(text))) => {
+        Some(Ok(frankenphp::Invocation::Serve(flags))) => Ok(Command::Serve(flags)),
+        Some(Ok(frankenphp::Invocation::Print(text))) => {
             let printed = output::print(text).map_err(|error| complain(format_args!("howdah: {error:#}")));
             Err(if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }

@@ -29,14 +29,14 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     let link = project.join(NAME);
     let mut said = String::new();
     match there(&link, program)? {
-        There::Ours => said = format!("{} leads to this server already\n", link.display()),
-        There::Nothing => put(program, &link)?,
-        There::Other if !replace => bail!(
+        ExistingFile::Ours => said = format!("{} leads to this server already\n", link.display()),
+        ExistingFile::Nothing => put(program, &link)?,
+        ExistingFile::Other if !replace => bail!(
             "{0} is another program, as `octane:install` downloads it, and Octane would go on to start that one; \
              `howdah init --octane --replace` keeps it as {BACKUP_NAME} and puts the link in its place",
             link.display()
         ),
-        There::Other => {
+        ExistingFile::Other => {
             let kept = project.join(BACKUP_NAME);
             if kept.symlink_metadata().is_ok() {
                 bail!("{} is there already and would be lost: move or remove it", kept.display());
@@ -70,7 +70,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
 }
 
 /// The existing file with the link's name.
-enum There {
+enum ExistingFile {
     /// No file, or a dangling link.
     Nothing,
     /// A link to this program.
@@ -78,11 +78,11 @@ enum There {
     Other,
 }
 
-fn there(path: &Path, program: &Path) -> Result<There> {
+fn there(path: &Path, program: &Path) -> Result<ExistingFile> {
     match path.canonicalize() {
-        Ok(other) if program.canonicalize().is_ok_and(|program| program == other) => Ok(There::Ours),
-        Ok(_) => Ok(There::Other),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(There::Nothing),
+        Ok(other) if program.canonicalize().is_ok_and(|program| program == other) => Ok(ExistingFile::Ours),
+        Ok(_) => Ok(ExistingFile::Other),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(ExistingFile::Nothing),
         Err(error) => Err(error).with_context(|| format!("cannot look at {}", path.display())),
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::commands::wrong;
 use crate::server::programs;
-use crate::server::reload::Reread;
-use crate::server::serve::{self, Handed};
+use crate::server::reload::SettingsLoader;
+use crate::server::serve::{self, InheritedListeners};
 use crate::server::upgrade::TakeOver;
 use anyhow::Result;
 use howdah_config::{Environment, ServeFlags};
@@ -24,7 +24,7 @@ pub(crate) fn run(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> Result<E
 /// Serves with the settings that `reread` returns. If a running server started this process, replaces it and reports
 /// failures to it. `wrong` reports mistakes in the settings.
 pub(crate) fn run_with(
-    reread: Reread,
+    reread: SettingsLoader,
     passed: Vec<(OwnedFd, String)>,
     wrong: impl FnOnce(String) -> ExitCode,
 ) -> Result<ExitCode> {
@@ -40,7 +40,7 @@ pub(crate) fn run_with(
             return Ok(wrong(errors));
         }
     };
-    let served = serve::run(&loaded, reread, Handed { take_over: taking_over.clone(), passed });
+    let served = serve::run(&loaded, reread, InheritedListeners { take_over: taking_over.clone(), passed });
     if let Err(why) = &served {
         tell(&format!("{why:#}"));
     }

@@ -183,7 +183,7 @@ impl Certificates {
     pub(crate) fn challenges(&self) -> Option<Arc<dyn howdah_site::challenges::Challenges>> {
         let sources = self.sources.lock();
         let manager = sources.manager.as_ref()?;
-        Some(Arc::new(Tokens(manager.challenges())))
+        Some(Arc::new(TokenSource(manager.challenges())))
     }
 
     /// Obtains certificates on demand, for handshakes with names that have none.
@@ -197,9 +197,9 @@ impl Certificates {
 }
 
 #[derive(Debug)]
-struct Tokens(Arc<acme::Challenges>);
+struct TokenSource(Arc<acme::Challenges>);
 
-impl howdah_site::challenges::Challenges for Tokens {
+impl howdah_site::challenges::Challenges for TokenSource {
     fn find<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = Option<Bytes>> + Send + 'a>> {
         Box::pin(self.0.find(token))
     }

@@ -6,7 +6,7 @@
 
 use howdah_doctor::compare::{Expected, Words};
 use howdah_observe::PoolMetrics;
-use howdah_pool::{BodyCopy, Demotions, Fault, Pool, Request, RequestId, Response, TimeLimits, Verdict, Way};
+use howdah_pool::{BodyCopy, Demotions, Fault, Placement, Pool, Request, RequestId, Response, TimeLimits, Verdict};
 use howdah_transport::wire::EncodedRequest;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -82,14 +82,14 @@ pub(crate) struct Comparison {
 }
 
 /// Data to repeat a request whose response is compared.
-struct Wanted {
+struct RequestCopy {
     head: EncodedRequest,
     id: RequestId,
     _turn: OwnedSemaphorePermit,
 }
 
 /// A complete response.
-struct Seen {
+struct FullResponse {
     status: u16,
     fields: Vec<(String, String)>,
     body: BodyCopy,
@@ -97,7 +97,7 @@ struct Seen {
     busy: Duration,
 }
 
-impl Seen {
+impl FullResponse {
     fn words(&self) -> Words {
         Words::of(self.status, &self.fields, self.body.bytes(), None)
     }
@@ -134,15 +134,15 @@ impl Comparison {
     /// As `Pool::run`.
     pub(crate) async fn run(self: &Arc<Self>, request: Request) -> Result<Response, Fault> {
         let is_wanted = match self.demotions.way_of(request.target()) {
-            Way::Classic => return self.classic.run(request).await,
-            Way::Cold => {
+            Placement::Classic => return self.classic.run(request).await,
+            Placement::Cold => {
                 let target = self.booted.learns_from(&request);
                 let response = self.classic.run(request).await?;
                 self.booted.learn(target, &response);
                 return Ok(response);
             }
-            Way::Suspected => true,
-            Way::Own => self.draws(),
+            Placement::Suspected => true,
+            Placement::Own => self.draws(),
         };
         let wanted = if is_wanted { self.wanted(&request) } else { None };
         let mut response = self.booted.run(request).await?;
@@ -160,24 +160,24 @@ impl Comparison {
     }
 
     /// Returns the data to repeat a request; `None` if it must not be repeated, or another comparison is running.
-    fn wanted(&self, request: &Request) -> Option<Wanted> {
+    fn wanted(&self, request: &Request) -> Option<RequestCopy> {
         let is_private = || request.head.variables().any(|(name, _)| is_somebodys(name));
         let may_be_repeated = || howdah_pool::may_be_asked_again(request.target()) && !is_private();
         if !request.is_get || !request.body.is_empty() || !may_be_repeated() {
             return None;
         }
         let turn = self.turn.clone().try_acquire_owned().ok()?;
-        Some(Wanted { head: request.head.clone(), id: request.id, _turn: turn })
+        Some(RequestCopy { head: request.head.clone(), id: request.id, _turn: turn })
     }
 
-    fn compare_later(self: &Arc<Self>, wanted: Wanted, response: &mut Response) {
+    fn compare_later(self: &Arc<Self>, wanted: RequestCopy, response: &mut Response) {
         let (status, fields) = (response.status, fields_of(response));
         let copy = response.body.copy(MAX_BODY);
         let this = self.clone();
         drop(self.runtime.spawn(async move {
             // Long and slow responses are not compared.
             let Ok(Ok(body)) = tokio::time::timeout(SENT_WITHIN, copy).await else { return };
-            match this.compare(&wanted, Seen { status, fields, body, busy: Duration::ZERO }).await {
+            match this.compare(&wanted, FullResponse { status, fields, body, busy: Duration::ZERO }).await {
                 Ok(verdict) => {
                     tracing::debug!(pool = this.booted.name(), request = %wanted.id, ?verdict, "compared");
                     this.demotions.note_comparison(wanted.head.uri(), verdict);
@@ -188,7 +188,7 @@ impl Comparison {
     }
 
     /// Compares a response with classic mode's; the error is the reason why no comparison was possible.
-    async fn compare(&self, wanted: &Wanted, seen: Seen) -> Result<Verdict, &'static str> {
+    async fn compare(&self, wanted: &RequestCopy, seen: FullResponse) -> Result<Verdict, &'static str> {
         let first = self.ask_classic(wanted).await?;
         tokio::time::sleep(MIN_GAP).await;
         let second = self.ask_classic(wanted).await?;
@@ -238,13 +238,13 @@ impl Comparison {
         Ok(pace(once.min(twice.busy), classic))
     }
 
-    async fn ask_classic(&self, wanted: &Wanted) -> Result<Seen, &'static str> {
+    async fn ask_classic(&self, wanted: &RequestCopy) -> Result<FullResponse, &'static str> {
         let seen = self.ask(&self.classic, wanted).await?;
         if seen.is_failure() { Err(INCONCLUSIVE) } else { Ok(seen) }
     }
 
     /// Repeats the request in a pool once a worker is idle.
-    async fn ask(&self, pool: &Pool, wanted: &Wanted) -> Result<Seen, &'static str> {
+    async fn ask(&self, pool: &Pool, wanted: &RequestCopy) -> Result<FullResponse, &'static str> {
         let until = Instant::now() + IDLE_WITHIN;
         while !pool.is_idle() {
             if Instant::now() >= until {
@@ -264,7 +264,7 @@ impl Comparison {
             let body = copy.await.map_err(|_| INCONCLUSIVE)?;
             // The time arrives when the worker is done, which may be after the response; a worker that dies sends none.
             let busy = busy.await.map_err(|_| INCONCLUSIVE)?;
-            Ok(Seen { status, fields, body, busy })
+            Ok(FullResponse { status, fields, body, busy })
         };
         tokio::time::timeout(RESPONDS_WITHIN, asked).await.unwrap_or(Err(INCONCLUSIVE))
     }
@@ -283,7 +283,7 @@ const fn is_comparable(status: u16) -> bool {
 }
 
 /// Builds the request again, without the data of its visitor.
-fn repeated(wanted: &Wanted) -> Request {
+fn repeated(wanted: &RequestCopy) -> Request {
     Request {
         limits: TimeLimits { deadline: Some(RESPONDS_WITHIN), queue: Some(IDLE_WITHIN) },
         ..Request::without_client(wanted.head.clone(), wanted.id)

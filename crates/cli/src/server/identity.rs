@@ -82,7 +82,7 @@ pub(crate) fn admin_access(settings: &Settings) -> Result<UnixAccess, String> {
 }
 
 /// Parameters of the last step as root, which fixes what the launcher may do.
-pub(crate) struct LastAct<'a> {
+pub(crate) struct PrivilegeDrop<'a> {
     pub(crate) configs: &'a [PoolConfig],
     /// Socket files that the server removes.
     pub(crate) own_files: Vec<PathBuf>,
@@ -94,12 +94,12 @@ pub(crate) struct LastAct<'a> {
 pub(crate) fn give_up_root(
     settings: &Settings,
     account: Option<&Account>,
-    act: LastAct<'_>,
+    act: PrivilegeDrop<'_>,
 ) -> Result<Option<LauncherProcess>> {
     let launcher = match account {
         Some(account) => {
             has_rights()?;
-            let LastAct { configs, own_files, program, takes_over } = act;
+            let PrivilegeDrop { configs, own_files, program, takes_over } = act;
             let launcher = LauncherProcess::start(configs, own_files, program.clone(), takes_over)
                 .context("cannot start the launcher")?;
             change_to(account).with_context(|| format!("cannot become {}", account.name))?;

@@ -1,4 +1,4 @@
-//! Watches memory pressure while an edition serves. When memory is short, the pools end idle workers, before the
+//! Watches memory pressure while a revision serves. When memory is short, the pools end idle workers, before the
 //! kernel's OOM killer has to choose a process.
 
 use crate::server::pools::Pools;
@@ -17,25 +17,25 @@ const LIMIT: u32 = 10;
 /// Memory counts as short from the limit on until pressure falls below half of it: the hysteresis prevents repeated
 /// reports.
 #[derive(Debug)]
-struct Watch {
+struct MemoryWatch {
     pressure: MemoryPressure,
     is_short: bool,
 }
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct MemorySample {
     percent: u32,
     is_short: bool,
     changed: bool,
 }
 
-impl Watch {
-    fn look(&mut self) -> Seen {
+impl MemoryWatch {
+    fn sample(&mut self) -> MemorySample {
         let percent = self.pressure.percent();
         let is_short = if self.is_short { percent * 2 >= LIMIT } else { percent >= LIMIT };
         let changed = std::mem::replace(&mut self.is_short, is_short) != is_short;
-        Seen { percent, is_short, changed }
+        MemorySample { percent, is_short, changed }
     }
 }
 
@@ -48,16 +48,16 @@ pub(crate) fn start(pools: &Arc<Pools>, metrics: &Arc<Metrics>) -> JoinSet<()> {
         );
         return tasks;
     };
-    tasks.spawn(run(Watch { pressure, is_short: false }, pools.clone(), metrics.clone()));
+    tasks.spawn(run(MemoryWatch { pressure, is_short: false }, pools.clone(), metrics.clone()));
     tasks
 }
 
-async fn run(mut watch: Watch, pools: Arc<Pools>, metrics: Arc<Metrics>) {
+async fn run(mut watch: MemoryWatch, pools: Arc<Pools>, metrics: Arc<Metrics>) {
     let mut look = interval(POLL_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         look.tick().await;
-        let Seen { percent, is_short, changed } = watch.look();
+        let MemorySample { percent, is_short, changed } = watch.sample();
         metrics.memory_pressure.set(i64::from(percent));
         if !changed {
             continue;
@@ -87,10 +87,10 @@ mod tests {
         let says = |percent: u32| fs::write(&file, format!("some avg10={percent}.50 avg60=0.00\n")).unwrap();
         says(0);
         let pressure = MemoryPressure::below(dir.path()).unwrap();
-        let mut watch = Watch { pressure, is_short: false };
+        let mut watch = MemoryWatch { pressure, is_short: false };
         let mut look = |percent| {
             says(percent);
-            let seen = watch.look();
+            let seen = watch.sample();
             assert_eq!(seen.percent, percent);
             (seen.is_short, seen.changed)
         };

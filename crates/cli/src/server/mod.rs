@@ -1,15 +1,15 @@
-//! The running server: start to stop (`serve`), the edition that serves requests and its reload, the upgrade to another
-//! process, pools, certificates, and the admin endpoint. Commands use this module; it depends on none of them.
+//! The running server: start to stop (`serve`), the revision that serves requests and its reload, the upgrade to
+//! another process, pools, certificates, and the admin endpoint. Commands use this module; it depends on none of them.
 
 mod admin;
+mod backends;
 mod certificates;
 pub(crate) mod checks;
 mod comparison;
-mod edition;
-pub(crate) mod found;
+pub(crate) mod detected;
+pub(crate) mod fd_store;
 mod fpm_status;
 pub(crate) mod identity;
-pub(crate) mod kept_sockets;
 mod listening;
 mod memory;
 mod orders;
@@ -19,6 +19,7 @@ mod pid_file;
 pub(crate) mod pools;
 pub(crate) mod programs;
 pub(crate) mod reload;
+mod revision;
 pub(crate) mod serve;
 pub(crate) mod service;
 mod shared;
@@ -28,4 +29,3 @@ mod tls;
 mod traces;
 pub(crate) mod upgrade;
 mod watch;
-mod ways;

@@ -33,14 +33,14 @@ pub(crate) struct Pools {
 
 /// The pool that runs a request.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SelectedPool<'a> {
     pub(crate) pool: &'a Pool,
     /// Its comparison, if enabled.
     pub(crate) comparison: Option<&'a Arc<Comparison>>,
 }
 
-/// Parts shared by the pools of every edition.
-pub(crate) struct Surroundings {
+/// Parts shared by the pools of every revision.
+pub(crate) struct PoolContext {
     pub(crate) io_threads: IoThreads,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) launcher: Launcher,
@@ -50,9 +50,9 @@ pub(crate) struct Surroundings {
 impl Pools {
     /// Starts every pool; they boot in the background. Called on the main thread's runtime: see
     /// `howdah_pool::start_pool`.
-    pub(crate) fn start(configs: Vec<PoolConfig>, around: &Surroundings, settings: &Arc<Settings>) -> Self {
-        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
-            let slow_log = around.slow_logs.of_pool(settings, &config.settings.name, &around.metrics);
+    pub(crate) fn start(configs: Vec<PoolConfig>, context: &PoolContext, settings: &Arc<Settings>) -> Self {
+        Self::make(configs, context, settings, |PoolContext { io_threads, launcher, .. }, config, metrics, encode| {
+            let slow_log = context.slow_logs.of_pool(settings, &config.settings.name, &context.metrics);
             start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log)
         })
     }
@@ -60,28 +60,28 @@ impl Pools {
     /// Creates the pools that will replace `before`; nothing starts until `boot`.
     pub(crate) fn prepare(
         configs: Vec<PoolConfig>,
-        around: &Surroundings,
+        context: &PoolContext,
         settings: &Arc<Settings>,
         before: &Self,
     ) -> Self {
-        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
+        Self::make(configs, context, settings, |PoolContext { io_threads, launcher, .. }, config, metrics, encode| {
             let before = before.named(&config.settings.name).map(|pool| &**pool);
-            let slow_log = around.slow_logs.of_pool(settings, &config.settings.name, &around.metrics);
+            let slow_log = context.slow_logs.of_pool(settings, &config.settings.name, &context.metrics);
             prepare_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log, before)
         })
     }
 
     fn make(
         configs: Vec<PoolConfig>,
-        around: &Surroundings,
+        context: &PoolContext,
         settings: &Arc<Settings>,
-        make: impl Fn(&Surroundings, PoolConfig, Arc<PoolMetrics>, EncodeWarmUp) -> Arc<Pool>,
+        make: impl Fn(&PoolContext, PoolConfig, Arc<PoolMetrics>, EncodeWarmUp) -> Arc<Pool>,
     ) -> Self {
         let make = |(number, config): (usize, PoolConfig)| {
             let settings = settings.clone();
-            let metrics = around.metrics.pool(&config.settings.name);
+            let metrics = context.metrics.pool(&config.settings.name);
             let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
-            let pool = make(around, config, metrics, encode);
+            let pool = make(context, config, metrics, encode);
             pool.reports_by(fpm_status::report);
             pool
         };
@@ -89,7 +89,7 @@ impl Pools {
         let comparison = |(pool, settings): (&Arc<Pool>, &PoolSettings)| {
             let with = settings.compare_with.as_deref().filter(|_| settings.mode != Mode::Classic)?;
             let classic = pools.iter().find(|pool| pool.name() == with).filter(|_| settings.compare_one_in > 0)?;
-            Some(Comparison::new(pool, classic, around.metrics.pool(pool.name()), settings.compare_one_in))
+            Some(Comparison::new(pool, classic, context.metrics.pool(pool.name()), settings.compare_one_in))
         };
         let comparisons: Vec<_> = pools.iter().zip(&settings.pools).map(comparison).collect();
         for (pool, settings) in pools.iter().zip(&settings.pools).filter(|(pool, _)| pool.config().yields()) {
@@ -153,20 +153,20 @@ impl Pools {
 impl Pools {
     /// Position of the pool that runs the request now.
     fn position_of(&self, target: Target) -> usize {
-        let serves = |ahead: &usize| self.pools.get(*ahead).is_some_and(|pool| pool.serves());
-        target.ahead.filter(serves).unwrap_or(target.pool)
+        let serves = |preferred: &usize| self.pools.get(*preferred).is_some_and(|pool| pool.serves());
+        target.preferred.filter(serves).unwrap_or(target.pool)
     }
 
     /// Returns the pool with its comparison.
     ///
     /// # Errors
     /// A fault if there is no such pool.
-    pub(crate) fn at(&self, target: Target) -> Result<Place<'_>, Fault> {
+    pub(crate) fn at(&self, target: Target) -> Result<SelectedPool<'_>, Fault> {
         let position = self.position_of(target);
         let Some(pool) = self.pools.get(position) else {
             return Err(Fault::with(FaultKind::PoolDown, format!("no pool number {position}")));
         };
-        Ok(Place { pool, comparison: self.comparisons.get(position).and_then(Option::as_ref) })
+        Ok(SelectedPool { pool, comparison: self.comparisons.get(position).and_then(Option::as_ref) })
     }
 
     /// Status page of the pool at this position.

@@ -8,9 +8,9 @@ use howdah_budget::Budgets;
 use howdah_config::{Loaded, Settings};
 use howdah_pool::PoolConfig;
 use howdah_pool::process::end::End;
-use howdah_pool::process::launcher::{Launcher, Remotely};
+use howdah_pool::process::launcher::{LaunchedProcess, Launcher};
 use howdah_pool::process::program::Program;
-use howdah_pool::process::settling::{self, SETTLES};
+use howdah_pool::process::settings_process::{self, SETTLES};
 use parking_lot::Mutex;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use std::time::Duration;
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The programs that the launcher may start.
-pub(crate) struct Settled(Mutex<Vec<Program>>);
+pub(crate) struct AllowedPrograms(Mutex<Vec<Program>>);
 
-impl Settled {
+impl AllowedPrograms {
     /// Programs known at the server's start.
     pub(crate) fn new(configs: &[PoolConfig]) -> Self {
         Self(Mutex::new(configs.iter().map(Program::of).collect()))
@@ -37,7 +37,7 @@ impl Settled {
         if programs.iter().all(is_settled) {
             return Ok(());
         }
-        let Some(Remotely { id, ended }) = launcher.settle() else { return Ok(()) };
+        let Some(LaunchedProcess { id, ended }) = launcher.settle() else { return Ok(()) };
         let cannot = |why: String| format!("cannot read the settings with root's rights, for new programs: {why}");
         match tokio::time::timeout(READ_TIMEOUT, ended).await {
             Ok(Ok(End::Status(0))) => {
@@ -64,8 +64,8 @@ fn of(settings: &Settings) -> Result<Vec<Program>, String> {
 pub(crate) fn print_for_launcher(read: impl Fn() -> Result<Loaded, String>) -> Option<ExitCode> {
     std::env::var_os(SETTLES)?;
     let programs = read().and_then(|loaded| of(&loaded.settings));
-    let printed =
-        programs.and_then(|programs| settling::print(&programs, std::io::stdout()).map_err(|error| error.to_string()));
+    let printed = programs
+        .and_then(|programs| settings_process::print(&programs, std::io::stdout()).map_err(|error| error.to_string()));
     match printed {
         Ok(()) => Some(ExitCode::SUCCESS),
         Err(why) => {

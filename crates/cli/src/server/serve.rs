@@ -7,23 +7,23 @@
 use crate::control::client;
 use crate::server::admin;
 use crate::server::certificates;
-use crate::server::edition::{Edition, Front as Fronts, OnThread};
-use crate::server::found;
+use crate::server::detected;
 use crate::server::identity;
 use crate::server::listening::{self, Listening};
 use crate::server::orders::Order;
 use crate::server::own_program;
 use crate::server::pid_file::PidFile;
-use crate::server::pools::{self, Pools, Surroundings};
-use crate::server::programs::Settled;
-use crate::server::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
+use crate::server::pools::{self, PoolContext, Pools};
+use crate::server::programs::AllowedPrograms;
+use crate::server::reload::{FixedState, RevisionTasks, RunningFront, Server, SettingsLoader, Tasks};
+use crate::server::revision::{Front as Fronts, Revision, ThreadHandler};
 use crate::server::service::Service;
 use crate::server::shared;
 use crate::server::signals::{Event, Signals};
 use crate::server::socket_files::Files;
 use crate::server::tls::{self, Tls};
 use crate::server::traces;
-use crate::server::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
+use crate::server::upgrade::{HandOver, ReadySuccessor, Sockets, TakeOver, TakingOver, UpgradeInProgress};
 use crate::server::watch;
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
@@ -56,9 +56,9 @@ const STARTING_EACH: Duration = Duration::from_secs(10);
 ///
 /// Work that needs root's rights comes first: log files, addresses, the launcher. Then the server switches to its user.
 /// Only after that does it start threads, read clients' data, or have PHP started.
-pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()> {
+pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedListeners) -> Result<()> {
     let program = own_program::of_this_process().context("cannot find out which program this is")?;
-    let Handed { take_over, passed } = sockets;
+    let InheritedListeners { take_over, passed } = sockets;
     let inherited = listening::inherited(take_over.as_ref(), passed)?;
     let settings = Arc::new(loaded.settings.clone());
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
@@ -66,7 +66,7 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
     // However the server ends, its last log lines must be written.
     let _flush = FlushAtEnd(log.clone());
-    found::tell(loaded);
+    detected::tell(loaded);
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     // Private keys may be readable by root only.
     let store = Store::new();
@@ -96,7 +96,7 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
     let pid_file = pid_file.map(PidFile::write).transpose()?;
     own_files.extend(pid_file.as_ref().map(|file| file.path.clone()));
     let last_act =
-        identity::LastAct { configs: &configs, own_files, program: &program, takes_over: take_over.is_some() };
+        identity::PrivilegeDrop { configs: &configs, own_files, program: &program, takes_over: take_over.is_some() };
     let launcher = identity::give_up_root(&settings, account.as_ref(), last_act)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -119,7 +119,7 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread, sockets: Handed) -> Result<()
 
 /// Listening sockets that the server does not bind itself.
 #[derive(Default)]
-pub(crate) struct Handed {
+pub(crate) struct InheritedListeners {
     pub(crate) take_over: Option<TakeOver>,
     /// Sockets from the parent process, with their names.
     pub(crate) passed: Vec<(OwnedFd, String)>,
@@ -127,7 +127,7 @@ pub(crate) struct Handed {
 
 /// Resources opened, and decisions made, before the server gave up root's rights.
 struct Start {
-    reread: Reread,
+    reread: SettingsLoader,
     listening: Listening,
     store: Arc<Store>,
     tls: Option<Tls>,
@@ -168,14 +168,14 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     drop(upgrades);
     server.drain();
     // After an upgrade, reconnecting clients reach the new process. Before a stop there is nothing to wait for.
-    let settings = server.edition().settings.clone();
+    let settings = server.revision().settings.clone();
     server.end_subscriptions(match why {
-        End::Replaced(_) => settings.grace.max(settings.drain).mul_f64(SUBSCRIBERS_LEAVE),
-        End::Asked(_) | End::LostLauncher => SUBSCRIBERS_LEAVE_AT_STOP.min(settings.grace),
+        EndReason::Replaced(_) => settings.grace.max(settings.drain).mul_f64(SUBSCRIBERS_LEAVE),
+        EndReason::Asked(_) | EndReason::LostLauncher => SUBSCRIBERS_LEAVE_AT_STOP.min(settings.grace),
     });
     let mut admin = Some(admin);
     let others = match &why {
-        End::Replaced(by) => {
+        EndReason::Replaced(by) => {
             launcher.keep_sockets(by.files.clone(), true);
             if let Some(admin) = admin.take() {
                 admin.end().await;
@@ -183,10 +183,10 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             tokio::join!(leave(&server, &mut front, &mut signals, by), server.fixed.service.heard());
             by.files.as_slice()
         }
-        End::Asked(_) | End::LostLauncher => &[],
+        EndReason::Asked(_) | EndReason::LostLauncher => &[],
     };
     server.fixed.service.stopping();
-    tracing::info!("stopping: no new connections; running requests have {:?}", server.edition().settings.grace);
+    tracing::info!("stopping: no new connections; running requests have {:?}", server.revision().settings.grace);
     let clean = tokio::select! {
         clean = stop(&server, &mut front) => clean,
         () = signals.second_stop() => {
@@ -197,8 +197,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         }
     };
     front.end();
-    server.edition().access_logs.flush();
-    server.fixed.around.slow_logs.flush();
+    server.revision().access_logs.flush();
+    server.fixed.context.slow_logs.flush();
     if let Some(telemetry) = telemetry {
         telemetry.end(traces::LAST_SPANS).await;
     }
@@ -212,8 +212,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if let Some(admin) = admin {
         admin.end().await;
     }
-    let lost_launcher = matches!(why, End::LostLauncher);
-    if let End::Asked(Some(waiter)) = why {
+    let lost_launcher = matches!(why, EndReason::LostLauncher);
+    if let EndReason::Asked(Some(waiter)) = why {
         let _ = waiter.send(());
     }
     tracing::info!("stopped");
@@ -229,10 +229,10 @@ const SUBSCRIBERS_LEAVE: f64 = 0.8;
 const SUBSCRIBERS_LEAVE_AT_STOP: Duration = Duration::from_millis(500);
 
 /// Reasons for the server's end.
-enum End {
+enum EndReason {
     /// An order, whose sender may wait for the end, or a signal.
     Asked(Option<oneshot::Sender<()>>),
-    Replaced(Replaced),
+    Replaced(ReadySuccessor),
     LostLauncher,
 }
 
@@ -243,28 +243,28 @@ fn boot_patience(settings: &Settings) -> Duration {
 }
 
 /// Serves until a signal, an order, an upgrade, or the loss of the launcher ends the server.
-async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
+async fn supervise(server: &Arc<Server>, control: &mut Control) -> EndReason {
     let Control { signals, ordered, launcher, launcher_end, upgrades } = control;
     let service = &server.fixed.service;
-    let mut upgrade = UnderWay::default();
+    let mut upgrade = UpgradeInProgress::default();
     let hand_over = || HandOver {
         server: server.clone(),
         program: upgrades.program.clone(),
         launcher: launcher.clone(),
         sockets: upgrades.sockets.clone(),
-        patience: boot_patience(&server.edition().settings),
+        patience: boot_patience(&server.revision().settings),
     };
     let mut beats =
         std::pin::pin!(async { tokio::join!(service.beat(), tell_when_ready(server, upgrades.predecessor.is_some())) });
     loop {
         tokio::select! {
             order = ordered.recv() => match order {
-                Some(Order::Stop(waiter)) => return End::Asked(Some(waiter)),
+                Some(Order::Stop(waiter)) => return EndReason::Asked(Some(waiter)),
                 Some(Order::Upgrade(waiter)) => upgrade.begin(waiter, upgrades.predecessor.clone(), hand_over),
-                None => return End::Asked(None),
+                None => return EndReason::Asked(None),
             },
             event = signals.next() => match event {
-                Event::Stop => return End::Asked(None),
+                Event::Stop => return EndReason::Asked(None),
                 Event::Reload => {
                     let server = server.clone();
                     // The reload logs its own result.
@@ -274,14 +274,14 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
             },
             by = upgrade.done() => {
                 service.replaced_by(by.pid);
-                return End::Replaced(by);
+                return EndReason::Replaced(by);
             }
             _ = &mut beats => {}
             () = has_gone(launcher_end.as_mut()) => {
                 // Without the launcher, PHP processes cannot be started, killed or reaped. The service manager restarts
                 // the server.
                 tracing::error!("launcher exited unexpectedly: stopping the server");
-                return End::LostLauncher;
+                return EndReason::LostLauncher;
             }
         }
     }
@@ -296,7 +296,7 @@ async fn tell_when_ready(server: &Server, successor: bool) {
     };
     if !successor {
         let mut said = Instant::now();
-        while !server.edition().pools.iter().all(|pool| settles(pool)) {
+        while !server.revision().pools.iter().all(|pool| settles(pool)) {
             tokio::time::sleep(READY_INTERVAL).await;
             if said.elapsed() > STARTING_EACH {
                 server.fixed.service.starting();
@@ -346,7 +346,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let shared = Arc::new(shared.with_extended_connect(settings.may_upgrade()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
-    let programs = launcher.is_some().then(|| Settled::new(&configs));
+    let programs = launcher.is_some().then(|| AllowedPrograms::new(&configs));
     let (launcher, launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),
@@ -365,17 +365,17 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(settings).await;
     howdah_pool::adopt_orphans();
-    let around = Surroundings { io_threads, metrics: metrics.clone(), launcher: launcher.clone(), slow_logs };
-    let pools = Arc::new(Pools::start(configs, &around, settings));
-    let (edition, unused) = Edition::new(settings.clone(), fronts, pools, settings.threads);
-    let current = Arc::new(ArcSwap::new(edition.clone()));
+    let context = PoolContext { io_threads, metrics: metrics.clone(), launcher: launcher.clone(), slow_logs };
+    let pools = Arc::new(Pools::start(configs, &context, settings));
+    let (revision, unused) = Revision::new(settings.clone(), fronts, pools, settings.threads);
+    let current = Arc::new(ArcSwap::new(revision.clone()));
     let service = Service::of_this_process();
-    let fixed = Fixed { reread, log, budgets, around, programs, access, store, certificates, service };
+    let fixed = FixedState { reread, log, budgets, context, programs, access, store, certificates, service };
     let server = Server::new(fixed, current.clone());
-    server.introduce(&edition);
-    let handler = |number| OnThread::new(&current, number);
+    server.introduce(&revision);
+    let handler = |number| ThreadHandler::new(&current, number);
     let front = Front::start(&shared, handler, howdah_pool::io_threads::enter, Vec::new(), runtimes)?;
-    if let Err(why) = taking_over.ready(&edition.pools).await {
+    if let Err(why) = taking_over.ready(&revision.pools).await {
         give_up(&server, front, launcher_end).await;
         return Err(why);
     }
@@ -390,21 +390,21 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let mut seen = HashSet::new();
     addresses.retain(|address| seen.insert(address.clone()));
     let addresses = addresses.join(", ");
-    let tasks = Tasks::start(&edition, watched, tls.as_mut(), &server.fixed.around.metrics);
+    let tasks = Tasks::start(&revision, watched, tls.as_mut(), &server.fixed.context.metrics);
     for listener in listeners {
         if files.owns(&listener.local_addr()) {
             listener.own_file();
         }
-        front.doors().open(listener);
+        front.listeners().open(listener);
     }
-    let what = match &edition.sites.all() {
+    let what = match &revision.sites.all() {
         [only] => only.root.display().to_string(),
         all => format!("{} sites", all.len()),
     };
     tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
     predecessor.iter().for_each(TakeOver::serving);
-    let running = Running { doors: front.doors().clone(), shared: front.shared().clone() };
-    server.runs(running, Beside { unused, tls, _tasks: tasks }).await;
+    let running = RunningFront { listeners: front.listeners().clone(), shared: front.shared().clone() };
+    server.runs(running, RevisionTasks { unused, tls, _tasks: tasks }).await;
     let upgrades = Upgrades { program, sockets: Arc::new(sockets), predecessor };
     let control = Control { signals, ordered, launcher, launcher_end, upgrades };
     Ok(Started { server, front, control, admin, files, telemetry })
@@ -429,9 +429,9 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
 
 /// Closes each connection after its next response, because another process serves now. Returns when all are closed,
 /// when their time is over, or on a stop signal.
-async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &Replaced) {
-    let edition = server.edition();
-    let longest = edition.settings.grace.max(edition.settings.drain);
+async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &ReadySuccessor) {
+    let revision = server.revision();
+    let longest = revision.settings.grace.max(revision.settings.drain);
     tracing::info!(
         "process {} has taken over; {} open connections have {longest:?} to finish",
         by.pid,
@@ -455,7 +455,7 @@ async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &R
 /// Stops serving; returns `true` if no request was cut off.
 async fn stop(server: &Server, front: &mut Front) -> bool {
     let began = Instant::now();
-    let grace = server.edition().settings.grace;
+    let grace = server.revision().settings.grace;
     let drained = front.drain(grace).await;
     if let Drained::Cut(connections) = drained {
         tracing::error!("grace period of {grace:?} is over: {connections} connections were cut");
@@ -469,8 +469,8 @@ fn reopen_logs(server: &Server) {
         .fixed
         .log
         .reopen()
-        .and(server.edition().access_logs.reopen())
-        .and(server.fixed.around.slow_logs.reopen())
+        .and(server.revision().access_logs.reopen())
+        .and(server.fixed.context.slow_logs.reopen())
     {
         Ok(()) => tracing::info!("logs reopened"),
         Err(error) => tracing::error!("cannot reopen a log: {error}"),
@@ -480,7 +480,7 @@ fn reopen_logs(server: &Server) {
 /// Removes the server's Unix socket files, because the process ends without running destructors. Files of other
 /// programs stay, as do `others`: those that another process has taken over.
 fn remove_socket_files(server: &Server, files: &Files, others: &[PathBuf]) {
-    let settings = &server.edition().settings;
+    let settings = &server.revision().settings;
     let own = files.own(settings.listen.iter().chain([&settings.admin]));
     for path in own.iter().filter(|path| !others.contains(path)) {
         let _ = std::fs::remove_file(path);

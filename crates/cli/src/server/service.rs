@@ -49,11 +49,11 @@ struct Manager {
     to: SocketAddr,
     /// Interval at which the service manager expects signs of life.
     alive: Option<Duration>,
-    said: Mutex<Said>,
+    said: Mutex<NotifyState>,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct NotifyState {
     waiting: VecDeque<Message>,
     /// Names of the sockets that the service manager stores.
     kept: BTreeSet<String>,
@@ -69,7 +69,7 @@ struct Message {
 }
 
 /// Environment variables of the service manager.
-struct Asked {
+struct NotifyEnvironment {
     socket: Option<OsString>,
     watchdog_us: Option<OsString>,
     watchdog_pid: Option<OsString>,
@@ -81,7 +81,7 @@ struct Asked {
 impl Service {
     /// The service manager in this process's environment.
     pub(crate) fn of_this_process() -> Self {
-        let asked = Asked {
+        let asked = NotifyEnvironment {
             socket: std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()),
             watchdog_us: std::env::var_os("WATCHDOG_USEC"),
             watchdog_pid: std::env::var_os("WATCHDOG_PID"),
@@ -194,7 +194,7 @@ impl Service {
     }
 }
 
-impl Said {
+impl NotifyState {
     fn add(&mut self, text: String, socket: Option<Arc<ListenerHandle>>) {
         if self.quiet {
             return;
@@ -207,7 +207,7 @@ impl Said {
 }
 
 impl Manager {
-    fn named(asked: &Asked) -> io::Result<Option<Self>> {
+    fn named(asked: &NotifyEnvironment) -> io::Result<Option<Self>> {
         let Some(path) = &asked.socket else { return Ok(None) };
         let to = match path.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -216,7 +216,7 @@ impl Manager {
         };
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
-        let said = Said { kept: asked.kept.clone(), ..Said::default() };
+        let said = NotifyState { kept: asked.kept.clone(), ..NotifyState::default() };
         Ok(Some(Self { socket, to, alive: asked.watchdog(), said: Mutex::new(said) }))
     }
 
@@ -258,7 +258,7 @@ impl Manager {
         Ok(())
     }
 
-    fn send(&self, said: &mut Said) {
+    fn send(&self, said: &mut NotifyState) {
         while let Some(message) = said.waiting.front() {
             let sent = match &message.socket {
                 Some(socket) => self.send_with(&message.text, socket.as_fd()),
@@ -274,7 +274,7 @@ impl Manager {
     }
 }
 
-impl Asked {
+impl NotifyEnvironment {
     /// Interval of signs of life: half the watchdog timeout (sd_watchdog_enabled(3)).
     fn watchdog(&self) -> Option<Duration> {
         let number = |text: &Option<OsString>| text.as_ref()?.to_str()?.parse::<u64>().ok();

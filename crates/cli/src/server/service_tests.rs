@@ -1,7 +1,7 @@
 use super::*;
 
-fn asked(socket: &Path) -> Asked {
-    Asked {
+fn asked(socket: &Path) -> NotifyEnvironment {
+    NotifyEnvironment {
         socket: Some(socket.into()),
         watchdog_us: None,
         watchdog_pid: None,
@@ -27,7 +27,13 @@ fn manager() -> (tempfile::TempDir, UnixDatagram, Service) {
 
 #[test]
 fn without_a_socket_nothing_is_said() {
-    let none = Asked { socket: None, watchdog_us: None, watchdog_pid: None, takes_over: false, kept: BTreeSet::new() };
+    let none = NotifyEnvironment {
+        socket: None,
+        watchdog_us: None,
+        watchdog_pid: None,
+        takes_over: false,
+        kept: BTreeSet::new(),
+    };
     assert!(Manager::named(&none).unwrap().is_none());
     Service::default().ready("serves");
     assert!(Manager::named(&asked("vsock:2:1".as_ref())).is_err());
@@ -45,7 +51,7 @@ fn an_abstract_socket_is_as_good_as_one_with_a_file() {
 #[test]
 fn the_watchdog_is_for_the_process_that_it_names_and_for_its_successor() {
     let me = std::process::id().to_string();
-    let asked = |us: &str, pid: Option<&str>, takes_over| Asked {
+    let asked = |us: &str, pid: Option<&str>, takes_over| NotifyEnvironment {
         socket: None,
         watchdog_us: Some(us.into()),
         watchdog_pid: pid.map(Into::into),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::server::edition::Edition;
+use crate::server::revision::Revision;
 
 /// Minimum pause between two polls.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -33,17 +33,17 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// Identifies a state of a file: a new file under the same name has another inode.
-type Mark = (i64, i64, u64, u64);
-type Marks = BTreeMap<PathBuf, Mark>;
+type FileStamp = (i64, i64, u64, u64);
+type FileStamps = BTreeMap<PathBuf, FileStamp>;
 
 /// Files that match patterns, as of the last poll.
-pub(crate) struct Watched {
+pub(crate) struct WatchedFiles {
     globs: Arc<Vec<Glob>>,
-    known: Marks,
+    known: FileStamps,
     took: Duration,
 }
 
-impl Watched {
+impl WatchedFiles {
     /// Polls for the first time. `None` while the server ends.
     async fn first(globs: Arc<Vec<Glob>>) -> Option<Self> {
         let (known, took) = look(&globs).await?;
@@ -66,11 +66,11 @@ impl Watched {
 
 /// First poll, for each pool with patterns. Must precede the start of PHP: a change between PHP's reading and a later
 /// first poll would go unnoticed.
-pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
+pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<WatchedFiles>> {
     let mut all = Vec::new();
     for pool in &settings.pools {
         let globs = globs(&pool.watch);
-        let watched = if globs.is_empty() { None } else { Watched::first(globs).await };
+        let watched = if globs.is_empty() { None } else { WatchedFiles::first(globs).await };
         if let Some(watched) = &watched {
             tracing::info!(pool = pool.name, files = watched.known.len(), "watching for changes");
         }
@@ -85,10 +85,10 @@ fn globs(patterns: &[String]) -> Arc<Vec<Glob>> {
 }
 
 /// Watches the files of every pool with patterns, and pages under development. Dropping the set stops watching.
-pub(crate) fn start(watched: Vec<Option<Watched>>, edition: &Edition) -> JoinSet<()> {
-    let (mut watchers, pools, server) = (JoinSet::new(), &edition.pools, &edition.sites.server);
-    if !edition.settings.page_files.is_empty() {
-        watchers.spawn(watch_pages(globs(&edition.settings.page_files), server.clone()));
+pub(crate) fn start(watched: Vec<Option<WatchedFiles>>, revision: &Revision) -> JoinSet<()> {
+    let (mut watchers, pools, server) = (JoinSet::new(), &revision.pools, &revision.sites.server);
+    if !revision.settings.page_files.is_empty() {
+        watchers.spawn(watch_pages(globs(&revision.settings.page_files), server.clone()));
     }
     for (pool, watched) in pools.iter().zip(watched) {
         if let Some(watched) = watched {
@@ -100,12 +100,12 @@ pub(crate) fn start(watched: Vec<Option<Watched>>, edition: &Edition) -> JoinSet
 
 /// Delays reloads that follow each other quickly.
 #[derive(Debug, Default)]
-struct Pace {
+struct Debounce {
     /// Number of quick reloads in a row.
     quick: u32,
 }
 
-impl Pace {
+impl Debounce {
     /// Returns the pause after a reload. `since_last`: time from the end of the previous reload and its pause to the
     /// begin of this one.
     fn pause(&mut self, since_last: Duration) -> Duration {
@@ -119,14 +119,14 @@ impl Pace {
 
 /// Reloads pages in browsers when one of these files changes.
 async fn watch_pages(globs: Arc<Vec<Glob>>, server: Arc<Server>) {
-    let Some(mut watched) = Watched::first(globs).await else { return };
+    let Some(mut watched) = WatchedFiles::first(globs).await else { return };
     while let Some(changed) = watched.next_change().await {
         server.reload_pages(&changed);
     }
 }
 
 /// Polls until the files stop changing and returns their state. `None` while the server ends.
-async fn calm(globs: &Arc<Vec<Glob>>, mut now: Marks) -> Option<Marks> {
+async fn calm(globs: &Arc<Vec<Glob>>, mut now: FileStamps) -> Option<FileStamps> {
     loop {
         tokio::time::sleep(SETTLE_TIME).await;
         let (later, _) = look(globs).await?;
@@ -137,8 +137,8 @@ async fn calm(globs: &Arc<Vec<Glob>>, mut now: Marks) -> Option<Marks> {
     }
 }
 
-async fn watch(pool: Arc<Pool>, mut watched: Watched, server: Arc<Server>) {
-    let (mut pace, mut reloaded_at) = (Pace::default(), Instant::now());
+async fn watch(pool: Arc<Pool>, mut watched: WatchedFiles, server: Arc<Server>) {
+    let (mut pace, mut reloaded_at) = (Debounce::default(), Instant::now());
     while let Some(changed) = watched.next_change().await {
         tracing::info!(pool = pool.name(), "{} has changed: reloading", changed.display());
         let since_last = reloaded_at.elapsed();
@@ -162,7 +162,7 @@ async fn watch(pool: Arc<Pool>, mut watched: Watched, server: Arc<Server>) {
 }
 
 /// Polls all watched files; returns their marks and the duration of the poll. `None` while the server ends.
-async fn look(globs: &Arc<Vec<Glob>>) -> Option<(Marks, Duration)> {
+async fn look(globs: &Arc<Vec<Glob>>) -> Option<(FileStamps, Duration)> {
     let globs = globs.clone();
     let looked = spawn_blocking(move || {
         let began = Instant::now();
@@ -180,7 +180,7 @@ async fn look(globs: &Arc<Vec<Glob>>) -> Option<(Marks, Duration)> {
 }
 
 /// Returns a file that is new, removed or changed.
-fn difference(before: &Marks, after: &Marks) -> Option<PathBuf> {
+fn difference(before: &FileStamps, after: &FileStamps) -> Option<PathBuf> {
     let new = after.iter().find(|(path, mark)| before.get(*path) != Some(mark));
     let gone = || before.iter().find(|(path, _)| !after.contains_key(*path));
     new.or_else(gone).map(|(path, _)| path.clone())
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn reloads_without_end_are_delayed_more_and_more() {
-        let mut pace = Pace::default();
+        let mut pace = Debounce::default();
         let mut after = |seconds| pace.pause(Duration::from_secs(seconds)).as_secs();
         let pauses: Vec<u64> = (0..20).map(|_| after(1)).collect();
         assert_eq!(pauses, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// A directory that an application writes to.
-pub(crate) struct Written {
+pub(crate) struct WritableDirectory {
     pub(crate) path: PathBuf,
     /// It holds PHP files that the application generates and includes.
     pub(crate) code: bool,
@@ -24,9 +24,9 @@ pub(crate) fn project(directory: &Path) -> &Path {
 }
 
 /// Directories that the project's application writes to, if it is a known one.
-pub(crate) fn written(root: &Path, project: &Path) -> Vec<Written> {
+pub(crate) fn written(root: &Path, project: &Path) -> Vec<WritableDirectory> {
     let mut found = Vec::new();
-    let mut add = |application, path: PathBuf, code| found.push(Written { path, code, application });
+    let mut add = |application, path: PathBuf, code| found.push(WritableDirectory { path, code, application });
     if root.join("wp-includes/version.php").is_file() {
         add("WordPress", root.join("wp-content/uploads"), false);
     }

@@ -5,7 +5,7 @@
 //! not grant `Refer` makes every rename between directories fail; each layer here grants it wherever something can be
 //! written.
 
-use super::kernel::Means;
+use super::kernel::KernelSupport;
 use super::profile::{Access, Entry, Profile};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -32,7 +32,7 @@ fn rights(entry: &Entry, is_directory: bool) -> BitFlags<AccessFs> {
 }
 
 /// Restricts this process according to the profile.
-pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
+pub(crate) fn restrict(profile: &Profile, means: &KernelSupport) -> Result<(), String> {
     if means.landlock == 0 {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
 }
 
 /// Separates this process from those with the same restrictions. The layer does not restrict files.
-pub(crate) fn part(means: &Means) -> Result<(), String> {
+pub(crate) fn part(means: &KernelSupport) -> Result<(), String> {
     if means.landlock < 6 {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 /// The kernel's support for sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Means {
+pub(crate) struct KernelSupport {
     /// Landlock's version; 0 without it.
     pub(crate) landlock: u32,
     /// Filters for system calls.
@@ -22,7 +22,7 @@ const PARTS: &[(u32, &str, &str)] = &[
     (6, "signals to processes outside of the sandbox", "6.12"),
 ];
 
-impl Means {
+impl KernelSupport {
     pub(crate) fn of_this_kernel() -> Self {
         const VERSION: c_int = 1;
         let landlock =
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn an_older_kernel_says_what_it_lacks() {
-        let means = |landlock, seccomp| Means { landlock, seccomp, sealed_memory: true };
+        let means = |landlock, seccomp| KernelSupport { landlock, seccomp, sealed_memory: true };
         assert!(means(6, true).missing().is_empty());
         let debian_12 = means(2, true).missing();
         assert_eq!(debian_12.len(), 3, "{debian_12:?}");

@@ -108,7 +108,7 @@ pub(super) fn enter_sibling() -> Result<(), String> {
 /// `struct seccomp_notif` of linux/seccomp.h.
 #[repr(C)]
 #[derive(Default)]
-struct Question {
+struct SeccompNotification {
     id: u64,
     pid: u32,
     flags: u32,
@@ -120,7 +120,7 @@ struct Question {
 
 /// `struct seccomp_notif_resp`.
 #[repr(C)]
-struct Answer {
+struct SeccompReply {
     id: u64,
     value: i64,
     error: i32,
@@ -172,13 +172,13 @@ impl Notes {
     }
 
     fn answer(&mut self, listener: &OwnedFd) {
-        let mut question = Question::default();
+        let mut question = SeccompNotification::default();
         // SAFETY: the kernel fills the structure, which has its layout and is zeroed as required.
         if unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut question) } != 0 {
             return;
         }
         let mut needs = needs(&question, &self.profile, &self.groups);
-        let answer = Answer { id: question.id, value: 0, error: 0, flags: CONTINUE };
+        let answer = SeccompReply { id: question.id, value: 0, error: 0, flags: CONTINUE };
         // SAFETY: the kernel only reads the structure. A process that has ended in the meantime needs no answer.
         unsafe { libc::ioctl(listener.as_raw_fd(), SEND, &raw const answer) };
         needs.retain(|need| self.known.len() < MAX_NEEDS && self.known.insert(need.clone()));
@@ -189,7 +189,7 @@ impl Notes {
 }
 
 /// Needs that a call shows and that the profile does not cover.
-fn needs(question: &Question, profile: &Profile, groups: &[&'static Group]) -> Vec<Need> {
+fn needs(question: &SeccompNotification, profile: &Profile, groups: &[&'static Group]) -> Vec<Need> {
     let call = c_long::from(question.call);
     let a = &question.arguments;
     let at = |directory: u64, path: u64| resolve(question.pid, directory as c_int, path);
@@ -313,7 +313,7 @@ fn run(path: Option<PathBuf>, profile: &Profile) -> Vec<Need> {
 }
 
 /// The port of connect() or bind(), if it is a TCP port, or a UDP port that is refused.
-fn port(question: &Question, profile: &Profile) -> Option<Need> {
+fn port(question: &SeccompNotification, profile: &Profile) -> Option<Need> {
     let address = read_memory(question.pid, question.arguments[1], 8)?;
     let family = u16::from_ne_bytes([*address.first()?, *address.get(1)?]);
     if i32::from(family) != libc::AF_INET && i32::from(family) != libc::AF_INET6 {

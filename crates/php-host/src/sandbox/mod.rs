@@ -28,8 +28,8 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 /// Restrictions that the running kernel supports.
-pub(crate) fn of_this_kernel() -> kernel::Means {
-    kernel::Means::of_this_kernel()
+pub(crate) fn of_this_kernel() -> kernel::KernelSupport {
+    kernel::KernelSupport::of_this_kernel()
 }
 
 /// Exit status of a worker that could not restrict itself.
@@ -38,7 +38,7 @@ const NOT_RESTRICTED: i32 = 71;
 /// The sandbox of every worker of this zygote.
 enum Plan {
     /// The profile, and the filters of system calls, which are the same for all workers.
-    App { profile: Profile, filters: system_calls::Filters, means: kernel::Means },
+    App { profile: Profile, filters: system_calls::Filters, means: kernel::KernelSupport },
     /// Nothing is restricted; a listener for system calls is sent to the learner over this socket.
     Learn { calls: system_calls::Program, learner: OwnedFd },
 }
@@ -67,7 +67,7 @@ pub(crate) fn prepare(spec: &BootSpec) -> Result<Option<learn::Learner>, String>
 
 fn app(spec: &BootSpec) -> Result<Plan, String> {
     let profile = Profile::of(spec, &php::setting)?;
-    let means = kernel::Means::of_this_kernel();
+    let means = kernel::KernelSupport::of_this_kernel();
     let missing = means.missing();
     if !missing.is_empty() {
         let missing = missing.join("; ");

@@ -1,7 +1,7 @@
 //! The part of `howdah check` about a pool's sandbox: the final profile with the origin of each line, and the
 //! restrictions that this kernel enforces.
 
-use super::kernel::Means;
+use super::kernel::KernelSupport;
 use super::profile::{Access, Profile};
 use super::system_calls;
 use crate::php;
@@ -20,7 +20,7 @@ pub(crate) fn print(lacks: &[String]) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let means = Means::of_this_kernel();
+    let means = KernelSupport::of_this_kernel();
     println!("this kernel: {}", means.describe());
     for line in lacks {
         println!("{line}");

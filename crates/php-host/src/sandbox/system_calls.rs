@@ -9,7 +9,7 @@
 //! memory that a filter cannot read; the C library then uses `clone`. Running programs fails silently with EACCES,
 //! because the child of posix_spawn() has no signal handlers.
 
-use super::kernel::Means;
+use super::kernel::KernelSupport;
 use super::profile::Profile;
 use libc::c_long;
 use seccompiler::{
@@ -259,7 +259,7 @@ pub(crate) fn refused(profile: &Profile) -> Result<Vec<&'static Group>, String> 
 pub(crate) struct Filters(Vec<Program>);
 
 impl Filters {
-    pub(crate) fn of(profile: &Profile, means: &Means) -> Result<Self, String> {
+    pub(crate) fn of(profile: &Profile, means: &KernelSupport) -> Result<Self, String> {
         let mut rules = Rules::new();
         for group in refused(profile)? {
             add(&mut rules, group)?;
@@ -285,7 +285,7 @@ impl Filters {
     }
 
     /// Applies the filters to this process irrevocably.
-    pub(crate) fn apply(&self, means: &Means) -> Result<(), String> {
+    pub(crate) fn apply(&self, means: &KernelSupport) -> Result<(), String> {
         if !means.seccomp {
             return Ok(());
         }
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn every_group_makes_a_filter() {
         let all = || GROUPS.iter().map(|group| group.name.to_owned()).collect();
-        let means = Means { landlock: 7, seccomp: true, sealed_memory: true };
+        let means = KernelSupport { landlock: 7, seccomp: true, sealed_memory: true };
         let strict = Profile { deny: all(), ..Profile::default() };
         let lax = Profile { allow: all(), ..Profile::default() };
         let (strict, lax) = (Filters::of(&strict, &means).unwrap(), Filters::of(&lax, &means).unwrap());

@@ -11,7 +11,7 @@
 //! Without `RLIMIT_NICE`, a worker that has once given way does so until it ends. Then at most half of the workers may
 //! give way; requests that compute go to those first, all other requests to the rest.
 
-use crate::request::estimate::Expected;
+use crate::request::estimate::ExpectedDuration;
 use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
@@ -46,13 +46,19 @@ impl Precedence {
     }
 
     /// True if a request with this estimate gives way now.
-    pub(crate) fn gives_way(&self, expected: Expected, now: Instant) -> bool {
+    pub(crate) fn gives_way(&self, expected: ExpectedDuration, now: Instant) -> bool {
         self.amount > 0 && expected.computes() && self.is_mixed(now)
     }
 
     /// Flags for a request that is put into a lane. `already`: the lane's worker gives way already; `others`: number of
     /// lanes whose workers give way, and of all lanes.
-    pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
+    pub(crate) fn flags(
+        &self,
+        already: bool,
+        gives_way: bool,
+        expected: ExpectedDuration,
+        others: (usize, usize),
+    ) -> u32 {
         let measure = if self.measures_all || self.amount > 0 && expected.may_compute() { REQUEST_MEASURE } else { 0 };
         let (giving, all) = others;
         let nice = match gives_way {
@@ -73,8 +79,8 @@ pub(crate) const fn ordered(flags: u32) -> Option<bool> {
 mod tests {
     use super::*;
 
-    const LONG: Expected = Expected { mean: 5_000, high: 5_000, cpu: 5_000 };
-    const WAITS: Expected = Expected { mean: 5_000, high: 5_000, cpu: 100 };
+    const LONG: ExpectedDuration = ExpectedDuration { mean: 5_000, high: 5_000, cpu: 5_000 };
+    const WAITS: ExpectedDuration = ExpectedDuration { mean: 5_000, high: 5_000, cpu: 100 };
 
     fn mixed(restores: bool) -> (Precedence, Instant) {
         let now = Instant::now();

@@ -13,7 +13,7 @@ const MIN_GAPS: usize = 64;
 
 /// Transport of a request's body to its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyWay {
+pub(crate) enum BodyState {
     /// The body is in the request, or there is none.
     InRequest,
     /// The worker will ask for the body's descriptor.
@@ -34,7 +34,7 @@ pub(crate) struct InFlight {
     /// Flags for its worker (`precedence`): `wire::REQUEST_*`.
     pub(crate) flags: u32,
     /// Transport of its body.
-    pub(crate) body: BodyWay,
+    pub(crate) body: BodyState,
     /// A part of its response has come.
     pub(crate) responding: bool,
     /// In a multiplexed lane: the worker knows that the client has disconnected.
@@ -50,7 +50,7 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// True if the worker has begun this request, according to its frames and shared memory.
     pub(crate) fn is_begun(&self, sender: &RequestSender) -> bool {
-        self.responding || self.body == BodyWay::Given || sender.is_begun(self.slot)
+        self.responding || self.body == BodyState::Given || sender.is_begun(self.slot)
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
             pending,
             flags: 0,
             since: now,
-            body: BodyWay::InRequest,
+            body: BodyState::InRequest,
             responding: false,
             told_gone: false,
             overdue: None,

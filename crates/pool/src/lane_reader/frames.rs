@@ -4,10 +4,10 @@
 use super::{LaneReader, worker_log};
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, SnapshotWork};
-use crate::lane_reader::handle::WantedBody;
-use crate::request::estimate::Took;
+use crate::lane_reader::handle::RequestedBody;
+use crate::request::estimate::MeasuredDuration;
 use crate::response::head::{HeadParts, HeaderLines, ResponseHead};
-use crate::response::sink::After;
+use crate::response::sink::SinkState;
 use bytes::Bytes;
 use howdah_transport::Frame;
 use howdah_transport::live_order::{LiveOrder, MAX_LIVE_ORDER};
@@ -73,7 +73,7 @@ impl LaneReader {
 
     /// Sends the worker the body of a request that it has begun.
     fn give_body(&mut self, number: u64) -> Result<(), String> {
-        let Some(WantedBody { body, control, sink }) = self.lane.body_wanted(number)? else {
+        let Some(RequestedBody { body, control, sink }) = self.lane.body_wanted(number)? else {
             return Ok(());
         };
         let sent = body.and_then(|body| body.into_descriptor()).and_then(|fd| control.send_body(number, fd.as_fd()));
@@ -201,7 +201,7 @@ impl LaneReader {
         let Some(current) = self.open.current.as_mut() else { return };
         let flush = frame.flags & FLAG_FLUSH != 0;
         let empty = frame.held.is_none() && frame.payload.is_empty();
-        let mut after = After { gone: false, overfull: false };
+        let mut after = SinkState { gone: false, overfull: false };
         if !current.order.says_something(empty, flush) {
             self.waste.note(false);
         } else if current.ended {
@@ -260,7 +260,7 @@ impl LaneReader {
         self.lane.metrics().workers_unfit.add(u64::from(done.is_unfit()));
         let snapshot = SnapshotWork::of(&done);
         let cpu = (done.cpu_ns > 0).then_some(done.cpu_ns / 1000);
-        let took = Took { php: php_us, cpu, memory: done.peak_memory };
+        let took = MeasuredDuration { php: php_us, cpu, memory: done.peak_memory };
         self.lane.request_done(current.number, self.now, took, done.retires(), snapshot);
         Ok(())
     }

@@ -3,13 +3,13 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, Lane, SnapshotWork};
-use crate::lane_reader::rescue::Part;
+use crate::lane_reader::rescue::Involvement;
 use crate::process::end::Death;
 use crate::process::event::Event;
 use crate::process::worker_state::KillReason;
-use crate::request::estimate::Took;
+use crate::request::estimate::MeasuredDuration;
 use crate::request::pending::Pending;
-use crate::request::{TakesInterim, TakesLive, TakesLog};
+use crate::request::{InterimSink, LiveSink, LogSink};
 use crate::response::sink::Sink;
 use crate::shared::Shared;
 use howdah_observe::PoolMetrics;
@@ -43,7 +43,7 @@ pub(crate) struct Begun {
 }
 
 /// A body that a worker has asked for.
-pub(crate) struct WantedBody {
+pub(crate) struct RequestedBody {
     pub(crate) body: std::io::Result<BodyToSend>,
     pub(crate) control: Arc<ControlSocket>,
     /// The response of the body's request.
@@ -115,7 +115,7 @@ impl LaneHandle {
         &self,
         number: u64,
         now: Instant,
-        took: Took,
+        took: MeasuredDuration,
         retire: bool,
         snapshot: Option<SnapshotWork>,
     ) {
@@ -187,7 +187,7 @@ impl LaneHandle {
 
     /// Returns the body that a worker asks for, and the socket to send it to; `None` if the worker is being killed. An
     /// error means that the worker broke the protocol.
-    pub(crate) fn body_wanted(&self, number: u64) -> Result<Option<WantedBody>, &'static str> {
+    pub(crate) fn body_wanted(&self, number: u64) -> Result<Option<RequestedBody>, &'static str> {
         let mut scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(None) };
         if lane.state.is_ending() {
@@ -195,7 +195,7 @@ impl LaneHandle {
         }
         let body = lane.give_body(number)?;
         let sink = lane.responded_to(number).map(|request| request.pending.sink.clone());
-        Ok(sink.map(|sink| WantedBody { body, control: lane.control.clone(), sink }))
+        Ok(sink.map(|sink| RequestedBody { body, control: lane.control.clone(), sink }))
     }
 
     /// Returns the pool's status that a request's worker asks for, and the socket to send it to; `None` if the worker
@@ -245,21 +245,21 @@ impl LaneHandle {
     }
 
     /// The receiver of informational responses of a running request.
-    pub(crate) fn interim_front(&self, number: u64) -> Option<Arc<dyn TakesInterim>> {
+    pub(crate) fn interim_front(&self, number: u64) -> Option<Arc<dyn InterimSink>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.interim.clone()
     }
 
     /// The receiver of a running request's log lines.
-    pub(crate) fn log_front(&self, number: u64) -> Option<Arc<dyn TakesLog>> {
+    pub(crate) fn log_front(&self, number: u64) -> Option<Arc<dyn LogSink>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.log.clone()
     }
 
     /// The receiver of a running request's orders for connections and channels, if the request exists and has one.
-    pub(crate) fn live_front(&self, number: u64) -> Option<Arc<dyn TakesLive>> {
+    pub(crate) fn live_front(&self, number: u64) -> Option<Arc<dyn LiveSink>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
         lane.in_flight.get(number)?.pending.request.live.clone()
@@ -291,7 +291,7 @@ impl LaneHandle {
     }
 
     /// Reruns or fails a request of the dead worker.
-    pub(crate) fn rescue(&self, pending: Box<Pending>, part: Part, death: &Death) {
+    pub(crate) fn rescue(&self, pending: Box<Pending>, part: Involvement, death: &Death) {
         death.rescue(&self.shared, pending, part);
     }
 

@@ -30,11 +30,11 @@ pub(super) struct OpenResponses {
     /// The response whose frames are arriving.
     pub(super) current: Option<OpenResponse>,
     /// Other responses that have begun; only for multiplexed workers.
-    others: Option<Others>,
+    others: Option<OtherResponses>,
 }
 
 #[derive(Default)]
-struct Others {
+struct OtherResponses {
     open: RequestMap<OpenResponse>,
     /// Responses whose front has not been notified of data in this batch.
     unseen: Vec<u64>,
@@ -42,7 +42,7 @@ struct Others {
 
 impl OpenResponses {
     pub(super) fn new(multiplexed: bool) -> Self {
-        Self { current: None, others: multiplexed.then(Others::default) }
+        Self { current: None, others: multiplexed.then(OtherResponses::default) }
     }
 
     /// True if frames of different responses may alternate.
@@ -96,7 +96,7 @@ impl OpenResponses {
     }
 }
 
-impl Others {
+impl OtherResponses {
     fn put(&mut self, last: OpenResponse) -> Result<(), String> {
         // Honest workers write heads and orders without interruption. Otherwise a hostile worker could have a long one
         // collected for each of its requests.

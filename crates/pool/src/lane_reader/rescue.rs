@@ -28,7 +28,7 @@ const THIRD_TRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A request's part in the death of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Involvement {
     /// The worker had not begun the request.
     NotBegun,
     /// The request waited while the code of another one ran.
@@ -43,20 +43,20 @@ pub(crate) enum Part {
 }
 
 /// Each request's part in the death of its worker, in the order of the requests.
-pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
+pub(crate) fn parts(lane: &Lane) -> Vec<Involvement> {
     let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
     let orphaned = lane.has_lost_its_zygote();
     let part = |(at, request): (usize, &InFlight)| {
         if !lane.is_begun(request) && !lane.takes_first(at) {
-            Part::NotBegun
+            Involvement::NotBegun
         } else if lane.is_timed_out(request.number) {
-            Part::TimedOut
+            Involvement::TimedOut
         } else if orphaned {
-            Part::Orphaned
+            Involvement::Orphaned
         } else if selected.is_some_and(|number| number != request.number) {
-            Part::Bystander
+            Involvement::Bystander
         } else {
-            Part::Suspect
+            Involvement::Suspect
         }
     };
     lane.in_flight.iter().enumerate().map(part).collect()
@@ -64,7 +64,7 @@ pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
 
 impl Death {
     /// Decides about a request whose worker has died: run it again, or fail it.
-    pub(crate) fn rescue(&self, pool: &Arc<Shared>, pending: Box<Pending>, part: Part) {
+    pub(crate) fn rescue(&self, pool: &Arc<Shared>, pending: Box<Pending>, part: Involvement) {
         let refused = self.note_suspect(pool, &pending, part);
         if pending.sink.is_gone() {
             return;
@@ -83,12 +83,12 @@ impl Death {
     }
 
     /// Notes a request that may have killed its worker. Returns true if requests like it are now refused.
-    fn note_suspect(&self, pool: &Shared, pending: &Pending, part: Part) -> bool {
+    fn note_suspect(&self, pool: &Shared, pending: &Pending, part: Involvement) -> bool {
         let by_itself = matches!(self.reason, None | Some(KillReason::Broken(_)));
-        if !matches!(part, Part::Suspect | Part::Orphaned) || !by_itself {
+        if !matches!(part, Involvement::Suspect | Involvement::Orphaned) || !by_itself {
             return false;
         }
-        if let Some(demotions) = pool.demotions.get().filter(|_| part == Part::Suspect) {
+        if let Some(demotions) = pool.demotions.get().filter(|_| part == Involvement::Suspect) {
             demotions.note_death(pending.request.target(), pending.killed > 0);
         }
         let path = quarantine::key(&pending.request);
@@ -111,8 +111,8 @@ impl Death {
         refused
     }
 
-    fn may_run_again(&self, pool: &Shared, pending: &Pending, part: Part) -> bool {
-        if part == Part::NotBegun {
+    fn may_run_again(&self, pool: &Shared, pending: &Pending, part: Involvement) -> bool {
+        if part == Involvement::NotBegun {
             return pending.resubmitted < MAX_NOT_BEGUN[usize::from(pending.request.repeatable)];
         }
         let ends_requests = matches!(
@@ -120,8 +120,8 @@ impl Death {
             Some(KillReason::Deadline | KillReason::CpuDeadline | KillReason::Stopping | KillReason::Panicked)
         );
         let allowed = match part {
-            Part::TimedOut => false,
-            Part::Bystander | Part::Orphaned => {
+            Involvement::TimedOut => false,
+            Involvement::Bystander | Involvement::Orphaned => {
                 pending.resubmitted < MAX_BYSTANDER && pool.config().settings.replay > 0
             }
             _ => pending.killed < pool.config().settings.replay && pending.resubmitted < MAX_BYSTANDER,
@@ -130,8 +130,8 @@ impl Death {
     }
 
     /// Moves a request that kills workers to the fallback pool. Returns the request if there is none.
-    fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Part) -> Option<Box<Pending>> {
-        let by_itself = self.reason.is_none() && part != Part::TimedOut;
+    fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Involvement) -> Option<Box<Pending>> {
+        let by_itself = self.reason.is_none() && part != Involvement::TimedOut;
         let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
         let Some(other) = pool.way_back().filter(|_| may_run) else { return Some(pending) };
         let (id, label) = (pending.request.id, pending.request.label());
@@ -144,20 +144,20 @@ impl Death {
         None
     }
 
-    fn run_again(&self, pool: &Arc<Shared>, mut pending: Box<Pending>, part: Part) {
+    fn run_again(&self, pool: &Arc<Shared>, mut pending: Box<Pending>, part: Involvement) {
         let why = match part {
-            Part::NotBegun => "not_begun",
-            Part::Bystander | Part::Orphaned => "bystander",
-            Part::Suspect | Part::TimedOut => "worker_died",
+            Involvement::NotBegun => "not_begun",
+            Involvement::Bystander | Involvement::Orphaned => "bystander",
+            Involvement::Suspect | Involvement::TimedOut => "worker_died",
         };
         pool.metrics().resubmitted.inc(why);
         pending.resubmitted += 1;
-        if part != Part::NotBegun {
+        if part != Involvement::NotBegun {
             let (id, label) = (pending.request.id, pending.request.label());
             tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died: running the request again");
             pool.metrics().replays.inc();
             pending.sink.reset();
-            pending.killed += u32::from(part == Part::Suspect);
+            pending.killed += u32::from(part == Involvement::Suspect);
             // Its wait starts anew: the time that it ran does not count as waiting.
             pending.entered = Instant::now();
         }
@@ -173,7 +173,7 @@ impl Death {
     }
 
     /// The fault for the client of a request that is not run again.
-    fn fault(&self, part: Part) -> Fault {
+    fn fault(&self, part: Involvement) -> Fault {
         let pid = self.pid;
         match &self.reason {
             Some(KillReason::Deadline) => Fault::new(FaultKind::Deadline),
@@ -187,7 +187,7 @@ impl Death {
             Some(KillReason::Stuck) => {
                 Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another request did not end"))
             }
-            Some(KillReason::BootTimeout | KillReason::WarmUp) | None if part == Part::TimedOut => Fault::with(
+            Some(KillReason::BootTimeout | KillReason::WarmUp) | None if part == Involvement::TimedOut => Fault::with(
                 FaultKind::WorkerDied,
                 format!("worker {pid} ended itself: the script ran past max_execution_time and then past hard_timeout"),
             ),

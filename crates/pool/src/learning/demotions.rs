@@ -42,7 +42,7 @@ const ALL: &str = "*";
 
 /// Where a request runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Placement {
     /// In its own pool.
     Own,
     /// In its own pool; its response should be compared.
@@ -127,9 +127,9 @@ impl Demotions {
 
     /// Decides where a new request for this target runs.
     #[must_use]
-    pub fn way_of(&self, target: &[u8]) -> Way {
+    pub fn way_of(&self, target: &[u8]) -> Placement {
         if !self.knows_some.load(Relaxed) {
-            return Way::Own;
+            return Placement::Own;
         }
         let mut table = self.table.lock();
         let route = table.routes.of(target);
@@ -238,9 +238,9 @@ impl Demotions {
 
 /// One bit for each of the last comparisons, the newest lowest; set for a finding.
 #[derive(Debug, Default)]
-struct Last(u32);
+struct RecentComparisons(u32);
 
-impl Last {
+impl RecentComparisons {
     const fn note(&mut self, found: bool) {
         self.0 = ((self.0 << 1) | found as u32) & ((1 << COMPARISONS) - 1);
     }
@@ -253,8 +253,8 @@ impl Last {
 /// Record of a route that is not demoted.
 #[derive(Debug, Default)]
 struct Suspect {
-    differed: Last,
-    slower: Last,
+    differed: RecentComparisons,
+    slower: RecentComparisons,
     /// Number of comparisons.
     compared: u32,
     deaths: u32,
@@ -305,19 +305,19 @@ impl Table {
         self.suspects.retain(|path, _| !covers(&route, path));
     }
 
-    fn note_request(&mut self, route: &str) -> Way {
+    fn note_request(&mut self, route: &str) -> Placement {
         if let Some(demoted) = self.demoted.get(route).or_else(|| self.demoted.get(ALL)) {
-            return if demoted.slow { Way::Cold } else { Way::Classic };
+            return if demoted.slow { Placement::Cold } else { Placement::Classic };
         }
-        let Some(suspect) = self.suspects.get_mut(route) else { return Way::Own };
+        let Some(suspect) = self.suspects.get_mut(route) else { return Placement::Own };
         suspect.came = suspect.came.saturating_add(1);
         if suspect.compared > 0 || suspect.is_cold() {
-            return Way::Suspected;
+            return Placement::Suspected;
         }
         if suspect.came > FORGIVE_AFTER {
             self.suspects.remove(route);
         }
-        Way::Own
+        Placement::Own
     }
 
     /// Records a comparison; returns the route if this demotes it.

@@ -19,10 +19,10 @@ fn pages_of_one_route_are_demoted_together_and_so_is_a_route_of_which_one_page_w
         let route = table.routes.of(path.as_bytes());
         table.note_request(&route)
     };
-    assert_eq!(way_of(&mut table, "/products/never-seen"), Way::Classic);
-    assert_eq!(way_of(&mut table, "/products/latest"), Way::Own);
+    assert_eq!(way_of(&mut table, "/products/never-seen"), Placement::Classic);
+    assert_eq!(way_of(&mut table, "/products/latest"), Placement::Own);
     assert_eq!(table.restore("/products/mug"), ["/products/*"]);
-    assert_eq!(way_of(&mut table, "/products/never-seen"), Way::Own);
+    assert_eq!(way_of(&mut table, "/products/never-seen"), Placement::Own);
 }
 
 #[test]
@@ -34,16 +34,16 @@ fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_i
         assert_eq!(demoted, None, "{n}");
     }
     assert_eq!(table.note_comparison("/fine", Verdict::Same), None);
-    assert_eq!((table.note_request("/fine"), table.suspects.len()), (Way::Own, 1));
-    assert_eq!((differs(&mut table, "/leak"), table.note_request("/leak")), (None, Way::Suspected));
+    assert_eq!((table.note_request("/fine"), table.suspects.len()), (Placement::Own, 1));
+    assert_eq!((differs(&mut table, "/leak"), table.note_request("/leak")), (None, Placement::Suspected));
     assert_eq!(table.note_comparison("/leak", Verdict::Same), None);
     assert_eq!(differs(&mut table, "/leak"), None);
     let demoted = differs(&mut table, "/leak").unwrap();
     assert_eq!(demoted.reason, "3 of 4 responses differed, at last body: \"1\"");
-    assert_eq!((table.note_request("/leak"), table.note_request("/rare")), (Way::Classic, Way::Suspected));
+    assert_eq!((table.note_request("/leak"), table.note_request("/rare")), (Placement::Classic, Placement::Suspected));
     assert_eq!(differs(&mut table, "/leak"), None, "once");
     assert_eq!(table.restore("/leak?x=1"), ["/leak"]);
-    assert_eq!((table.note_request("/leak"), differs(&mut table, "/leak")), (Way::Own, None), "it begins anew");
+    assert_eq!((table.note_request("/leak"), differs(&mut table, "/leak")), (Placement::Own, None), "it begins anew");
 }
 
 #[test]
@@ -58,12 +58,12 @@ fn a_route_that_takes_longer_nearly_every_time_is_demoted_and_one_that_does_so_n
     }
     for n in 0..7 {
         assert_eq!(slower(&mut table, "/slow"), None, "{n}");
-        assert_eq!(table.note_request("/slow"), Way::Suspected);
+        assert_eq!(table.note_request("/slow"), Placement::Suspected);
     }
     assert_eq!(table.note_comparison("/slow", Verdict::Same), None);
     let demoted = slower(&mut table, "/slow").unwrap();
     assert_eq!(demoted.reason, "8 of 9 requests took longer than in classic mode, at last 2 ms, 1 ms");
-    assert_eq!(table.note_request("/slow"), Way::Cold);
+    assert_eq!(table.note_request("/slow"), Placement::Cold);
     (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/busy", Verdict::Same)));
     assert!(table.suspects.is_empty(), "{table:?}");
 }
@@ -78,7 +78,7 @@ fn a_route_that_is_not_warm_is_compared_and_one_that_is_slower_for_it_is_in_clas
         }
         table.note_request(route)
     };
-    assert_eq!((cold(&mut table, "/cold"), cold(&mut table, "/fast")), (Way::Suspected, Way::Suspected));
+    assert_eq!((cold(&mut table, "/cold"), cold(&mut table, "/fast")), (Placement::Suspected, Placement::Suspected));
     for _ in 0..100 {
         let _ = table.note_request("/warm");
         table.note_search("/seldom");
@@ -86,18 +86,18 @@ fn a_route_that_is_not_warm_is_compared_and_one_that_is_slower_for_it_is_in_clas
             let _ = table.note_request("/seldom");
         }
     }
-    assert_eq!((table.note_request("/warm"), table.note_request("/seldom")), (Way::Own, Way::Own));
+    assert_eq!((table.note_request("/warm"), table.note_request("/seldom")), (Placement::Own, Placement::Own));
     assert_eq!(table.note_comparison("/fast", Verdict::Same), None);
-    assert_eq!(cold(&mut table, "/fast"), Way::Own, "until some requests have passed");
+    assert_eq!(cold(&mut table, "/fast"), Placement::Own, "until some requests have passed");
     for _ in 0..FORGIVE_AFTER {
         let _ = table.note_request("/fast");
     }
-    assert_eq!(cold(&mut table, "/fast"), Way::Suspected, "and then again");
+    assert_eq!(cold(&mut table, "/fast"), Placement::Suspected, "and then again");
     let slower = || Verdict::Slower("9 ms, 5 ms".to_owned());
     (1..SLOWER).for_each(|_| assert_eq!(table.note_comparison("/cold", slower()), None));
     let demoted = table.note_comparison("/cold", slower()).unwrap();
     assert!(demoted.reason.ends_with("9 ms, 5 ms; it is not warm: each restore searches for written pages"));
-    assert_eq!(table.note_request("/cold"), Way::Cold);
+    assert_eq!(table.note_request("/cold"), Placement::Cold);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_nobod
     // Most requests survive.
     for n in 0..50 {
         assert_eq!(table.note_death("/busy", false, start + second * n), None, "{n}");
-        (0..REQUESTS * 2).for_each(|_| assert_eq!(table.note_request("/busy"), Way::Own));
+        (0..REQUESTS * 2).for_each(|_| assert_eq!(table.note_request("/busy"), Placement::Own));
     }
     // Once a day.
     for n in 0..10 {
@@ -147,11 +147,11 @@ fn both_tables_are_bounded_and_a_pool_with_too_many_demotions_serves_nothing() {
     assert_eq!(table.suspects.len(), SUSPECTS);
     assert!(!table.suspects.contains_key(&name(1)) && table.suspects.contains_key(&name(999)));
     for n in 0..DEMOTED {
-        assert_eq!(table.note_request("/other"), Way::Own);
+        assert_eq!(table.note_request("/other"), Placement::Own);
         (0..DIFFERING).for_each(|_| drop(differs(&mut table, &name(n))));
     }
     (0..DIFFERING).for_each(|_| drop(differs(&mut table, "/last")));
-    assert_eq!((table.demoted.len(), table.note_request("/other")), (DEMOTED + 1, Way::Classic));
+    assert_eq!((table.demoted.len(), table.note_request("/other")), (DEMOTED + 1, Placement::Classic));
     assert!(differs(&mut table, "/more").is_none());
     assert_eq!(table.restore("*").len(), DEMOTED + 1);
     assert!(table.is_empty());

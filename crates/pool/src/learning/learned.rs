@@ -412,7 +412,7 @@ mod tests {
     }
 
     fn learning(state: PathBuf) -> PoolConfig {
-        let mut config = crate::tests::stage::config(1);
+        let mut config = crate::tests::test_pool::config(1);
         config.settings.mode = Mode::Snapshot;
         config.settings.script = Some("/app/worker.php".into());
         config.settings.warmup_auto = true;

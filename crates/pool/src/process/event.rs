@@ -1,7 +1,7 @@
 //! Events for the supervisor: from lane readers, the zygote's socket, waiting requests, and the operator.
 
 use crate::process::end::{Death, End};
-use crate::process::profile::Taker;
+use crate::process::profile::SamplesSender;
 use howdah_transport::zygote_protocol::FromZygote;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) enum Event {
     Profile {
         rate: u32,
         length: Duration,
-        taker: Taker,
+        taker: SamplesSender,
         begun: oneshot::Sender<Result<(), String>>,
     },
     /// Makes the supervisor panic.

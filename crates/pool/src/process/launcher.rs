@@ -75,7 +75,7 @@ impl LauncherProcess {
         let waiting = Arc::new(Mutex::new(Some(HashMap::new())));
         tokio::spawn(send_orders(socket.clone(), queue));
         tokio::spawn(hear(socket.clone(), waiting.clone(), gone_sender));
-        let launcher = Launcher(Some(Arc::new(Remote { orders, waiting, next: AtomicU64::new(1) })));
+        let launcher = Launcher(Some(Arc::new(LauncherClient { orders, waiting, next: AtomicU64::new(1) })));
         Ok((launcher, LauncherEnd { child: self.child, socket, gone }))
     }
 }
@@ -105,10 +105,10 @@ impl LauncherEnd {
 
 /// Starts and signals PHP's processes. Clones share one launcher.
 #[derive(Debug, Clone, Default)]
-pub struct Launcher(Option<Arc<Remote>>);
+pub struct Launcher(Option<Arc<LauncherClient>>);
 
 #[derive(Debug)]
-struct Remote {
+struct LauncherClient {
     orders: mpsc::UnboundedSender<Order>,
     /// Receivers of started processes' ends; `None` once the launcher has ended, after which no end is reported.
     waiting: Arc<Mutex<Option<Waiting>>>,
@@ -125,7 +125,7 @@ struct Order {
 
 /// A process that the launcher has started or is about to.
 #[derive(Debug)]
-pub struct Remotely {
+pub struct LaunchedProcess {
     /// The launcher's number for it.
     pub id: u64,
     /// Resolves to the process's end.
@@ -135,33 +135,33 @@ pub struct Remotely {
 impl Launcher {
     /// Orders the start of a pool's program. Returns the descriptors if there is no launcher: the caller then starts
     /// it.
-    pub(crate) fn start(&self, config: &PoolConfig, fds: [OwnedFd; 3]) -> Result<Remotely, [OwnedFd; 3]> {
+    pub(crate) fn start(&self, config: &PoolConfig, fds: [OwnedFd; 3]) -> Result<LaunchedProcess, [OwnedFd; 3]> {
         let Some(remote) = &self.0 else { return Err(fds) };
         let (id, ended) = remote.number();
         let program = Box::new(Program::of(config));
         remote.order(ToLauncher::Start { id, program }, fds.map(Arc::new).to_vec());
-        Ok(Remotely { id, ended })
+        Ok(LaunchedProcess { id, ended })
     }
 
     /// Orders the launcher to read the settings with root's rights, so that their programs may be started; `None` if
     /// there is no launcher. The process ends with status 0 on success.
     #[must_use]
-    pub fn settle(&self) -> Option<Remotely> {
+    pub fn settle(&self) -> Option<LaunchedProcess> {
         let remote = self.0.as_ref()?;
         let (id, ended) = remote.number();
         remote.order(ToLauncher::Settle { id }, Vec::new());
-        Some(Remotely { id, ended })
+        Some(LaunchedProcess { id, ended })
     }
 
     /// Orders the start of the program that may run as root, with `socket` as its standard input.
     ///
     /// # Errors
     /// There is no launcher: returns the socket, and the caller starts the program.
-    pub fn start_root_program(&self, socket: OwnedFd) -> Result<Remotely, OwnedFd> {
+    pub fn start_root_program(&self, socket: OwnedFd) -> Result<LaunchedProcess, OwnedFd> {
         let Some(remote) = &self.0 else { return Err(socket) };
         let (id, ended) = remote.number();
         remote.order(ToLauncher::StartRootProgram { id }, vec![Arc::new(socket)]);
-        Ok(Remotely { id, ended })
+        Ok(LaunchedProcess { id, ended })
     }
 
     /// True if a launcher starts the processes.
@@ -204,7 +204,7 @@ impl Launcher {
     }
 }
 
-impl Remote {
+impl LauncherClient {
     /// Allocates a number for a new process, with the receiver of its end.
     fn number(&self) -> (u64, oneshot::Receiver<End>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process::program::Program;
 use crate::process::root_program::RootProgram;
-use crate::process::settling::Settling;
+use crate::process::settings_process::SettingsProcess;
 use howdah_transport::descendants::ChildTermination;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -51,7 +51,7 @@ struct Launcher {
     /// The server's successor. It outlives this process.
     successor: Option<Started>,
     /// The process that reads the settings again.
-    settling: Option<(Started, Settling)>,
+    settling: Option<(Started, SettingsProcess)>,
 }
 
 /// Runs the launcher; returns when the server has ended. Standard input is the socket to it.
@@ -189,7 +189,7 @@ impl Launcher {
         if self.settling.is_some() {
             return Err("the launcher has the settings read already".to_owned());
         }
-        let (settling, child) = Settling::start(program)?;
+        let (settling, child) = SettingsProcess::start(program)?;
         self.settling = Some((watched(id, String::new(), child)?, settling));
         Ok(())
     }

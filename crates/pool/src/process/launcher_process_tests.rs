@@ -1,7 +1,7 @@
 //! A launcher with a compromised server: it only does what was settled.
 
 use super::*;
-use crate::process::settling::SETTLES;
+use crate::process::settings_process::SETTLES;
 use howdah_transport::privileges::Privileges;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::BorrowedFd;
@@ -250,7 +250,7 @@ fn programs_that_the_settings_have_gained_are_started_once_root_has_read_them() 
     server.say(&ToLauncher::Settle { id: 1 }, &[]);
     server.say(&ToLauncher::Settled, &[]);
     std::fs::write(&words, "howdah.toml: line 3: a mistake\n").unwrap();
-    crate::process::settling::print(std::slice::from_ref(&new), std::fs::File::create(&list).unwrap()).unwrap();
+    crate::process::settings_process::print(std::slice::from_ref(&new), std::fs::File::create(&list).unwrap()).unwrap();
     server.say(&ToLauncher::Settle { id: 2 }, &[]);
     let (id, why) = server.hear();
     assert!(id == 2 && why.contains("line 3: a mistake"), "nothing is reported of the early one: {id} {why}");

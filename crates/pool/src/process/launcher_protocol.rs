@@ -2,7 +2,7 @@
 //!
 //! The launcher is root and the server is not, so this is a trust boundary: an attacker who controls the server can
 //! send any message. While the server is still root it sends the allowed programs in `Program` messages, which end with
-//! `Settled`. Later a process with root's rights reads further programs from the settings (`settling`).
+//! `Settled`. Later a process with root's rights reads further programs from the settings (`settings_process`).
 
 use crate::process::end::End;
 use crate::process::program::Program;

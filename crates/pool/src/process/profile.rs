@@ -14,20 +14,20 @@ const MAX_FRAMES: usize = 100_000;
 const LAST_WORD: Duration = Duration::from_secs(3);
 
 /// The receiver of a profile's samples.
-pub(crate) type Taker = mpsc::UnboundedSender<Samples>;
+pub(crate) type SamplesSender = mpsc::UnboundedSender<Samples>;
 
 /// A profile under way.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct ActiveProfile {
     pub(crate) order: u64,
-    pub(crate) taker: Taker,
+    pub(crate) taker: SamplesSender,
     /// Generations that have not sent their last message.
     pub(crate) generations: HashSet<u64>,
     pub(crate) until: Instant,
 }
 
-impl UnderWay {
-    pub(crate) fn new(order: u64, taker: Taker, generations: HashSet<u64>, length: Duration) -> Self {
+impl ActiveProfile {
+    pub(crate) fn new(order: u64, taker: SamplesSender, generations: HashSet<u64>, length: Duration) -> Self {
         Self { order, taker, generations, until: Instant::now() + length + LAST_WORD }
     }
 
@@ -57,7 +57,7 @@ pub struct Profile {
 
 /// Adds samples up.
 #[derive(Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct MergedSamples {
     frames: HashMap<StackFrame, u32>,
     stacks: HashMap<Vec<u32>, u64>,
     unread: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Sum {
     left_out: u64,
 }
 
-impl Sum {
+impl MergedSamples {
     pub(crate) fn add(&mut self, samples: Samples) {
         let samples = samples.tidy();
         self.unread = self.unread.saturating_add(samples.unread);
@@ -125,7 +125,7 @@ mod tests {
             unread: 1,
             late: 0,
         };
-        let mut sum = Sum::default();
+        let mut sum = MergedSamples::default();
         sum.add(samples(&["a", "main"], vec![(vec![0, 1], 3)]));
         sum.add(samples(&["main", "b", "a"], vec![(vec![2, 0], 4), (vec![1, 0], 1), (vec![9], 100)]));
         let profile = sum.into_profile("shop", 99, Duration::from_secs(1));

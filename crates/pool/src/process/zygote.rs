@@ -5,7 +5,7 @@ use crate::descriptor::{self, SharedFd};
 use crate::panics;
 use crate::process::end::End;
 use crate::process::event::Event;
-use crate::process::launcher::{Launcher, Remotely};
+use crate::process::launcher::{LaunchedProcess, Launcher};
 use crate::process::log_limit::LogLimit;
 use crate::process::orphans;
 use crate::process::program::Program;
@@ -166,7 +166,7 @@ type Ending = Pin<Box<dyn Future<Output = End> + Send>>;
 /// streams; no copies are kept, because the server could not see their ends otherwise.
 fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, Ending)> {
     let [control, stdout, stderr] = match launcher.start(config, streams) {
-        Ok(Remotely { id, ended }) => {
+        Ok(LaunchedProcess { id, ended }) => {
             let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
             return Ok((Process::Launched(launcher.clone(), id), Box::pin(ended)));
         }

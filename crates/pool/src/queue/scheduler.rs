@@ -32,7 +32,7 @@ use crate::process::worker_state::{KillReason, WorkerState};
 use crate::queue::quarantine::{self, Quarantine};
 use crate::queue::shares::Shares;
 use crate::queue::waiting::{self, WaitingQueue};
-use crate::request::estimate::{Estimates, Took};
+use crate::request::estimate::{Estimates, MeasuredDuration};
 use crate::request::last_request::LastRequest;
 use crate::request::pending::Pending;
 use howdah_observe::ConnectionPool;
@@ -358,7 +358,7 @@ impl Scheduler {
         index: usize,
         number: u64,
         now: Instant,
-        took: Took,
+        took: MeasuredDuration,
         snapshot: Option<SnapshotWork>,
         retire: bool,
     ) {
@@ -411,7 +411,7 @@ impl Scheduler {
                         lane.idle_since = now;
                     }
                     self.idle.push(index);
-                    self.queue.door.let_in(1);
+                    self.queue.admission.let_in(1);
                 }
                 return;
             };
@@ -583,7 +583,7 @@ impl Scheduler {
 }
 
 #[cfg(test)]
-mod stage;
+mod test_scheduler;
 
 #[cfg(test)]
 mod tests;

@@ -18,8 +18,8 @@
 //! others.
 
 use crate::fault::{Fault, FaultKind};
-use crate::queue::door::Door;
-use crate::request::estimate::Expected;
+use crate::queue::admission_queue::AdmissionQueue;
+use crate::request::estimate::ExpectedDuration;
 use crate::request::pending::Pending;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -109,7 +109,7 @@ pub(crate) struct WaitingQueue {
     /// A waiting request may have its own limit.
     has_impatient: bool,
     /// Requests that wait for a place in the full queue.
-    pub(crate) door: Door,
+    pub(crate) admission: AdmissionQueue,
 }
 
 impl Default for WaitingQueue {
@@ -119,7 +119,7 @@ impl Default for WaitingQueue {
 }
 
 /// `true` if requests with this expectation are long.
-pub(crate) const fn is_long(expected: Expected) -> bool {
+pub(crate) const fn is_long(expected: ExpectedDuration) -> bool {
     expected.mean > LONG
 }
 
@@ -143,7 +143,7 @@ impl WaitingQueue {
             late: Vec::new(),
             swept: None,
             has_impatient: false,
-            door: Door::default(),
+            admission: AdmissionQueue::default(),
         }
     }
 
@@ -166,12 +166,12 @@ impl WaitingQueue {
 
     /// True if a request may enter the queue. Freed places are reserved for requests whose turn it is (`has_turn`).
     pub(crate) fn has_place(&self, has_turn: bool) -> bool {
-        self.len < self.limits.requests && (has_turn || self.door.is_empty() || self.len == 0)
+        self.len < self.limits.requests && (has_turn || self.admission.is_empty() || self.len == 0)
     }
 
     /// Admits requests that wait for a place, one for each free place.
     fn let_in(&mut self) {
-        self.door.let_in(self.limits.requests.saturating_sub(self.len));
+        self.admission.let_in(self.limits.requests.saturating_sub(self.len));
     }
 
     /// Adds a new request after the older ones of its flow.

@@ -19,7 +19,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
         ..Request::without_client(RequestBuilder::new(id, 1001, 0).finish(), RequestId(id))
     };
     let mut pending = Box::new(Pending::new(request, sink));
-    pending.expected = Expected { mean, high: mean, cpu: 0 };
+    pending.expected = ExpectedDuration { mean, high: mean, cpu: 0 };
     pending.cost = mean;
     (pending, receiver)
 }
@@ -204,10 +204,10 @@ fn who_waits_for_a_place_has_its_turn_when_there_is_one() {
     let (second, _b) = pending(2, 1, 10);
     queue.push(first);
     queue.push(second);
-    let turns = queue.door.come();
-    queue.door.come();
-    queue.door.come();
-    queue.door.leave();
+    let turns = queue.admission.enter();
+    queue.admission.enter();
+    queue.admission.enter();
+    queue.admission.leave();
     assert!(queue.is_full() && turns.try_acquire().is_err());
     queue.pop(Instant::now(), |_| true).unwrap();
     assert_eq!(turns.available_permits(), 1);

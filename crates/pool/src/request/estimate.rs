@@ -39,7 +39,7 @@ const UNKNOWN_MEAN: u32 = 1_000;
 
 /// Expected duration of a request, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedDuration {
     /// The usual time.
     pub(crate) mean: u32,
     /// Upper estimate that is rarely exceeded: the mean plus four deviations; `u32::MAX` if unknown.
@@ -50,7 +50,7 @@ pub(crate) struct Expected {
 
 /// Measured duration of a request, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Took {
+pub(crate) struct MeasuredDuration {
     /// Elapsed time.
     pub(crate) php: u64,
     /// Processor time; `None`: not measured.
@@ -59,7 +59,7 @@ pub(crate) struct Took {
     pub(crate) memory: u64,
 }
 
-impl Took {
+impl MeasuredDuration {
     /// Adds the time of the snapshot's restore, which also keeps the worker from its next request. The sum is limited
     /// to `away`, the time since the request entered the pool.
     pub(crate) fn whole(self, restore: Duration, away: Duration) -> Self {
@@ -68,7 +68,7 @@ impl Took {
     }
 }
 
-impl Expected {
+impl ExpectedDuration {
     /// Estimate for an unknown script.
     pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX, cpu: 0 };
 
@@ -158,11 +158,11 @@ impl Entry {
         self.deviation = self.deviation - self.deviation / 4 + off;
     }
 
-    fn expected(&self, tag: u32) -> Option<Expected> {
+    fn expected(&self, tag: u32) -> Option<ExpectedDuration> {
         if self.tag != tag || self.seen < MIN_SAMPLES {
             return None;
         }
-        Some(Expected { mean: (self.mean / 8) as u32, high: self.high(), cpu: (self.cpu / 8) as u32 })
+        Some(ExpectedDuration { mean: (self.mean / 8) as u32, high: self.high(), cpu: (self.cpu / 8) as u32 })
     }
 
     /// Mean and four deviations.
@@ -190,17 +190,17 @@ const fn place(key: u64, entries: usize) -> (usize, u32) {
 
 impl Estimates {
     /// Expected duration of a request with this key.
-    pub(crate) fn expected(&self, key: RouteKey) -> Expected {
+    pub(crate) fn expected(&self, key: RouteKey) -> ExpectedDuration {
         let (at, tag) = place(key.path, PATHS);
         if let Some(expected) = self.paths[at].expected(tag) {
             return expected;
         }
         let (at, tag) = place(key.script, SCRIPTS);
-        self.scripts[at].expected(tag).unwrap_or(Expected::UNKNOWN)
+        self.scripts[at].expected(tag).unwrap_or(ExpectedDuration::UNKNOWN)
     }
 
     /// Records the duration of a request with this key.
-    pub(crate) fn note(&mut self, key: RouteKey, took: Took) {
+    pub(crate) fn note(&mut self, key: RouteKey, took: MeasuredDuration) {
         let clamped = |micros: u64| u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
         let (micros, cpu) = (clamped(took.php), took.cpu.map(clamped));
         let (at, tag) = place(key.path, PATHS);
@@ -216,11 +216,11 @@ mod tests {
 
     const KEY: RouteKey = RouteKey { script: 7 << 32 | 1, path: 9 << 32 | 2 };
 
-    fn clock(php: u64) -> Took {
-        Took { php, cpu: None, memory: 0 }
+    fn clock(php: u64) -> MeasuredDuration {
+        MeasuredDuration { php, cpu: None, memory: 0 }
     }
 
-    fn after(requests: impl IntoIterator<Item = u64>) -> Expected {
+    fn after(requests: impl IntoIterator<Item = u64>) -> ExpectedDuration {
         let mut estimates = Estimates::default();
         requests.into_iter().for_each(|micros| estimates.note(KEY, clock(micros)));
         estimates.expected(KEY)
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_few_requests_of_one_length_make_it_known() {
-        assert_eq!(after([10; 3]), Expected::UNKNOWN);
+        assert_eq!(after([10; 3]), ExpectedDuration::UNKNOWN);
         let expected = after([10; 50]);
         assert!((9..=11).contains(&expected.mean) && expected.high < 20, "{expected:?}");
         assert!(after([20_000; 10]).mean > 15_000);
@@ -256,7 +256,7 @@ mod tests {
     fn what_waits_is_told_from_what_computes() {
         let known = |cpu| {
             let mut estimates = Estimates::default();
-            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu, memory: 0 }));
+            (0..50).for_each(|_| estimates.note(KEY, MeasuredDuration { php: 20_000, cpu, memory: 0 }));
             estimates.expected(KEY).cpu
         };
         assert_eq!(known(None), 0);
@@ -271,7 +271,7 @@ mod tests {
         }
         let expected = estimates.expected(RouteKey { path: 1 << 40, ..KEY });
         assert!((290..=310).contains(&expected.mean), "{expected:?}");
-        assert_eq!(estimates.expected(RouteKey { script: 1, path: 1 << 40 }), Expected::UNKNOWN);
+        assert_eq!(estimates.expected(RouteKey { script: 1, path: 1 << 40 }), ExpectedDuration::UNKNOWN);
     }
 
     #[test]

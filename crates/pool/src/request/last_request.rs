@@ -2,7 +2,7 @@
 //! freed when the next request replaces it.
 
 use crate::request::Request;
-use crate::request::estimate::Took;
+use crate::request::estimate::MeasuredDuration;
 use howdah_transport::wire::EncodedRequest;
 
 /// A request that has ended.
@@ -10,7 +10,7 @@ use howdah_transport::wire::EncodedRequest;
 pub(crate) struct LastRequest {
     head: EncodedRequest,
     body_len: u64,
-    took: Took,
+    took: MeasuredDuration,
 }
 
 /// A request as status pages show it.
@@ -33,7 +33,7 @@ pub struct RequestReport {
 }
 
 impl LastRequest {
-    pub(crate) fn of(request: Request, took: Took) -> Self {
+    pub(crate) fn of(request: Request, took: MeasuredDuration) -> Self {
         Self { body_len: request.body.len(), head: request.head, took }
     }
 

@@ -1,7 +1,7 @@
 //! A request on its way through the pool, from `Pool::run` to its end, whichever queue or lane holds it.
 
 use crate::request::Request;
-use crate::request::estimate::{Expected, RouteKey};
+use crate::request::estimate::{ExpectedDuration, RouteKey};
 use crate::request::time_limits::TimeLimits;
 use crate::response::sink::Sink;
 use std::time::Instant;
@@ -16,7 +16,7 @@ pub(crate) struct Pending {
     pub(crate) entered: Instant,
     /// Time limits set by rules or its route.
     pub(crate) limits: TimeLimits,
-    /// The request waited to enter the full queue, and now has its turn (`door`).
+    /// The request waited to enter the full queue, and now has its turn (`admission_queue`).
     pub(crate) has_turn: bool,
     /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Pending {
     /// Key of its expected duration.
     pub(crate) key: RouteKey,
     /// Its expected duration.
-    pub(crate) expected: Expected,
+    pub(crate) expected: ExpectedDuration,
     /// No worker was serving when it arrived.
     pub(crate) cold: bool,
     /// The route whose requests wait as one flow, instead of its client's.
@@ -52,7 +52,7 @@ impl Pending {
             resubmitted: 0,
             given_back: 0,
             key,
-            expected: Expected::UNKNOWN,
+            expected: ExpectedDuration::UNKNOWN,
             cold: false,
             flow: None,
             cost: 1,

@@ -4,7 +4,7 @@
 pub(crate) mod body_copy;
 pub(crate) mod head;
 pub(crate) mod parts;
-pub(crate) mod sink;
 #[cfg(feature = "stand-in")]
-pub(crate) mod stand_in;
+pub(crate) mod prepared;
+pub(crate) mod sink;
 pub(crate) mod stats;

@@ -307,9 +307,9 @@ impl Spill {
 
 /// Data for which neither budget had room. At most what a lane's reader takes before it waits.
 #[derive(Debug, Default)]
-pub(crate) struct Unpaid(VecDeque<Chunk>);
+pub(crate) struct UnchargedData(VecDeque<Chunk>);
 
-impl Unpaid {
+impl UnchargedData {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -11,7 +11,7 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::response::body_copy::{BodyCopy, Copying};
-use crate::response::parts::{Chunk, InMemory, Limits, Spill, Unpaid, WholeBody};
+use crate::response::parts::{Chunk, InMemory, Limits, Spill, UnchargedData, WholeBody};
 use crate::response::stats::RequestStats;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
@@ -32,7 +32,7 @@ struct Inner {
     spill: Option<Spill>,
     /// PHP asked for a flush after the last byte in the spill.
     flush_after_spill: bool,
-    unpaid: Unpaid,
+    unpaid: UnchargedData,
     /// Bytes that the front has taken.
     taken: u64,
     ended: bool,
@@ -52,7 +52,7 @@ struct Inner {
 
 /// State of the response after a part was added.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct After {
+pub(crate) struct SinkState {
     /// The front no longer wants the response.
     pub(crate) gone: bool,
     /// More data waits for the front than allowed: add nothing before `poll_room` is ready.
@@ -99,7 +99,7 @@ pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Sh
         parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
         spill: None,
         flush_after_spill: false,
-        unpaid: Unpaid::default(),
+        unpaid: UnchargedData::default(),
         taken: 0,
         ended: false,
         fault: None,
@@ -128,7 +128,7 @@ impl Sink {
     }
 
     /// Adds a part of the body. Call `wake` once after a batch.
-    pub(crate) fn push(&self, data: Bytes, flush: bool) -> After {
+    pub(crate) fn push(&self, data: Bytes, flush: bool) -> SinkState {
         let mut inner = lock(&self.inner);
         if inner.gone || inner.ended {
             return inner.after();
@@ -143,7 +143,7 @@ impl Sink {
     }
 
     /// Adds a part of the body that is in the ring. `None`: it stays there, and `settle` has to be called soon.
-    pub(crate) fn push_held(&self, held: HeldPayload) -> Option<After> {
+    pub(crate) fn push_held(&self, held: HeldPayload) -> Option<SinkState> {
         let mut inner = lock(&self.inner);
         let first = inner.is_drained() && !inner.delivered;
         if first && held.len() <= self.limits.memory && !inner.gone && !inner.ended {
@@ -289,8 +289,8 @@ impl Inner {
         if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
     }
 
-    fn after(&self) -> After {
-        After { gone: self.gone, overfull: self.is_overfull() }
+    fn after(&self) -> SinkState {
+        SinkState { gone: self.gone, overfull: self.is_overfull() }
     }
 
     /// Number of waiting bytes.

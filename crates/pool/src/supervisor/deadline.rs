@@ -40,7 +40,7 @@ struct Overdue {
 }
 
 /// Why a request has to end.
-struct Late {
+struct ExceededLimit {
     reason: KillReason,
     cpu: Option<Duration>,
 }
@@ -49,16 +49,20 @@ struct Late {
 ///
 /// The processor time of earlier requests is not known exactly, so counting begins at the first check. A request may
 /// use up to one tick of the supervisor more than its limit, never less.
-fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Duration>)) -> Option<Late> {
+fn exceeded_limit(
+    request: &mut InFlight,
+    pid: u32,
+    of_pool: (Option<Duration>, Option<Duration>),
+) -> Option<ExceededLimit> {
     let own = request.pending.limits;
     let ran = request.since.elapsed();
     if or_of_pool(own.deadline, of_pool.0).is_some_and(|limit| ran > limit) {
-        return Some(Late { reason: KillReason::Deadline, cpu: None });
+        return Some(ExceededLimit { reason: KillReason::Deadline, cpu: None });
     }
     let limit = of_pool.1?;
     let now = processor_time(pid)?;
     let used = now.saturating_sub(*request.cpu_before.get_or_insert(now));
-    (used > limit).then_some(Late { reason: KillReason::CpuDeadline, cpu: Some(used) })
+    (used > limit).then_some(ExceededLimit { reason: KillReason::CpuDeadline, cpu: Some(used) })
 }
 
 /// Finds requests that have exceeded their time limits, and ends them or their workers. `of_pool` applies to requests
@@ -77,16 +81,16 @@ pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Dura
                     let pid = lane.pid;
                     let of_pool = (of_pool, pool.config().cpu_deadline());
                     let request = lane.in_flight.front_mut();
-                    request.and_then(|request| Some((late(request, pid, of_pool)?, &*request)))
+                    request.and_then(|request| Some((exceeded_limit(request, pid, of_pool)?, &*request)))
                 }
                 LaneKind::Multiplexed(_) => {
                     cancel(pool, lane, of_pool);
                     let mut requests = lane.in_flight.iter();
                     let stuck = requests.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
-                    stuck.map(|request| (Late { reason: KillReason::Stuck, cpu: None }, request))
+                    stuck.map(|request| (ExceededLimit { reason: KillReason::Stuck, cpu: None }, request))
                 }
             };
-            let Some((Late { reason, cpu }, request)) = found else { continue };
+            let Some((ExceededLimit { reason, cpu }, request)) = found else { continue };
             let ran = request.since.elapsed();
             overdue.push(Overdue {
                 index,

@@ -1,6 +1,6 @@
 //! One zygote with the workers that were forked from it, and the orders for more.
 
-use crate::about::Boots;
+use crate::generation_status::BootSource;
 use crate::lane::Lane;
 use crate::learning::warm_up::WarmUp;
 use crate::process::end::Deaths;
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 /// A worker that was ordered from the zygote.
-pub(crate) struct Ordered {
+pub(crate) struct PendingWorker {
     pub(crate) sender: RequestSender,
     pub(crate) frames: FrameReceiver,
     pub(crate) eventfd: OwnedFd,
@@ -27,9 +27,9 @@ pub(crate) struct Generation {
     pub(crate) zygote: Zygote,
     pub(crate) started: Instant,
     pub(crate) booted: bool,
-    pub(crate) boots: Boots,
+    pub(crate) boots: BootSource,
     pub(crate) warm_up: WarmUp,
-    pub(crate) ordered: HashMap<u32, Ordered>,
+    pub(crate) ordered: HashMap<u32, PendingWorker>,
     /// One of its workers has been ready, so the application can boot.
     pub(crate) proven: bool,
     /// The zygote is being killed because it did not boot in time.
@@ -86,7 +86,7 @@ impl Generation {
                 Some(wake_pipe) => sender.with_wake_pipe(wake_pipe),
                 None => sender,
             };
-            self.ordered.insert(number, Ordered { sender, frames, eventfd, control: ours.into() });
+            self.ordered.insert(number, PendingWorker { sender, frames, eventfd, control: ours.into() });
             taken.push(number);
         }
     }

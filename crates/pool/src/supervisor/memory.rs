@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 
 /// The last measurement of the workers' memory.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct MemoryCheck {
     asked: Option<Instant>,
     /// Number of workers that have room; `None`: as many as the pool may have.
     workers: Option<usize>,

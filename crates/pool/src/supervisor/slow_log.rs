@@ -20,7 +20,7 @@ const BURST: f64 = 20.0;
 
 /// A question for a zygote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct StackQuery {
     pub(crate) order: u64,
     pub(crate) generation: u64,
     pub(crate) pid: u32,
@@ -62,7 +62,7 @@ impl SlowRequests {
     }
 
     /// Finds requests that have become slow. Returns the questions to ask zygotes about them.
-    pub(crate) fn look(&mut self, pool: &Shared) -> Vec<Question> {
+    pub(crate) fn look(&mut self, pool: &Shared) -> Vec<StackQuery> {
         if self.log.is_none() {
             return Vec::new();
         }
@@ -85,7 +85,7 @@ impl SlowRequests {
                 self.last_order += 1;
                 let slow = Slow::of(request, pid, now, std::mem::take(&mut self.left_out));
                 self.waiting.insert(self.last_order, slow);
-                questions.push(Question { order: self.last_order, generation, pid, request: number });
+                questions.push(StackQuery { order: self.last_order, generation, pid, request: number });
             }
         }
         scheduler.tally.slow += found;

@@ -1,8 +1,8 @@
 //! Questions to zygotes about workers' PHP stacks: for slow requests and for profiles.
 
 use super::Supervisor;
-use crate::process::profile::{Taker, UnderWay};
-use crate::supervisor::slow_log::Question;
+use crate::process::profile::{ActiveProfile, SamplesSender};
+use crate::supervisor::slow_log::StackQuery;
 use howdah_transport::php_stack::Samples;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 impl Supervisor {
     /// Notes requests that have become slow.
     pub(super) fn look_for_slow_requests(&mut self) {
-        for Question { order, generation, pid, request } in self.slow.look(&self.pool.clone()) {
+        for StackQuery { order, generation, pid, request } in self.slow.look(&self.pool.clone()) {
             let asked = self.generation_mut(generation).map(|g| g.zygote.ask_for_stacks(order, pid, request));
             let why = match asked {
                 Some(Ok(())) => continue,
@@ -27,7 +27,7 @@ impl Supervisor {
         &mut self,
         rate: u32,
         length: Duration,
-        taker: Taker,
+        taker: SamplesSender,
         begun: oneshot::Sender<Result<(), String>>,
     ) {
         let outcome = self.order_profile(rate, length, taker);
@@ -35,7 +35,7 @@ impl Supervisor {
         let _ = begun.send(outcome);
     }
 
-    fn order_profile(&mut self, rate: u32, length: Duration, taker: Taker) -> Result<(), String> {
+    fn order_profile(&mut self, rate: u32, length: Duration, taker: SamplesSender) -> Result<(), String> {
         if self.profile.is_some() {
             return Err("a profile of this pool is under way; try again when it has ended".to_owned());
         }
@@ -50,7 +50,7 @@ impl Supervisor {
         if asked.is_empty() {
             return Err("PHP has not started in this pool: there is nothing to profile".to_owned());
         }
-        self.profile = Some(UnderWay::new(order, taker, asked, length));
+        self.profile = Some(ActiveProfile::new(order, taker, asked, length));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::fault::Fault;
 use crate::response::sink::Response;
-use crate::tests::stage::{Awaited, Stage};
+use crate::tests::test_pool::{PendingResponse, TestPool};
 use howdah_fuzz_driver::Target;
 use howdah_transport::fuzz::{RawWorker, Step, WORDS, script};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ const REQUESTS: u64 = 4;
 const MAX_ROUNDS: usize = 200;
 
 /// Takes the whole response and returns the size of its body.
-async fn read(response: Awaited) -> usize {
+async fn read(response: PendingResponse) -> usize {
     // The request would be run again but there is no worker, so it waits forever.
     let Ok(Ok(response)) = response.await else { return 0 };
     let Response { status, headers, mut body, .. } = response;
@@ -32,14 +32,14 @@ async fn read(response: Awaited) -> usize {
 
 async fn responses(data: &[u8]) {
     let steps = script(data);
-    let mut stage = Stage::new(REQUESTS as usize);
-    let mut puppet = stage.puppet().await;
+    let mut stage = TestPool::new(REQUESTS as usize);
+    let mut process = stage.worker().await;
     let mut responses = Vec::new();
     for _ in 0..REQUESTS {
         responses.push(tokio::spawn(read(stage.get().await)));
     }
-    assert_eq!(puppet.take().len() as u64, REQUESTS);
-    let mut worker = RawWorker::attach(&puppet.lane, puppet.eventfd.try_clone().unwrap()).unwrap();
+    assert_eq!(process.take().len() as u64, REQUESTS);
+    let mut worker = RawWorker::attach(&process.lane, process.eventfd.try_clone().unwrap()).unwrap();
     let mut written = 0;
     for step in &steps {
         for _ in 0..MAX_ROUNDS {
@@ -58,7 +58,7 @@ async fn responses(data: &[u8]) {
     for _ in 0..MAX_ROUNDS {
         tokio::task::yield_now().await;
     }
-    puppet.life.kill().unwrap();
+    process.life.kill().unwrap();
     // The reader always ends and reports it; a panic would show as a missing report, or as the reason.
     assert_ne!(stage.funeral().await, Some("panicked"));
     let mut read = 0;

@@ -4,8 +4,8 @@ use crate::fault::FaultKind;
 use crate::io_threads::IoThreads;
 use crate::pool::start_pool;
 use crate::process::event::Event;
-use crate::request::{Request, RequestBody, TakesInterim};
-use crate::tests::stage::{Puppet, Stage, config, finish, finish_all, request};
+use crate::request::{InterimSink, Request, RequestBody};
+use crate::tests::test_pool::{TestPool, TestWorker, config, finish, finish_all, request};
 use bytes::Bytes;
 use howdah_observe::Metrics;
 use howdah_transport::LaneSizes;
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A worker that breaks the protocol is killed, and its requests move to another worker.
-async fn crime(deed: impl FnOnce(&mut Puppet)) {
-    let mut stage = Stage::new(10);
-    let mut evil = stage.puppet().await;
+async fn crime(deed: impl FnOnce(&mut TestWorker)) {
+    let mut stage = TestPool::new(10);
+    let mut evil = stage.worker().await;
     let responses = vec![stage.get().await, stage.get().await];
     assert_eq!(evil.take(), [1, 2]);
     deed(&mut evil);
     evil.end.publish();
     assert_eq!(stage.funeral().await, Some("broken"));
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     heir.take().into_iter().for_each(|number| heir.respond(number));
     for result in finish_all(responses).await {
         assert!(result.is_ok(), "{result:?}");
@@ -66,9 +66,9 @@ async fn a_worker_that_leaves_heads_unfinished_is_killed() {
 }
 
 /// Like `crime`, when the client may already have a part of the response.
-async fn late_crime(deed: impl FnOnce(&mut Puppet)) {
-    let mut stage = Stage::new(10);
-    let mut evil = stage.puppet().await;
+async fn late_crime(deed: impl FnOnce(&mut TestWorker)) {
+    let mut stage = TestPool::new(10);
+    let mut evil = stage.worker().await;
     let _response = stage.get().await;
     assert_eq!(evil.take(), [1]);
     deed(&mut evil);
@@ -126,8 +126,8 @@ async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
     for number in [1, 99] {
         crime(|evil| evil.ask_for_body(number)).await;
     }
-    let mut stage = Stage::new(10);
-    let mut evil = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut evil = stage.worker().await;
     let response = stage.submit(request(false, RequestBody::Memory(Bytes::from(vec![b'x'; 100_000])))).await;
     while evil.take().is_empty() {
         tokio::task::yield_now().await;
@@ -144,7 +144,7 @@ struct Front {
     panics: bool,
 }
 
-impl TakesInterim for Front {
+impl InterimSink for Front {
     fn interim(&self, _status: u16, _headers: &[(Bytes, Bytes)]) {
         assert!(!self.panics, "the panic that a test is about");
         self.seen.fetch_add(1, Ordering::Relaxed);
@@ -153,8 +153,8 @@ impl TakesInterim for Front {
 
 #[tokio::test]
 async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let front = Arc::new(Front::default());
     let response = stage.submit(Request { interim: Some(front.clone()), ..request(true, RequestBody::Empty) }).await;
     assert_eq!(worker.take(), [1]);
@@ -177,8 +177,8 @@ async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives(
 /// stopped.
 #[tokio::test]
 async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_else() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let front = Arc::new(Front { panics: true, ..Front::default() });
     let deadly = stage.submit(Request { interim: Some(front), ..request(true, RequestBody::Empty) }).await;
     let beside = stage.submit(request(false, RequestBody::Empty)).await;
@@ -189,7 +189,7 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_els
     assert_eq!(stage.funeral().await, Some("panicked"));
     assert_eq!(finish(deadly).await, Err(FaultKind::WorkerBroken), "it is not tried on another worker");
     assert_eq!(finish(beside).await, Err(FaultKind::WorkerBroken));
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1]);
     heir.respond(1);
     assert_eq!(finish(untaken).await.unwrap(), "1");
@@ -219,8 +219,8 @@ async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
 /// The worker wakes the server without a reason, as fast as it can, until it is killed.
 #[tokio::test]
 async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_served_meanwhile() {
-    let mut stage = Stage::new(10);
-    let evil = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let evil = stage.worker().await;
     let stop = Arc::new(AtomicBool::new(false));
     let (wake_pipe, stopped) = (evil.eventfd.try_clone().unwrap(), stop.clone());
     let ringer = std::thread::spawn(move || {
@@ -246,8 +246,8 @@ async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_ser
 /// Lines above the rate are dropped; outside of requests too many of these break the lane.
 #[tokio::test]
 async fn a_worker_that_floods_the_log_without_a_request_is_killed() {
-    let mut stage = Stage::new(10);
-    let mut evil = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut evil = stage.worker().await;
     let (stop, life) = (Arc::new(AtomicBool::new(false)), evil.life.id());
     let stopped = stop.clone();
     let flood = std::thread::spawn(move || {

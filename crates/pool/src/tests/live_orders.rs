@@ -1,8 +1,8 @@
 //! Orders of scripts for connections and channels: they reach the site of their request, and a worker that sends
 //! invalid ones loses its lane.
 
-use crate::request::{Request, RequestBody, TakesLive};
-use crate::tests::stage::{Stage, finish, request};
+use crate::request::{LiveSink, Request, RequestBody};
+use crate::tests::test_pool::{TestPool, finish, request};
 use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder, LiveOrderBuilder, MAX_LIVE_ORDER};
 use howdah_transport::wire::WireDone;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Default)]
 struct Orders(Mutex<Vec<LiveOrder>>);
 
-impl TakesLive for Orders {
+impl LiveSink for Orders {
     fn take(&self, order: LiveOrder) {
         self.0.lock().unwrap().push(order);
     }
@@ -26,8 +26,8 @@ fn order(data: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn orders_reach_the_site_of_their_request_whatever_their_size_and_before_and_behind_the_response() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let orders = Arc::new(Orders::default());
     let with = stage.submit(Request { live: Some(orders.clone()), ..request(true, RequestBody::Empty) }).await;
     let without = stage.get().await;
@@ -59,8 +59,8 @@ async fn a_worker_that_sends_an_order_that_makes_no_sense_is_killed() {
     let mut cut = order(b"text");
     cut.pop();
     for payload in [b"".to_vec(), b"\xff\xff".to_vec(), cut, vec![0; MAX_LIVE_ORDER + 1]] {
-        let mut stage = Stage::new(10);
-        let mut evil = stage.puppet().await;
+        let mut stage = TestPool::new(10);
+        let mut evil = stage.worker().await;
         let response = stage.get().await;
         assert_eq!(evil.take(), [1]);
         let crime = tokio::task::spawn_blocking(move || {

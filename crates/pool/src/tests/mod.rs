@@ -4,4 +4,4 @@ mod fuzz;
 mod hostile;
 mod live_orders;
 mod multiplexed;
-pub(crate) mod stage;
+pub(crate) mod test_pool;

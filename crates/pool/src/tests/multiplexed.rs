@@ -2,10 +2,10 @@
 
 use crate::fault::FaultKind;
 use crate::process::worker_state::WorkerState;
-use crate::request::estimate::{RouteKey, Took};
+use crate::request::estimate::{MeasuredDuration, RouteKey};
 use crate::request::{Request, RequestBody, RequestId};
 use crate::supervisor::deadline;
-use crate::tests::stage::{Stage, finish, finish_all, request};
+use crate::tests::test_pool::{TestPool, finish, finish_all, request};
 use bytes::Bytes;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, RequestBuilder, WireDone};
 use howdah_transport::{Event as Sent, LaneSizes};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 #[tokio::test]
 async fn responses_that_alternate_reach_their_own_clients() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let responses = [stage.get().await, stage.get().await, stage.get().await];
     assert_eq!(worker.take(), [1, 2, 3]);
     for number in [2, 1, 3] {
@@ -38,8 +38,8 @@ async fn responses_that_alternate_reach_their_own_clients() {
 #[tokio::test]
 async fn responses_that_come_together_are_whole_when_their_fronts_see_them() {
     const REQUESTS: u64 = 90;
-    let mut stage = Stage::new(REQUESTS as usize);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(REQUESTS as usize);
+    let mut worker = stage.worker().await;
     let mut whole = Vec::new();
     for _ in 0..REQUESTS {
         let pool = stage.pool.clone();
@@ -67,8 +67,8 @@ async fn responses_that_come_together_are_whole_when_their_fronts_see_them() {
 
 #[tokio::test]
 async fn the_worker_with_fewest_requests_gets_the_next_and_no_worker_gets_too_many() {
-    let mut stage = Stage::new(3);
-    let (mut first, mut second) = (stage.puppet().await, stage.puppet().await);
+    let mut stage = TestPool::new(3);
+    let (mut first, mut second) = (stage.worker().await, stage.worker().await);
     let mut responses = Vec::new();
     for _ in 0..8 {
         responses.push(stage.get().await);
@@ -89,9 +89,9 @@ async fn the_worker_with_fewest_requests_gets_the_next_and_no_worker_gets_too_ma
 
 #[tokio::test]
 async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
-    let mut stage = Stage::new(200);
+    let mut stage = TestPool::new(200);
     stage.sizes = LaneSizes::TINY;
-    let mut worker = stage.puppet().await;
+    let mut worker = stage.worker().await;
     for _ in 0..200 {
         drop(stage.get().await); // a detached task: the request goes on
     }
@@ -110,8 +110,8 @@ async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
 #[tokio::test]
 async fn requests_with_bodies_too_long_for_the_ring_get_their_own() {
     const REQUESTS: u16 = 400;
-    let mut stage = Stage::new(1000);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(1000);
+    let mut worker = stage.worker().await;
     let long = |n: u16| Bytes::from(n.to_ne_bytes().repeat(20_000));
     for n in 0..REQUESTS {
         drop(stage.submit(request(false, RequestBody::Memory(long(n)))).await);
@@ -140,8 +140,8 @@ fn long_body() -> RequestBody {
 /// and kept their files open.
 #[tokio::test]
 async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
-    let mut stage = Stage::new(400);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(400);
+    let mut worker = stage.worker().await;
     let control = stage.shared.lock().lanes[worker.index].as_ref().unwrap().control.clone();
     for _ in 0..3 {
         let mut responses = Vec::new();
@@ -162,8 +162,8 @@ async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
 
 #[tokio::test]
 async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_another() {
-    let mut stage = Stage::new(10);
-    let mut dying = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut dying = stage.worker().await;
     // A running request. Without one, the first of the others would count as begun (`part_in_death`).
     let running = stage.get().await;
     assert_eq!(dying.take(), [1]);
@@ -171,7 +171,7 @@ async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_anothe
         [running, stage.submit(request(false, long_body())).await, stage.submit(request(false, long_body())).await];
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     let mut taken = Vec::new();
     let deadline = Instant::now() + Duration::from_secs(60);
     while taken.len() < 3 {
@@ -187,8 +187,8 @@ async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_anothe
 
 #[tokio::test]
 async fn a_dying_worker_costs_only_the_requests_that_cannot_be_repeated() {
-    let mut stage = Stage::new(10);
-    let mut dying = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut dying = stage.worker().await;
     let repeatable = stage.get().await;
     let other = stage.submit(request(false, RequestBody::Empty)).await;
     let answered = stage.get().await;
@@ -200,7 +200,7 @@ async fn a_dying_worker_costs_only_the_requests_that_cannot_be_repeated() {
     dying.begin_response(1, b"half");
     dying.end.publish();
     assert_eq!(finish(answered).await.unwrap(), "whole");
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
@@ -220,13 +220,13 @@ async fn a_dying_worker_costs_only_the_requests_that_cannot_be_repeated() {
 
 #[tokio::test]
 async fn a_repeatable_request_runs_again_when_its_worker_dies_unanswered() {
-    let mut stage = Stage::new(10);
-    let mut dying = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut dying = stage.worker().await;
     let responses = vec![stage.get().await, stage.get().await, stage.get().await];
     assert_eq!(dying.take().len(), 3);
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1, 2, 3]);
     (1..=3).for_each(|number| heir.respond(number));
     // In the order of acceptance.
@@ -237,17 +237,17 @@ async fn a_repeatable_request_runs_again_when_its_worker_dies_unanswered() {
 /// As after the death of their zygote, the workers' deaths are noticed one by one.
 #[tokio::test]
 async fn a_request_outlives_workers_that_all_die_at_once() {
-    let mut stage = Stage::new(10);
+    let mut stage = TestPool::new(10);
     let mut workers = Vec::new();
     for _ in 0..6 {
-        workers.push(stage.puppet().await);
+        workers.push(stage.worker().await);
     }
     let response = stage.get().await;
     workers.iter_mut().for_each(|worker| worker.life.kill().unwrap());
     for _ in 0..6 {
         assert_eq!(stage.funeral().await, None);
     }
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     assert_eq!(heir.take_so_many(1).await, [1]);
     heir.respond(1);
     assert_eq!(finish(response).await.unwrap(), "1");
@@ -255,7 +255,7 @@ async fn a_request_outlives_workers_that_all_die_at_once() {
 
 #[tokio::test]
 async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
-    let mut stage = Stage::new(10);
+    let mut stage = TestPool::new(10);
     let mut head = RequestBuilder::new(5, 1001, 1);
     let method = head.text(b"GET");
     let uri = head.text(b"/deadly");
@@ -263,7 +263,7 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
     let deadly = stage.submit(Request { head: head.finish(), ..request(true, RequestBody::Empty) }).await;
     let harmless = stage.get().await;
     for life in 0..3 {
-        let mut worker = stage.puppet().await;
+        let mut worker = stage.worker().await;
         assert_eq!(worker.take_so_many(2).await, [1, 2]);
         // After its pause, the request comes after the other one.
         let is_deadly = |&number: &u64| stage.request_name(&worker, number).unwrap().1 == "GET /deadly";
@@ -275,7 +275,7 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
         assert_eq!(deadly.is_finished(), life == 2, "it has killed {} workers", life + 1);
     }
     assert_eq!(finish(deadly).await, Err(FaultKind::WorkerDied));
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1]);
     heir.respond(1);
     assert_eq!(finish(harmless).await.unwrap(), "1");
@@ -283,8 +283,8 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_its_request_only() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let (leaving, staying) = (stage.get().await, stage.get().await);
     assert_eq!(worker.take(), [1, 2]);
     let untaken = stage.get().await;
@@ -304,8 +304,8 @@ async fn a_client_that_leaves_cancels_its_request_only() {
 
 #[tokio::test]
 async fn a_late_request_gets_its_504_and_a_cancel_and_the_worker_lives() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
     let untaken = stage.get().await;
@@ -323,8 +323,8 @@ async fn a_late_request_gets_its_504_and_a_cancel_and_the_worker_lives() {
 
 #[tokio::test]
 async fn a_worker_that_does_not_end_a_late_request_is_killed_and_the_others_are_run_again() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
     deadline::enforce(&stage.shared, Some(Duration::from_nanos(1)), Duration::from_secs(60));
@@ -335,7 +335,7 @@ async fn a_worker_that_does_not_end_a_late_request_is_killed_and_the_others_are_
     assert_eq!(stage.pool.status().workers[0].phase, "draining");
     assert_eq!(stage.funeral().await, Some("stuck"));
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
-    let mut heir = stage.puppet().await;
+    let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1]);
     heir.respond(1);
     assert_eq!(finish(repeatable).await.unwrap(), "1");
@@ -343,8 +343,8 @@ async fn a_worker_that_does_not_end_a_late_request_is_killed_and_the_others_are_
 
 #[tokio::test]
 async fn requests_that_a_busy_worker_does_not_take_go_to_another() {
-    let mut stage = Stage::new(10);
-    let mut busy = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut busy = stage.worker().await;
     let mut responses = vec![stage.get().await];
     assert_eq!(busy.take(), [1]);
     for _ in 0..3 {
@@ -357,7 +357,7 @@ async fn requests_that_a_busy_worker_does_not_take_go_to_another() {
     // Nor does the worker get new requests before it takes or ends one.
     stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!(stage.running(&busy), 1);
-    let mut idle = stage.puppet().await;
+    let mut idle = stage.worker().await;
     assert_eq!(idle.take(), [1, 2, 3]);
     (1..=3).for_each(|number| idle.respond(number));
     busy.respond(1);
@@ -367,8 +367,8 @@ async fn requests_that_a_busy_worker_does_not_take_go_to_another() {
 
 #[tokio::test]
 async fn a_busy_worker_that_comes_back_gets_requests_again() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let _running = stage.get().await;
     assert_eq!(worker.take(), [1]);
     let _waiting = stage.get().await;
@@ -382,8 +382,8 @@ async fn a_busy_worker_that_comes_back_gets_requests_again() {
 
 #[tokio::test]
 async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
-    let mut stage = Stage::new(10);
-    let (mut old, mut new) = (stage.puppet().await, stage.puppet().await);
+    let mut stage = TestPool::new(10);
+    let (mut old, mut new) = (stage.worker().await, stage.worker().await);
     let mut responses = Vec::new();
     for _ in 0..2 {
         responses.push(stage.get().await);
@@ -407,8 +407,8 @@ async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
 
 #[tokio::test]
 async fn a_client_far_behind_loses_its_response_and_holds_nobody_up() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let slow = stage.get().await;
     assert_eq!(worker.take(), [1]);
     worker.begin_response(1, b"first");
@@ -445,8 +445,8 @@ async fn a_client_far_behind_loses_its_response_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn lines_of_the_log_belong_to_their_requests() {
-    let mut stage = Stage::new(10);
-    let mut worker = stage.puppet().await;
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
     let mut responses = Vec::new();
     for id in [70, 80] {
         responses.push(stage.submit(Request { id: RequestId(id), ..request(true, RequestBody::Empty) }).await);
@@ -457,23 +457,23 @@ async fn lines_of_the_log_belong_to_their_requests() {
 }
 
 /// A request for a script whose estimate computes, or does not.
-fn for_script(stage: &Stage, script: &str, computes: bool) -> Request {
+fn for_script(stage: &TestPool, script: &str, computes: bool) -> Request {
     let mut head = RequestBuilder::new(5, 1001, 0);
     let at = head.text(script.as_bytes());
     head.script(at);
     let request = Request { head: head.finish(), ..request(true, RequestBody::Empty) };
     let (php, cpu) = if computes { (5_000, Some(5_000)) } else { (5_000, Some(10)) };
     let key = RouteKey::of(&request);
-    (0..20).for_each(|_| stage.shared.lock().estimates.note(key, Took { php, cpu, memory: 0 }));
+    (0..20).for_each(|_| stage.shared.lock().estimates.note(key, MeasuredDuration { php, cpu, memory: 0 }));
     request
 }
 
 /// Regression: both of two workers had a computing request, and all others waited for these.
 #[tokio::test]
 async fn requests_that_compute_share_half_of_the_workers_while_others_come() {
-    let mut stage = Stage::new(10);
+    let mut stage = TestPool::new(10);
     stage.shared.lock().processors = 2;
-    let mut workers = [stage.puppet().await, stage.puppet().await, stage.puppet().await, stage.puppet().await];
+    let mut workers = [stage.worker().await, stage.worker().await, stage.worker().await, stage.worker().await];
     let mut responses = Vec::new();
     for _ in 0..6 {
         let waits = for_script(&stage, "/waits.php", false);
@@ -498,9 +498,9 @@ async fn requests_that_compute_share_half_of_the_workers_while_others_come() {
 
 #[tokio::test]
 async fn requests_that_compute_have_all_workers_while_nobody_else_comes() {
-    let mut stage = Stage::new(10);
+    let mut stage = TestPool::new(10);
     stage.shared.lock().processors = 2;
-    let mut workers = [stage.puppet().await, stage.puppet().await, stage.puppet().await, stage.puppet().await];
+    let mut workers = [stage.worker().await, stage.worker().await, stage.worker().await, stage.worker().await];
     let mut responses = Vec::new();
     for _ in 0..4 {
         let computes = for_script(&stage, "/computes.php", true);

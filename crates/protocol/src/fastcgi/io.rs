@@ -7,7 +7,7 @@ use crate::connection::Connection;
 use crate::exchange::BodyError;
 use crate::out::Out;
 use crate::reads;
-use crate::serial_body::ReadsBody;
+use crate::serial_body::BodyReader;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Bytes, BytesMut};
@@ -190,7 +190,7 @@ impl Io {
     }
 }
 
-impl ReadsBody for Io {
+impl BodyReader for Io {
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
         if request != self.request || self.responding {
             return Poll::Ready(Some(Err("the request is over".into())));

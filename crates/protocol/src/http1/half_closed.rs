@@ -28,7 +28,7 @@ const PAUSES: u32 = 3;
 
 /// Notices for the watching task.
 #[derive(Debug, Default)]
-struct Told {
+struct CloseNotice {
     /// Something was written.
     written: AtomicBool,
     /// The response has begun.
@@ -38,7 +38,7 @@ struct Told {
 /// Watches a socket whose client has closed its side.
 pub(super) struct HalfClosed {
     gone: Pin<Box<dyn Future<Output = ()> + Send>>,
-    told: Arc<Told>,
+    told: Arc<CloseNotice>,
 }
 
 impl HalfClosed {
@@ -47,7 +47,7 @@ impl HalfClosed {
     pub(super) fn new(socket: &Socket, connection: Arc<Connection>, responding: bool) -> io::Result<Self> {
         connection.state.set_half_closed();
         let socket = socket.registered_again()?;
-        let told = Arc::new(Told { written: AtomicBool::new(false), responding: AtomicBool::new(responding) });
+        let told = Arc::new(CloseNotice { written: AtomicBool::new(false), responding: AtomicBool::new(responding) });
         let noted = told.clone();
         let gone = Box::pin(async move {
             tokio::select! { () = socket.reset() => {}, () = wait_and_ask(&connection, &noted) => {} }
@@ -72,7 +72,7 @@ impl HalfClosed {
 }
 
 /// Probes a client that waits for its response. Returns when a response has paused for too long.
-async fn wait_and_ask(connection: &Connection, told: &Told) {
+async fn wait_and_ask(connection: &Connection, told: &CloseNotice) {
     let (mut asked, mut pauses) = (false, 0);
     tokio::time::sleep(PROBE_AFTER).await;
     while pauses < PAUSES {

@@ -25,14 +25,14 @@ pub(super) enum Framing {
 
 /// Facts besides the response that its header depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct ResponseContext {
     pub(super) version: Version,
     pub(super) is_head: bool,
     /// When the request came: for `Date`.
     pub(super) time: SystemTime,
 }
 
-impl Asked {
+impl ResponseContext {
     /// Framing of the body. `length` is its length, if known.
     pub(super) fn framing(&self, response: &Parts, length: Option<u64>) -> Framing {
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use http::{HeaderValue, Response};
 
-    const ASKED: Asked = Asked { version: Version::HTTP_11, is_head: false, time: UNIX_EPOCH };
+    const ASKED: ResponseContext = ResponseContext { version: Version::HTTP_11, is_head: false, time: UNIX_EPOCH };
 
     fn parts(status: u16, headers: &[(&'static str, &'static str)]) -> Parts {
         let mut response = Response::new(());
@@ -175,7 +175,7 @@ mod tests {
         response.into_parts().0
     }
 
-    fn written(asked: Asked, parts: &Parts, framing: Framing, keep_alive: bool) -> String {
+    fn written(asked: ResponseContext, parts: &Parts, framing: Framing, keep_alive: bool) -> String {
         let mut out = Vec::new();
         asked.write(&mut out, parts, framing, keep_alive);
         String::from_utf8(out).unwrap()
@@ -201,7 +201,7 @@ mod tests {
         let text = written(ASKED, &parts(404, &fields), Framing::Chunked, false);
         let expected = "HTTP/1.1 404 Not Found\r\nx: 1\r\ntransfer-encoding: chunked\r\nconnection: close\r\n";
         assert_eq!(text, format!("{expected}{end}"));
-        let old = Asked { version: Version::HTTP_10, ..ASKED };
+        let old = ResponseContext { version: Version::HTTP_10, ..ASKED };
         let text = written(old, &parts(200, &[("date", "today")]), Framing::UntilClose, true);
         assert_eq!(text, "HTTP/1.0 200 OK\r\ndate: today\r\nconnection: keep-alive\r\n\r\n");
     }
@@ -210,8 +210,8 @@ mod tests {
     fn a_body_is_framed_by_what_is_known_of_it() {
         let plain = parts(200, &[]);
         let told = parts(200, &[("content-length", "7")]);
-        let head = Asked { is_head: true, ..ASKED };
-        let old = Asked { version: Version::HTTP_10, ..ASKED };
+        let head = ResponseContext { is_head: true, ..ASKED };
+        let old = ResponseContext { version: Version::HTTP_10, ..ASKED };
         assert_eq!(ASKED.framing(&plain, Some(0)), Framing::Length(0));
         assert_eq!(ASKED.framing(&told, Some(3)), Framing::Length(3));
         assert_eq!(ASKED.framing(&told, None), Framing::Length(7));

@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::exchange::BodyError;
 use crate::out::Out;
 use crate::reads::{self, READ, READS};
-use crate::serial_body::ReadsBody;
+use crate::serial_body::BodyReader;
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::{Buf, Bytes, BytesMut};
@@ -205,7 +205,7 @@ impl Io {
     }
 }
 
-impl ReadsBody for Io {
+impl BodyReader for Io {
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
         if request != self.request || self.responding {
             return Poll::Ready(Some(Err(Broken::Over.into())));

@@ -24,10 +24,10 @@ use crate::serial_body::{SerialBody, lock};
 use crate::socket::Socket;
 use crate::state::Verdict;
 use crate::stream::Stream;
-use crate::talk;
 use crate::upgrade::Upgraded;
+use crate::upgraded_connection;
 use bytes::BytesMut;
-use head_out::{Asked, Framing};
+use head_out::{Framing, ResponseContext};
 use http::{Method, StatusCode, Version};
 use io::{Io, Next};
 use std::future::poll_fn;
@@ -52,7 +52,7 @@ pub(crate) async fn serve<H: Handler>(
     ahead: BytesMut,
 ) -> Result<()> {
     let io = Arc::new(Mutex::new(Io::new(socket, connection.clone(), ahead)));
-    let _ends = Ends(connection);
+    let _ends = InformationalCloser(connection);
     let served = requests(handler, connection, &io).await;
     if served.is_ok() {
         lock(&io).socket.say_goodbye();
@@ -95,7 +95,7 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
         let in_flight = InFlight::begin(connection);
         let (received, time) = (Instant::now(), SystemTime::now());
         let is_head = parsed.head.method == Method::HEAD;
-        let asked = Asked { version: parsed.head.version, is_head, time };
+        let asked = ResponseContext { version: parsed.head.version, is_head, time };
         let informational = (asked.version == Version::HTTP_11)
             .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
         let body = body_of(io, parsed.framing);
@@ -122,9 +122,9 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
 }
 
 /// Closes the queue of informational responses when the connection ends: scripts may still run and send some.
-struct Ends<'a>(&'a Connection);
+struct InformationalCloser<'a>(&'a Connection);
 
-impl Drop for Ends<'_> {
+impl Drop for InformationalCloser<'_> {
     fn drop(&mut self) {
         self.0.informational.close();
     }
@@ -141,7 +141,7 @@ fn body_of(io: &Arc<Mutex<Io>>, framing: parse::Framing) -> RequestBody {
 }
 
 /// Sends a response. Returns `true` if the connection may carry another request.
-async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: Response) -> Result<bool> {
+async fn respond(io: &Arc<Mutex<Io>>, asked: ResponseContext, keep_alive: bool, response: Response) -> Result<bool> {
     let (head, body) = response.into_parts();
     let framing = asked.framing(&head, body.length());
     let goes_on = {
@@ -175,17 +175,17 @@ async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
     let metrics = lock(io).connection.shared.metrics.clone();
     let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(io.clone(), sent)) };
     // The upgrade runs in the connection's task, so verdicts wake it and no notification is needed.
-    talk::run(kind, delivery, &metrics, client, std::future::pending()).await;
+    upgraded_connection::run(kind, delivery, &metrics, client, std::future::pending()).await;
     Ok(())
 }
 
 /// A body that is being sent. On drop, bytes still buffered are subtracted from those reported as sent.
-struct Underway<'a> {
+struct BodyInProgress<'a> {
     io: &'a Mutex<Io>,
     delivery: Delivery,
 }
 
-impl Drop for Underway<'_> {
+impl Drop for BodyInProgress<'_> {
     fn drop(&mut self) {
         if !self.delivery.complete {
             self.delivery.sent = self.delivery.sent.saturating_sub(lock(self.io).out.unsent());
@@ -196,7 +196,7 @@ impl Drop for Underway<'_> {
 /// Sends a body with its framing. Its end is reported when this future returns or is dropped.
 async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
     let (kind, delivery) = body.open();
-    let mut underway = Underway { io, delivery };
+    let mut underway = BodyInProgress { io, delivery };
     let delivery = &mut underway.delivery;
     match kind {
         // `respond` has handled upgrades already.

@@ -136,7 +136,7 @@ impl RequestLine {
         let bytes = Bytes::copy_from_slice(&input[..length]);
         let method = Method::from_bytes(&input[self.method]).map_err(|_| Refused::Bad)?;
         let target = Target::parse(bytes.slice(self.target)).map_err(|_| Refused::Bad)?;
-        let mut meaning = Meaning { keep_alive: self.is_1_1, ..Meaning::default() };
+        let mut meaning = HeaderInfo { keep_alive: self.is_1_1, ..HeaderInfo::default() };
         let mut headers = HeaderMap::with_capacity(lines.len());
         for line in lines {
             let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Refused::Bad)?;
@@ -160,7 +160,7 @@ impl RequestLine {
 
 /// Facts from the headers about the connection and the body.
 #[derive(Default)]
-struct Meaning {
+struct HeaderInfo {
     length: Option<u64>,
     coded: bool,
     /// The last coding is `chunked`.
@@ -172,7 +172,7 @@ struct Meaning {
     expects_continue: bool,
 }
 
-impl Meaning {
+impl HeaderInfo {
     /// Interprets a field. Returns `false` if it repeats an earlier one and is to be dropped.
     fn look(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<bool, Refused> {
         match *name {

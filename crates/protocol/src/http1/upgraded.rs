@@ -6,8 +6,8 @@
 use super::io::Io;
 use crate::serial_body::lock;
 use crate::state::Verdict;
-use crate::talk::Sent;
 use crate::upgrade::Upgraded;
+use crate::upgraded_connection::SentBytes;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,11 +19,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct Client {
     io: Arc<Mutex<Io>>,
     /// For the log.
-    sent: Sent,
+    sent: SentBytes,
 }
 
 impl Client {
-    pub(super) fn new(io: Arc<Mutex<Io>>, sent: Sent) -> Self {
+    pub(super) fn new(io: Arc<Mutex<Io>>, sent: SentBytes) -> Self {
         Self { io, sent }
     }
 }

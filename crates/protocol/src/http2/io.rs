@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The socket, observed on its way to h2.
-pub(super) struct Noted {
+pub(super) struct ObservedSocket {
     socket: Socket,
     connection: Arc<Connection>,
     ahead: Bytes,
@@ -28,7 +28,7 @@ const BEFORE_KIND: usize = 24 + 3;
 const SETTINGS: u8 = 4;
 const ACK: u8 = 1;
 
-impl Noted {
+impl ObservedSocket {
     pub(super) fn new(socket: Socket, connection: Arc<Connection>, ahead: Bytes, refusals: Arc<Refusals>) -> Self {
         let outgoing = Outgoing::default();
         Self { socket, connection, ahead, before_frames: BEFORE_KIND + 2, outgoing, refusals }
@@ -45,7 +45,7 @@ impl Noted {
     }
 }
 
-impl AsyncRead for Noted {
+impl AsyncRead for ObservedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
@@ -57,7 +57,7 @@ impl AsyncRead for Noted {
     }
 }
 
-impl Noted {
+impl ObservedSocket {
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             let n = self.ahead.len().min(buf.remaining());
@@ -77,7 +77,7 @@ impl Noted {
     }
 }
 
-impl AsyncWrite for Noted {
+impl AsyncWrite for ObservedSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }

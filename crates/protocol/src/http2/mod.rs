@@ -8,21 +8,21 @@ use crate::body::{Body, Kind};
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody, report_rejected};
 use crate::informational::Informational;
-use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, complete, length_to_keep, request_body};
+use crate::multiplexed::{ClientTimeout, Outgoing, STREAMS, SendGuard, WINDOW, complete, length_to_keep, request_body};
 use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::Verdict;
-use crate::stream_sink::{StreamSink, Writes};
-use crate::talk;
+use crate::stream_sink::{InformationalWriter, StreamSink};
 use crate::target::Target;
 use crate::upgrade::Upgraded;
+use crate::upgraded_connection;
 use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::server::{Builder, Connection as H2, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use howdah_budget::Share;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use io::Noted;
+use io::ObservedSocket;
 use refusals::Refusals;
 use std::future::Future;
 use std::ops::Deref;
@@ -38,7 +38,7 @@ use upgraded::Client;
 const SEND_BUFFER: usize = 128 << 10;
 
 /// A connection being driven.
-pub(crate) struct Driven<H: Handler> {
+pub(crate) struct ConnectionDriver<H: Handler> {
     stage: Stage,
     handler: Arc<H>,
     connection: Arc<Connection>,
@@ -52,11 +52,11 @@ pub(crate) struct Driven<H: Handler> {
 }
 
 enum Stage {
-    Handshake(Handshake<Noted, Bytes>),
-    Serving(H2<Noted, Bytes>),
+    Handshake(Handshake<ObservedSocket, Bytes>),
+    Serving(H2<ObservedSocket, Bytes>),
 }
 
-impl<H: Handler> Driven<H> {
+impl<H: Handler> ConnectionDriver<H> {
     /// Begins the HTTP/2 handshake. `ahead` holds the bytes already read, which begin with the client's preface.
     pub(crate) fn new(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: Bytes) -> Self {
         connection.state.set_multiplexed();
@@ -73,7 +73,7 @@ impl<H: Handler> Driven<H> {
             builder.enable_connect_protocol();
         }
         let refusals = Arc::<Refusals>::default();
-        let noted = Noted::new(socket, connection.clone(), ahead, refusals.clone());
+        let noted = ObservedSocket::new(socket, connection.clone(), ahead, refusals.clone());
         let stage = Stage::Handshake(builder.handshake(noted));
         Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false, refusals }
     }
@@ -129,7 +129,7 @@ impl<H: Handler> Driven<H> {
 
 type Respond = StreamSink<SendResponse<Bytes>>;
 
-impl Writes for SendResponse<Bytes> {
+impl InformationalWriter for SendResponse<Bytes> {
     fn write_informational(&mut self, status: StatusCode, fields: HeaderMap) {
         let mut response = Response::new(());
         *response.status_mut() = status;
@@ -173,7 +173,7 @@ async fn serve<H: Handler>(
 ) {
     let _in_flight = InFlight::begin(&connection);
     let respond = Arc::new(Respond::new(connection.clone(), respond));
-    let Made { request, method, stream } = Made::of(request, &connection, &respond);
+    let BuiltRequest { request, method, stream } = BuiltRequest::of(request, &connection, &respond);
     let response = {
         let mut handling = pin!(handler.handle(request));
         std::future::poll_fn(|cx| match handling.as_mut().poll(cx) {
@@ -201,7 +201,7 @@ async fn serve<H: Handler>(
             Ok(())
         }
         Ok(stream) => {
-            let _ends = Sending::begin(&connection);
+            let _ends = SendGuard::begin(&connection);
             send(stream, body, length, &connection).await
         }
         Err(error) => {
@@ -215,14 +215,14 @@ async fn serve<H: Handler>(
 }
 
 /// The request as handlers know it.
-struct Made {
+struct BuiltRequest {
     request: Request,
     method: Method,
     /// The stream of an extended CONNECT, whose data is not a body.
     stream: Option<RecvStream>,
 }
 
-impl Made {
+impl BuiltRequest {
     fn of(request: http::Request<RecvStream>, connection: &Arc<Connection>, respond: &Arc<Respond>) -> Self {
         let (mut parts, body) = request.into_parts();
         let sink: Weak<Respond> = Arc::downgrade(respond);
@@ -279,7 +279,7 @@ async fn upgrade(
     let mut ending = pin!(ends.notified());
     // Registers now, so that no notification is missed.
     ending.as_mut().enable();
-    talk::run(kind, delivery, &connection.shared.metrics, client, ending).await;
+    upgraded_connection::run(kind, delivery, &connection.shared.metrics, client, ending).await;
 }
 
 /// Sends a body as fast as the client reads it. A part is fetched before window capacity is reserved, so that an idle
@@ -293,7 +293,7 @@ async fn send(
     connection: &Connection,
 ) -> Result<(), h2::Error> {
     let mut body = Outgoing::new(body, length, connection);
-    let mut patience = Patience::new(connection);
+    let mut timeout = ClientTimeout::new(connection);
     loop {
         let ended = body.is_at_end();
         let part = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
@@ -318,10 +318,10 @@ async fn send(
         while !data.is_empty() {
             stream.reserve_capacity(data.len());
             if stream.capacity() == 0 {
-                match std::future::poll_fn(|cx| poll_room(&mut stream, &mut patience, cx)).await? {
-                    Room::Some => {}
-                    Room::Never => return Ok(()),
-                    Room::TooLate => {
+                match std::future::poll_fn(|cx| poll_room(&mut stream, &mut timeout, cx)).await? {
+                    SendWindow::Some => {}
+                    SendWindow::Never => return Ok(()),
+                    SendWindow::TooLate => {
                         stream.send_reset(Reason::CANCEL);
                         tracing::debug!(target: "howdah::conn", "client too slow for the response");
                         return Ok(());
@@ -335,7 +335,7 @@ async fn send(
             let part = data.split_to(room);
             stream.send_data(part, last && data.is_empty())?;
             body.went(room);
-            patience.took(room);
+            timeout.took(room);
         }
         if last {
             return Ok(());
@@ -344,7 +344,7 @@ async fn send(
 }
 
 /// Result of waiting for a client.
-enum Room {
+enum SendWindow {
     /// The client has room.
     Some,
     /// The stream has gone.
@@ -356,9 +356,9 @@ enum Room {
 /// Ready when the client has room.
 fn poll_room(
     stream: &mut SendStream<Bytes>,
-    patience: &mut Patience<impl Deref<Target = Connection>>,
+    timeout: &mut ClientTimeout<impl Deref<Target = Connection>>,
     cx: &mut Context<'_>,
-) -> Poll<Result<Room, h2::Error>> {
+) -> Poll<Result<SendWindow, h2::Error>> {
     if let Poll::Ready(reason) = stream.poll_reset(cx)? {
         return Poll::Ready(Err(h2::Error::from(reason)));
     }
@@ -367,10 +367,10 @@ fn poll_room(
             Poll::Pending => break,
             // Other streams have used the reported capacity. h2 wakes the task again only after `Pending`.
             Poll::Ready(Some(Ok(0))) => {}
-            Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
+            Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(SendWindow::Some)),
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-            Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
+            Poll::Ready(None) => return Poll::Ready(Ok(SendWindow::Never)),
         }
     }
-    patience.poll_end(cx).map(|()| Ok(Room::TooLate))
+    timeout.poll_end(cx).map(|()| Ok(SendWindow::TooLate))
 }

@@ -3,12 +3,12 @@
 //! For timeouts and the shutdown it counts as a running request, as in HTTP/1. A client that does not read is dropped
 //! as with a response's body.
 
-use super::{Room, poll_room};
+use super::{SendWindow, poll_room};
 use crate::connection::Connection;
-use crate::multiplexed::Patience;
+use crate::multiplexed::ClientTimeout;
 use crate::state::Verdict;
-use crate::talk::Sent;
 use crate::upgrade::Upgraded;
+use crate::upgraded_connection::SentBytes;
 use bytes::{Buf, Bytes};
 use h2::{Reason, RecvStream, SendStream};
 use std::io;
@@ -21,14 +21,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The stream, as the upgraded protocol sees it.
 pub(super) struct Client {
     connection: Arc<Connection>,
-    patience: Patience<Arc<Connection>>,
+    timeout: ClientTimeout<Arc<Connection>>,
     incoming: RecvStream,
     /// Received data that is unread. The client may send as much again only once it is read.
     ahead: Bytes,
     outgoing: SendStream<Bytes>,
     /// The end of the outgoing stream was sent.
     ended: bool,
-    sent: Sent,
+    sent: SentBytes,
 }
 
 impl Client {
@@ -36,11 +36,11 @@ impl Client {
         connection: &Arc<Connection>,
         incoming: RecvStream,
         outgoing: SendStream<Bytes>,
-        sent: Sent,
+        sent: SentBytes,
     ) -> Self {
-        let patience = Patience::new(connection.clone());
+        let timeout = ClientTimeout::new(connection.clone());
         let (connection, ahead) = (connection.clone(), Bytes::new());
-        Self { connection, patience, incoming, ahead, outgoing, ended: false, sent }
+        Self { connection, timeout, incoming, ahead, outgoing, ended: false, sent }
     }
 }
 
@@ -88,13 +88,13 @@ impl AsyncRead for Client {
 
 impl AsyncWrite for Client {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Self { connection, patience, outgoing, sent, .. } = self.get_mut();
+        let Self { connection, timeout, outgoing, sent, .. } = self.get_mut();
         outgoing.reserve_capacity(bytes.len());
         if outgoing.capacity() == 0 {
-            match ready!(poll_room(outgoing, patience, cx)).map_err(broken)? {
-                Room::Some => {}
-                Room::Never => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-                Room::TooLate => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            match ready!(poll_room(outgoing, timeout, cx)).map_err(broken)? {
+                SendWindow::Some => {}
+                SendWindow::Never => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                SendWindow::TooLate => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             }
         }
         let bytes = &bytes[..bytes.len().min(outgoing.capacity())];
@@ -103,7 +103,7 @@ impl AsyncWrite for Client {
             return Poll::Ready(Err(io::Error::other("there is no room for it in `http.memory`")));
         }
         outgoing.send_data(charge.cover(Bytes::copy_from_slice(bytes)), false).map_err(broken)?;
-        patience.took(bytes.len());
+        timeout.took(bytes.len());
         sent.fetch_add(bytes.len() as u64, Relaxed);
         Poll::Ready(Ok(bytes.len()))
     }

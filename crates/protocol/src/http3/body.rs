@@ -16,10 +16,10 @@ const DRAINED: usize = 64 << 10;
 /// Keeps a body that its handler no longer needs until the response is sent. STOP_SENDING must not come earlier: some
 /// clients take it for the end of the whole exchange.
 #[derive(Debug, Default)]
-pub(super) struct Slot(Mutex<Left>);
+pub(super) struct Slot(Mutex<UnreadBody>);
 
 #[derive(Debug, Default)]
-enum Left {
+enum UnreadBody {
     /// The body has ended, or is in use.
     #[default]
     Nothing,
@@ -28,14 +28,14 @@ enum Left {
 }
 
 impl Slot {
-    fn put(&self, left: Left) {
+    fn put(&self, left: UnreadBody) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 
     /// The client's protocol violation in the part of the body that was read.
     pub(super) fn fault(&self) -> Option<Fault> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Left::Broken(fault) => Some(fault),
+            UnreadBody::Broken(fault) => Some(fault),
             _ => None,
         }
     }
@@ -43,7 +43,7 @@ impl Slot {
     /// Called after the response: drains the part of an unread body that has arrived, or sends STOP_SENDING.
     pub(super) async fn settle(&self) -> Result<(), Fault> {
         let left = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let Left::Unread(mut parts) = left else { return Ok(()) };
+        let UnreadBody::Unread(mut parts) = left else { return Ok(()) };
         let mut read = 0;
         poll_fn(|cx| {
             while read < DRAINED {
@@ -97,7 +97,7 @@ impl BodySource for Upload {
                 {
                     parts.frames.source().stop(code);
                 }
-                self.slot.put(Left::Broken(fault));
+                self.slot.put(UnreadBody::Broken(fault));
                 Poll::Ready(Some(Err(fault.into())))
             }
         }
@@ -107,7 +107,7 @@ impl BodySource for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take() {
-            self.slot.put(Left::Unread(parts));
+            self.slot.put(UnreadBody::Unread(parts));
         }
     }
 }

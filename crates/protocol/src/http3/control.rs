@@ -28,13 +28,13 @@ const MAX_CONTROL_FRAMES: u32 = 10_000;
 
 /// The streams that a client may have once.
 #[derive(Debug, Default)]
-pub(super) struct Once {
+pub(super) struct UniqueStreams {
     control: AtomicBool,
     encoder: AtomicBool,
     decoder: AtomicBool,
 }
 
-impl Once {
+impl UniqueStreams {
     fn take(stream: &AtomicBool) -> Result<(), Fault> {
         match stream.swap(true, Relaxed) {
             true => Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a stream of a kind that there is once")),
@@ -44,20 +44,20 @@ impl Once {
 }
 
 /// Reads a unidirectional stream to its end, or for as long as there is a connection.
-pub(super) async fn listen(incoming: Incoming, once: &Once) -> Result<(), Fault> {
+pub(super) async fn listen(incoming: Incoming, once: &UniqueStreams) -> Result<(), Fault> {
     let mut frames = Frames::new(incoming);
     let Some(kind) = poll_fn(|cx| frames.poll_number(cx)).await.or_else(lenient)? else { return Ok(()) };
     let result = match kind {
         CONTROL => {
-            Once::take(&once.control)?;
+            UniqueStreams::take(&once.control)?;
             control(&mut frames).await
         }
         ENCODER => {
-            Once::take(&once.encoder)?;
+            UniqueStreams::take(&once.encoder)?;
             encoder(&mut frames).await
         }
         DECODER => {
-            Once::take(&once.decoder)?;
+            UniqueStreams::take(&once.decoder)?;
             // Acknowledges uses of the dynamic table, which responses do not use: ignored.
             while poll_fn(|cx| frames.poll_raw(cx)).await?.is_some() {}
             Ok(())

@@ -90,14 +90,14 @@ pub(crate) struct Endpoint {
 
 /// An admitted connection whose handshake has not begun.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub(crate) struct IncomingConnection {
     pub(super) incoming: quinn::Incoming,
     pub(super) local: SocketAddr,
     /// Dropped when the client has validated its address or is gone; `None` if the address is already validated.
     pub(super) unvalidated: Option<Unvalidated>,
 }
 
-impl Guest {
+impl IncomingConnection {
     /// The client's address.
     pub(crate) fn remote(&self) -> SocketAddr {
         self.incoming.remote_address()
@@ -159,7 +159,10 @@ impl Endpoint {
 
     /// Admits clients for ever and passes each to `take`, whose future delays the next one. Once this future is
     /// dropped, new clients are refused or left to the successor; existing connections go on.
-    pub(crate) async fn accept_loop<F: Future<Output = ()>>(self, take: impl Fn(Guest) -> F) -> io::Result<()> {
+    pub(crate) async fn accept_loop<F: Future<Output = ()>>(
+        self,
+        take: impl Fn(IncomingConnection) -> F,
+    ) -> io::Result<()> {
         let Self { socket, local, config: Config { server, retry_above }, sharing } = self;
         // Each start generates a new key for stateless resets.
         let mut endpoint = EndpointConfig::default();
@@ -167,7 +170,7 @@ impl Endpoint {
         endpoint.cid_generator(move || mark.generator());
         let socket = SharedSocket::new(TokioRuntime.wrap_udp_socket(socket)?, sharing.clone());
         let quinn = quinn::Endpoint::new_with_abstract_socket(endpoint, Some(server), socket, Arc::new(TokioRuntime))?;
-        let open = Open { endpoint: quinn, sharing };
+        let open = AcceptingEndpoint { endpoint: quinn, sharing };
         let unvalidated = Arc::new(AtomicUsize::new(0));
         while let Some(incoming) = open.endpoint.accept().await {
             let proved = incoming.remote_address_validated();
@@ -177,7 +180,7 @@ impl Endpoint {
             }
             let local = incoming.local_ip().map_or(local, |ip| SocketAddr::new(ip, local.port()));
             let unvalidated = (!proved).then(|| Unvalidated::new(&unvalidated));
-            take(Guest { incoming, local, unvalidated }).await;
+            take(IncomingConnection { incoming, local, unvalidated }).await;
         }
         Err(io::Error::other("the endpoint has ended"))
     }
@@ -185,12 +188,12 @@ impl Endpoint {
 
 /// An endpoint that accepts clients. Once dropped, new clients are refused at once instead of being left waiting. If
 /// the socket outlives this process they get no response, so they retry and reach the successor.
-struct Open {
+struct AcceptingEndpoint {
     endpoint: quinn::Endpoint,
     sharing: Arc<Sharing>,
 }
 
-impl Drop for Open {
+impl Drop for AcceptingEndpoint {
     fn drop(&mut self) {
         let (endpoint, sharing) = (self.endpoint.clone(), self.sharing.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -30,14 +30,14 @@ mod table;
 
 pub use connection_ids::Mark;
 pub use endpoint::{Config, ConfigError};
-pub(crate) use endpoint::{Endpoint, Guest};
+pub(crate) use endpoint::{Endpoint, IncomingConnection};
 pub use shared_socket::{Predecessor, QuicHandle};
 
 use crate::connection::Connection;
 use crate::exchange::{Handler, report_rejected};
 use crate::multiplexed::STREAMS;
 use code::{Code, Fault};
-use control::{Control, Once};
+use control::{Control, UniqueStreams};
 use howdah_budget::Share;
 use link::Link;
 use quinn::{RecvStream, SendStream};
@@ -58,9 +58,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks a connection to accept nothing new and to end after its present requests.
 #[derive(Debug, Default)]
-pub(crate) struct Leave(Notify);
+pub(crate) struct ShutdownSignal(Notify);
 
-impl Leave {
+impl ShutdownSignal {
     pub(crate) fn now(&self) {
         self.0.notify_one();
     }
@@ -70,12 +70,12 @@ impl Leave {
 pub(crate) async fn serve<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
-    guest: Guest,
-    leave: &Leave,
+    guest: IncomingConnection,
+    leave: &ShutdownSignal,
 ) -> Result<(), quinn::ConnectionError> {
     connection.state.set_multiplexed();
     let _ = connection.share.set(Share::new(connection.shared.budgets));
-    let Guest { incoming, local, unvalidated } = guest;
+    let IncomingConnection { incoming, local, unvalidated } = guest;
     let connecting = incoming.accept()?;
     // A server can always send 0.5-RTT data. Each request in early data is checked on its own.
     let Ok((quic, established)) = connecting.into_0rtt() else { return Ok(()) };
@@ -90,8 +90,8 @@ pub(crate) async fn serve<H: Handler>(
         drop(unvalidated);
     });
     let mut driven =
-        Driven { handler, link: link.clone(), requests: JoinSet::new(), others: JoinSet::new(), first_refused: 0 };
-    let once = Arc::new(Once::default());
+        StreamTasks { handler, link: link.clone(), requests: JoinSet::new(), others: JoinSet::new(), first_refused: 0 };
+    let once = Arc::new(UniqueStreams::default());
     let mut stage = Stage::Open;
     let mut control = Box::pin(Control::open(&link.quic, link.connection.shared.header_list));
     let mut opened = None;
@@ -155,7 +155,7 @@ async fn go_away(link: &Link, control: &mut Control, first: u64) {
 }
 
 /// The streams of a connection. They end with it.
-struct Driven<H> {
+struct StreamTasks<H> {
     handler: Arc<H>,
     link: Arc<Link>,
     requests: JoinSet<()>,
@@ -164,7 +164,7 @@ struct Driven<H> {
     first_refused: u64,
 }
 
-impl<H: Handler> Driven<H> {
+impl<H: Handler> StreamTasks<H> {
     fn request(&mut self, (send, receive): (SendStream, RecvStream), refused: bool) {
         let number = u64::from(quinn::VarInt::from(receive.id()));
         let (mut incoming, mut outgoing) = (Incoming::new(receive), Outgoing::new(send));
@@ -178,7 +178,7 @@ impl<H: Handler> Driven<H> {
         self.requests.spawn(request::serve(self.handler.clone(), self.link.clone(), incoming, outgoing));
     }
 
-    fn other(&mut self, receive: RecvStream, once: &Arc<Once>) {
+    fn other(&mut self, receive: RecvStream, once: &Arc<UniqueStreams>) {
         let (link, once, handler) = (self.link.clone(), once.clone(), self.handler.clone());
         self.others.spawn(async move {
             if let Err(fault) = control::listen(Incoming::new(receive), &once).await {

@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Head, Request, RequestBody, Response, report_rejected};
 use crate::informational::Informational;
-use crate::multiplexed::{self, Patience, Sending, announced, complete, length_to_keep, request_body};
+use crate::multiplexed::{self, ClientTimeout, SendGuard, announced, complete, length_to_keep, request_body};
 use crate::rejection::Rejection;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -26,13 +26,13 @@ use std::time::{Duration, Instant, SystemTime};
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// Result of reading a header.
-enum Opening {
+enum HeadResult {
     Head(Box<Head>),
     /// The server responds with this status without calling the handler.
     Refused(StatusCode),
 }
 
-impl Opening {
+impl HeadResult {
     fn rejection(&self) -> Option<(Rejection, StatusCode)> {
         match self {
             Self::Head(_) => None,
@@ -46,17 +46,17 @@ impl Opening {
 pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming: Incoming, mut out: Outgoing) {
     let early = incoming.came_early() && !link.is_established();
     let mut frames = Frames::new(incoming);
-    let patience = Duration::from_millis(link.connection.timeouts().header);
-    let opening = match tokio::time::timeout(patience, open(&mut frames, &link, early)).await {
+    let timeout = Duration::from_millis(link.connection.timeouts().header);
+    let opening = match tokio::time::timeout(timeout, open(&mut frames, &link, early)).await {
         Ok(opening) => opening,
         Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, code::HEAD_TOO_SLOW)),
     };
-    if let Some((rejection, status)) = opening.as_ref().map_or_else(Fault::rejection, Opening::rejection) {
+    if let Some((rejection, status)) = opening.as_ref().map_or_else(Fault::rejection, HeadResult::rejection) {
         report_rejected(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
     }
     let result = match opening {
-        Ok(Opening::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,
-        Ok(Opening::Refused(status)) => {
+        Ok(HeadResult::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,
+        Ok(HeadResult::Refused(status)) => {
             let result = refuse(&link, &mut out, status).await;
             frames.source().stop(Code::NO_ERROR);
             result
@@ -78,7 +78,7 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
 }
 
 /// Reads a request's head.
-async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result<Opening, Fault> {
+async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result<HeadResult, Fault> {
     let most = link.connection.shared.header_list;
     loop {
         match poll_fn(|cx| frames.poll_frame(cx)).await? {
@@ -92,7 +92,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     }
     // An encoded header could be longer than the decoded one, but no real client sends that.
     if frames.left() > most as u64 {
-        return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        return Ok(HeadResult::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
     let (mut block, mut charge) = (BytesMut::new(), link.connection.charge());
     while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
@@ -103,7 +103,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     }
     let lines = match qpack::decode(block.freeze(), most) {
         Ok(lines) => lines,
-        Err(BlockError::TooLarge) => return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
+        Err(BlockError::TooLarge) => return Ok(HeadResult::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
         Err(BlockError::Invalid) => {
             return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "a header block that cannot be read"));
         }
@@ -112,11 +112,11 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     if early {
         // Early data can be replayed, so only safe methods are allowed before the handshake completes (RFC 8470 4).
         if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
-            return Ok(Opening::Refused(StatusCode::TOO_EARLY));
+            return Ok(HeadResult::Refused(StatusCode::TOO_EARLY));
         }
         head.headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
-    Ok(Opening::Head(Box::new(head)))
+    Ok(HeadResult::Head(Box::new(head)))
 }
 
 /// Sends a response that is only a status.
@@ -126,7 +126,7 @@ async fn refuse(link: &Link, out: &mut Outgoing, status: StatusCode) -> Result<(
     complete(&mut headers, &Method::GET, status, &Body::empty());
     let mut bytes = BytesMut::new();
     head::put_response(&mut bytes, status, &headers);
-    write(out, &mut [bytes.freeze()], &mut Patience::new(&*link.connection)).await?;
+    write(out, &mut [bytes.freeze()], &mut ClientTimeout::new(&*link.connection)).await?;
     out.finish();
     Ok(())
 }
@@ -182,7 +182,7 @@ async fn respond<H: Handler>(
     };
     // From now on a script that still runs cannot send informational responses.
     let rest = back.close();
-    let sending = Sending::begin(connection);
+    let sending = SendGuard::begin(connection);
     let sent = match response {
         Ok(response) => send(link, response, &method, [early, rest], out, stopped.as_mut()).await,
         Err(fault) => Err(fault),
@@ -196,8 +196,8 @@ async fn respond<H: Handler>(
     slot.settle().await?;
     // The connection must stay open until the client has everything. It has as long for that as for any other part of a
     // response.
-    let patience = Duration::from_millis(connection.timeouts().write);
-    let _ = tokio::time::timeout(patience, stopped).await;
+    let timeout = Duration::from_millis(connection.timeouts().write);
+    let _ = tokio::time::timeout(timeout, stopped).await;
     drop(sending);
     Ok(())
 }
@@ -220,11 +220,11 @@ async fn send(
     let length = length_to_keep(method, head.status, &head.headers);
     let mut first = BytesMut::new();
     head::put_response(&mut first, head.status, &head.headers);
-    let mut patience = Patience::new(connection);
+    let mut timeout = ClientTimeout::new(connection);
     let mut body = multiplexed::Outgoing::new(body, length, connection);
     let mut parts = [early, rest, first.freeze(), Bytes::new()];
     if body.is_at_end() {
-        write(out, &mut parts, &mut patience).await?;
+        write(out, &mut parts, &mut timeout).await?;
     }
     while !body.is_at_end() {
         let part = poll_fn(|cx| {
@@ -244,21 +244,21 @@ async fn send(
             None => break,
             Some(Err(fault)) => {
                 // The client gets at least the head.
-                write(out, &mut parts, &mut patience).await?;
+                write(out, &mut parts, &mut timeout).await?;
                 return Err(fault);
             }
         };
         link.set_window(data.len());
-        write(out, &mut parts, &mut patience).await?;
+        write(out, &mut parts, &mut timeout).await?;
         let mut frame = BytesMut::with_capacity(16);
         let length = data.len();
         put_frame(&mut frame, kind::DATA, length);
         parts = [frame.freeze(), data, Bytes::new(), Bytes::new()];
-        let written = write(out, &mut parts, &mut patience).await;
+        let written = write(out, &mut parts, &mut timeout).await;
         body.went(length - parts[1].len());
         written?;
     }
-    write(out, &mut parts, &mut patience).await
+    write(out, &mut parts, &mut timeout).await
 }
 
 /// Fault for a response whose body broke off.
@@ -268,14 +268,14 @@ fn broken(error: &std::io::Error) -> Fault {
 }
 
 /// Writes all parts as fast as the client reads them, within its time limit.
-async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<&Connection>) -> Result<(), Fault> {
+async fn write(out: &mut Outgoing, parts: &mut [Bytes], timeout: &mut ClientTimeout<&Connection>) -> Result<(), Fault> {
     poll_fn(|cx| {
         loop {
             match out.poll_write(cx, parts)? {
                 Poll::Ready(0) => return Poll::Ready(Ok(())),
-                Poll::Ready(bytes) => patience.took(bytes),
+                Poll::Ready(bytes) => timeout.took(bytes),
                 Poll::Pending => {
-                    return patience
+                    return timeout
                         .poll_end(cx)
                         .map(|()| Err(Fault::Stream(Code::REQUEST_CANCELLED, "too slow a client")));
                 }

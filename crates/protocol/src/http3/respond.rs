@@ -2,7 +2,7 @@
 //! the stream, sends them before the response.
 
 use super::head;
-use crate::stream_sink::{StreamSink, Writes};
+use crate::stream_sink::{InformationalWriter, StreamSink};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use std::task::{Context, Waker};
@@ -16,7 +16,7 @@ pub(super) struct Waiting {
 
 pub(super) type Respond = StreamSink<Waiting>;
 
-impl Writes for Waiting {
+impl InformationalWriter for Waiting {
     fn write_informational(&mut self, status: StatusCode, fields: HeaderMap) {
         head::put_response(&mut self.bytes, status, &fields);
         if let Some(task) = &self.task {

@@ -1,6 +1,6 @@
 //! Figures for the documentation, not assertions: `cargo test --release -p howdah-site compress::bench -- --ignored --nocapture`.
 
-use super::cache::{Cache, Sighting};
+use super::cache::{Cache, CacheLookup};
 use super::decode::bodies;
 use super::{Coding, Compressor, encode, negotiate, policy, sample};
 use bytes::Bytes;
@@ -70,7 +70,7 @@ fn hits() {
         let cache = Cache::new(16 << 20);
         let body = bodies::text(length);
         let _ = cache.look(coding, &body);
-        if let Sighting::Again(admission) = cache.look(coding, &body) {
+        if let CacheLookup::Again(admission) = cache.look(coding, &body) {
             admission.complete(Bytes::from_static(b"encoded"));
         }
         time(&format!("cache hit {length}"), 200, || cache.look(coding, black_box(&body)));

@@ -66,7 +66,7 @@ struct Inner {
 
 /// Result of a lookup that records the body as seen.
 #[derive(Debug)]
-pub enum Sighting {
+pub enum CacheLookup {
     /// Cached: the encoded body, or `None` if encoding it is known to be useless.
     Hit(Option<Bytes>),
     /// Seen recently, so it should be stored once it is compressed.
@@ -78,7 +78,7 @@ pub enum Sighting {
 /// Result of the first hash.
 #[derive(Debug)]
 pub enum Found {
-    /// Cached, as in `Sighting::Hit`.
+    /// Cached, as in `CacheLookup::Hit`.
     Hit(Option<Bytes>),
     /// Another body with the same first hash holds the slot.
     Other,
@@ -190,9 +190,9 @@ impl Cache {
 
     /// Looks up a body with this coding, and records it as seen.
     #[must_use]
-    pub fn look(&self, coding: Coding, body: &[u8]) -> Sighting {
+    pub fn look(&self, coding: Coding, body: &[u8]) -> CacheLookup {
         match self.find(coding, body) {
-            Found::Hit(encoded) => Sighting::Hit(encoded),
+            Found::Hit(encoded) => CacheLookup::Hit(encoded),
             Found::Other | Found::Nothing => self.look_closely(coding, body),
         }
     }
@@ -209,23 +209,23 @@ impl Cache {
 
     /// Looks up a body by the hash of all its bytes, after `find` failed, and records it as seen.
     #[must_use]
-    pub fn look_closely(&self, coding: Coding, body: &[u8]) -> Sighting {
+    pub fn look_closely(&self, coding: Coding, body: &[u8]) -> CacheLookup {
         if self.is_too_large(body.len()) {
-            return Sighting::New;
+            return CacheLookup::New;
         }
         let key = Key { hash: (self.inner.hasher)(body), length: body.len(), coding, whole: true };
         if let Found::Hit(encoded) = self.find_by(&key, body) {
-            return Sighting::Hit(encoded);
+            return CacheLookup::Hit(encoded);
         }
         let mut shard = self.inner.shard(&key);
         shard.stats.misses += 1;
         if !shard.seen_before(&key) {
-            return Sighting::New;
+            return CacheLookup::New;
         }
         drop(shard);
         let original = Bytes::copy_from_slice(body);
         let first = Key { hash: self.sample(body), whole: false, ..key };
-        Sighting::Again(Admission { cache: Arc::clone(&self.inner), first, key, original })
+        CacheLookup::Again(Admission { cache: Arc::clone(&self.inner), first, key, original })
     }
 
     /// `true` if a body would take more than half of a shard: it would evict too many others.

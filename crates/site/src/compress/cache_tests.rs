@@ -17,7 +17,7 @@ fn body(text: &str, length: usize) -> Vec<u8> {
 /// Shows a body until it is admitted, and stores `encoded` for it.
 fn admit(cache: &Cache, coding: Coding, body: &[u8], encoded: &'static [u8]) {
     for _ in 0..3 {
-        if let Sighting::Again(admission) = cache.look(coding, body) {
+        if let CacheLookup::Again(admission) = cache.look(coding, body) {
             assert_eq!(admission.original(), body);
             return admission.complete(Bytes::from_static(encoded));
         }
@@ -27,7 +27,7 @@ fn admit(cache: &Cache, coding: Coding, body: &[u8], encoded: &'static [u8]) {
 
 fn hit(cache: &Cache, coding: Coding, body: &[u8]) -> Option<Bytes> {
     match cache.look(coding, body) {
-        Sighting::Hit(encoded) => encoded,
+        CacheLookup::Hit(encoded) => encoded,
         _ => None,
     }
 }
@@ -36,9 +36,9 @@ fn hit(cache: &Cache, coding: Coding, body: &[u8]) -> Option<Bytes> {
 fn admitted_on_the_second_sighting() {
     let cache = Cache::new(1 << 20);
     let page = body("page", 5000);
-    assert!(matches!(cache.look(GZIP, &page), Sighting::New));
-    let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
-    assert!(matches!(cache.look(GZIP, &page), Sighting::Again(_)), "nothing is stored yet");
+    assert!(matches!(cache.look(GZIP, &page), CacheLookup::New));
+    let CacheLookup::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
+    assert!(matches!(cache.look(GZIP, &page), CacheLookup::Again(_)), "nothing is stored yet");
     admission.complete(Bytes::from_static(b"small"));
     assert_eq!(hit(&cache, GZIP, &page).unwrap(), "small");
     let stats = cache.stats();
@@ -50,7 +50,7 @@ fn admitted_on_the_second_sighting() {
 fn one_off_bodies_take_no_place() {
     let cache = Cache::new(1 << 20);
     for number in 0..5000 {
-        assert!(matches!(cache.look(GZIP, &body(&format!("nonce {number}"), 2000)), Sighting::New));
+        assert!(matches!(cache.look(GZIP, &body(&format!("nonce {number}"), 2000)), CacheLookup::New));
     }
     assert_eq!(cache.stats().entries, 0);
     assert_eq!(cache.stats().bytes, 0);
@@ -107,7 +107,7 @@ fn a_page_with_a_new_token_each_time_takes_no_place_beside_the_first() {
     let cache = Cache::new(1 << 20);
     admit(&cache, GZIP, &page_with_token(0), b"first");
     for token in 1..2000 {
-        assert!(matches!(cache.look(GZIP, &page_with_token(token)), Sighting::New));
+        assert!(matches!(cache.look(GZIP, &page_with_token(token)), CacheLookup::New));
     }
     assert_eq!(cache.stats().entries, 1);
     assert_eq!(hit(&cache, GZIP, &page_with_token(0)).unwrap(), "first");
@@ -155,10 +155,10 @@ fn the_stored_original_does_not_share_the_callers_memory() {
 fn useless_encodings_are_remembered() {
     let cache = Cache::new(1 << 20);
     let page = body("noise", 4000);
-    assert!(matches!(cache.look(GZIP, &page), Sighting::New));
-    let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
+    assert!(matches!(cache.look(GZIP, &page), CacheLookup::New));
+    let CacheLookup::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
     admission.useless();
-    assert!(matches!(cache.look(GZIP, &page), Sighting::Hit(None)));
+    assert!(matches!(cache.look(GZIP, &page), CacheLookup::Hit(None)));
 }
 
 #[test]
@@ -183,18 +183,18 @@ fn memory_is_bounded_and_used_entries_stay() {
 fn too_large_and_off() {
     let cache = Cache::new(100_000);
     for _ in 0..4 {
-        assert!(matches!(cache.look(GZIP, &body("large", 60_000)), Sighting::New));
+        assert!(matches!(cache.look(GZIP, &body("large", 60_000)), CacheLookup::New));
     }
     let off = Cache::new(0);
     for _ in 0..4 {
-        assert!(matches!(off.look(GZIP, &body("any", 2000)), Sighting::New));
-        assert!(matches!(off.look(GZIP, b""), Sighting::New));
+        assert!(matches!(off.look(GZIP, &body("any", 2000)), CacheLookup::New));
+        assert!(matches!(off.look(GZIP, b""), CacheLookup::New));
     }
     assert_eq!(off.stats(), Stats::default());
     // Larger when encoded than the whole budget (this cannot come from `encode`, only from a caller's error).
     let page = body("p", 4000);
-    assert!(matches!(cache.look(GZIP, &page), Sighting::New));
-    let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
+    assert!(matches!(cache.look(GZIP, &page), CacheLookup::New));
+    let CacheLookup::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
     admission.complete(Bytes::from(vec![0; 200_000]));
     assert_eq!(cache.stats().bytes, 0);
 }
@@ -223,9 +223,9 @@ fn threads_see_their_own_bytes() {
                     let number = (round / 8) as u8 % 4;
                     let page = [vec![number; 2000], vec![thread; 4]].concat();
                     match cache.look(GZIP, &page) {
-                        Sighting::Hit(encoded) => assert_eq!(encoded.unwrap(), [number, thread][..]),
-                        Sighting::Again(admission) => admission.complete(Bytes::copy_from_slice(&[number, thread])),
-                        Sighting::New => {}
+                        CacheLookup::Hit(encoded) => assert_eq!(encoded.unwrap(), [number, thread][..]),
+                        CacheLookup::Again(admission) => admission.complete(Bytes::copy_from_slice(&[number, thread])),
+                        CacheLookup::New => {}
                     }
                 }
             });

@@ -4,10 +4,10 @@
 //! provides the `Content-Length`. Otherwise `Vary` is set, and the fields that hold only for the unencoded body
 //! (length, ranges, strong `ETag`) are omitted if GET might encode.
 
-use super::cache::{Admission, Cache, Found, Sighting, Stats};
+use super::cache::{Admission, Cache, CacheLookup, Found, Stats};
 use super::encode::{ONE_GO, whole};
 use super::policy::{self, TypeList, Verdict};
-use super::stream::{AtHand, Encoded, StreamEncoder};
+use super::stream::{Encoded, SingleChunk, StreamEncoder};
 use super::{Coding, negotiate, sample};
 use bytes::Bytes;
 use howdah_config::{Algorithm, CompressionSettings};
@@ -33,14 +33,14 @@ const MIN_SIZE: u64 = 1024;
 
 /// The parts of a request that compression needs, read before the request is consumed.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct CompressionRequest {
     head: bool,
     algorithm: Option<Algorithm>,
     /// Read for a 304 only.
     if_none_match: Option<HeaderValue>,
 }
 
-impl Asked {
+impl CompressionRequest {
     /// `true` if the client accepts a coding that the server supports.
     #[must_use]
     pub fn encodes(&self) -> bool {
@@ -59,12 +59,12 @@ pub struct Encoding {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// The source of the encoded body.
-    pub how: How,
+    pub how: EncodingSource,
 }
 
 /// Source of an encoded body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum EncodingSource {
     /// Compressed in one go.
     Fresh,
     /// Taken from the cache.
@@ -78,22 +78,22 @@ impl Encoding {
     #[must_use]
     pub fn label(self) -> &'static str {
         match (self.algorithm, self.how) {
-            (Algorithm::Zstd, How::Fresh) => "zstd",
-            (Algorithm::Zstd, How::Cached) => "zstd/cache",
-            (Algorithm::Zstd, How::Streamed) => "zstd/stream",
-            (Algorithm::Brotli, How::Fresh) => "br",
-            (Algorithm::Brotli, How::Cached) => "br/cache",
-            (Algorithm::Brotli, How::Streamed) => "br/stream",
-            (Algorithm::Gzip, How::Fresh) => "gzip",
-            (Algorithm::Gzip, How::Cached) => "gzip/cache",
-            (Algorithm::Gzip, How::Streamed) => "gzip/stream",
+            (Algorithm::Zstd, EncodingSource::Fresh) => "zstd",
+            (Algorithm::Zstd, EncodingSource::Cached) => "zstd/cache",
+            (Algorithm::Zstd, EncodingSource::Streamed) => "zstd/stream",
+            (Algorithm::Brotli, EncodingSource::Fresh) => "br",
+            (Algorithm::Brotli, EncodingSource::Cached) => "br/cache",
+            (Algorithm::Brotli, EncodingSource::Streamed) => "br/stream",
+            (Algorithm::Gzip, EncodingSource::Fresh) => "gzip",
+            (Algorithm::Gzip, EncodingSource::Cached) => "gzip/cache",
+            (Algorithm::Gzip, EncodingSource::Streamed) => "gzip/stream",
         }
     }
 }
 
 /// Result of encoding a complete body.
 #[derive(Debug)]
-pub struct Done {
+pub struct EncodeResult {
     /// The body to send.
     pub body: Whole,
     /// Its encoding; `None` if unencoded.
@@ -111,7 +111,7 @@ pub enum Whole {
 
 /// Result of a cache lookup for a file, before it is read.
 #[derive(Debug)]
-pub enum Known {
+pub enum FileLookup {
     /// The encoded bytes are cached. The header fields have been set.
     Encoded(Bytes, Encoding),
     /// The file is sent unencoded.
@@ -136,12 +136,12 @@ impl Compressor {
 
     /// Reads from a request the parts that the other functions need for a response with this status.
     #[must_use]
-    pub fn asked(&self, method: &Method, headers: &HeaderMap, status: StatusCode) -> Asked {
+    pub fn asked(&self, method: &Method, headers: &HeaderMap, status: StatusCode) -> CompressionRequest {
         if self.algorithms.is_empty() {
-            return Asked::default();
+            return CompressionRequest::default();
         }
         let lines = headers.get_all(ACCEPT_ENCODING);
-        Asked {
+        CompressionRequest {
             head: method == Method::HEAD,
             algorithm: negotiate::choose(lines.iter().map(HeaderValue::as_bytes), self.algorithms),
             if_none_match: (status == StatusCode::NOT_MODIFIED).then(|| headers.get(IF_NONE_MATCH).cloned()).flatten(),
@@ -150,7 +150,7 @@ impl Compressor {
 
     /// `true` if a response with this head may be encoded for this request. Changes nothing.
     #[must_use]
-    pub fn may_encode(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap) -> bool {
+    pub fn may_encode(&self, asked: &CompressionRequest, status: StatusCode, headers: &HeaderMap) -> bool {
         asked.algorithm.is_some()
             && !asked.head
             && matches!(policy::judge(status, headers, &self.types), Verdict::Candidate { .. })
@@ -165,19 +165,25 @@ impl Compressor {
     /// Looks up the cached result for a file. It is stored in the cache of encoded bodies with the file's identity in
     /// place of the original bytes, so files and bodies share one budget and eviction.
     #[must_use]
-    pub fn known(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, file: &FileIdentity) -> Known {
-        let Some((coding, _)) = self.candidate(asked, status, headers) else { return Known::Nothing(None) };
+    pub fn known(
+        &self,
+        asked: &CompressionRequest,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        file: &FileIdentity,
+    ) -> FileLookup {
+        let Some((coding, _)) = self.candidate(asked, status, headers) else { return FileLookup::Nothing(None) };
         let found = match self.cache.find(coding, file.as_slice()) {
             Found::Hit(encoded) => encoded,
             _ => match self.cache.look_closely(coding, file) {
-                Sighting::Hit(encoded) => encoded,
-                Sighting::Again(admission) => return Known::Nothing(Some(admission)),
-                Sighting::New => return Known::Nothing(None),
+                CacheLookup::Hit(encoded) => encoded,
+                CacheLookup::Again(admission) => return FileLookup::Nothing(Some(admission)),
+                CacheLookup::New => return FileLookup::Nothing(None),
             },
         };
-        let Some(encoded) = found else { return Known::Plain };
+        let Some(encoded) = found else { return FileLookup::Plain };
         policy::mark_encoded(headers, coding.algorithm);
-        Known::Encoded(encoded, Encoding { algorithm: coding.algorithm, how: How::Cached })
+        FileLookup::Encoded(encoded, Encoding { algorithm: coding.algorithm, how: EncodingSource::Cached })
     }
 
     /// Encodes a complete body if that is allowed and useful, and sets the header fields.
@@ -185,8 +191,14 @@ impl Compressor {
     /// If the length changes, `Content-Length` is removed, to be set from the new body. For HEAD, `body` may be the
     /// body of a GET or empty; the returned body is empty.
     #[must_use]
-    pub fn complete(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: WholeBody) -> Done {
-        let plain = |body| Done { body: Whole::Bytes(body), encoding: None };
+    pub fn complete(
+        &self,
+        asked: &CompressionRequest,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        body: WholeBody,
+    ) -> EncodeResult {
+        let plain = |body| EncodeResult { body: Whole::Bytes(body), encoding: None };
         let nothing = || WholeBody::from(Bytes::new());
         let sent = |body: WholeBody| if asked.head { nothing() } else { body };
         let Some((coding, declared)) = self.candidate(asked, status, headers) else { return plain(sent(body)) };
@@ -199,13 +211,13 @@ impl Compressor {
         if (body.len() as u64) < MIN_SIZE {
             return plain(sent(body));
         }
-        let done = |body, how| Done { body, encoding: Some(Encoding { algorithm: coding.algorithm, how }) };
+        let done = |body, how| EncodeResult { body, encoding: Some(Encoding { algorithm: coding.algorithm, how }) };
         let mut hit = |encoded: Bytes| {
             policy::mark_encoded(headers, coding.algorithm);
             if asked.head {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from(encoded.len()));
             }
-            done(Whole::Bytes(sent(encoded.into())), How::Cached)
+            done(Whole::Bytes(sent(encoded.into())), EncodingSource::Cached)
         };
         let found = match self.cache.find(coding, &body) {
             Found::Hit(None) => return plain(sent(body)),
@@ -220,22 +232,23 @@ impl Compressor {
             return plain(sent(body.into()));
         }
         let admission = match self.cache.look_closely(coding, &body) {
-            Sighting::Hit(None) => return plain(sent(body.into())),
-            Sighting::Hit(Some(encoded)) => return hit(encoded),
-            Sighting::Again(admission) => Some(admission),
-            Sighting::New => None,
+            CacheLookup::Hit(None) => return plain(sent(body.into())),
+            CacheLookup::Hit(Some(encoded)) => return hit(encoded),
+            CacheLookup::Again(admission) => Some(admission),
+            CacheLookup::New => None,
         };
         if matches!(found, Found::Other) && !pays() {
             return plain(sent(body.into()));
         }
         if asked.head {
             policy::mark_encoded(headers, coding.algorithm);
-            return done(Whole::Bytes(nothing()), How::Fresh);
+            return done(Whole::Bytes(nothing()), EncodingSource::Fresh);
         }
         let encoded = if body.len() > ONE_GO {
-            slices(coding, &body, admission).map(|slices| done(Whole::Slices(Box::new(slices)), How::Streamed))
+            slices(coding, &body, admission)
+                .map(|slices| done(Whole::Slices(Box::new(slices)), EncodingSource::Streamed))
         } else {
-            one_go(coding, &body, admission).map(|encoded| done(Whole::Bytes(encoded.into()), How::Fresh))
+            one_go(coding, &body, admission).map(|encoded| done(Whole::Bytes(encoded.into()), EncodingSource::Fresh))
         };
         match encoded {
             Some(encoded) => {
@@ -253,7 +266,7 @@ impl Compressor {
     #[must_use]
     pub fn stream(
         &self,
-        asked: &Asked,
+        asked: &CompressionRequest,
         status: StatusCode,
         headers: &mut HeaderMap,
         first: Option<&[u8]>,
@@ -272,11 +285,16 @@ impl Compressor {
         }
         let encoder = StreamEncoder::new(coding, declared).ok()?;
         policy::mark_encoded(headers, coding.algorithm);
-        Some((encoder, Encoding { algorithm: coding.algorithm, how: How::Streamed }))
+        Some((encoder, Encoding { algorithm: coding.algorithm, how: EncodingSource::Streamed }))
     }
 
     /// Returns the coding for a response that may be encoded, and its declared length. Sets `Vary`.
-    fn candidate(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap) -> Option<(Coding, Option<u64>)> {
+    fn candidate(
+        &self,
+        asked: &CompressionRequest,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+    ) -> Option<(Coding, Option<u64>)> {
         if self.algorithms.is_empty() {
             return None;
         }
@@ -328,7 +346,7 @@ fn one_go(coding: Coding, body: &Bytes, admission: Option<Admission>) -> Option<
 fn slices(coding: Coding, body: &Bytes, admission: Option<Admission>) -> Option<Encoded> {
     let original = admission.as_ref().map_or(body, Admission::original).clone();
     let encoder = StreamEncoder::new(coding, Some(original.len() as u64)).ok()?;
-    Some(Encoded::new(Box::new(AtHand::new(original)), encoder).admit(admission))
+    Some(Encoded::new(Box::new(SingleChunk::new(original)), encoder).admit(admission))
 }
 
 #[cfg(test)]

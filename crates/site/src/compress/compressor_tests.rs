@@ -256,7 +256,7 @@ fn streams() {
 
 #[test]
 fn a_declared_length_that_is_wrong_does_not_break_the_stream() {
-    use crate::compress::stream::{AtHand, Encoded};
+    use crate::compress::stream::{Encoded, SingleChunk};
     for accept in ["gzip", "br", "zstd"] {
         let with = compressor();
         let asked = with.asked(&Method::GET, &request(accept), StatusCode::OK);
@@ -264,7 +264,7 @@ fn a_declared_length_that_is_wrong_does_not_break_the_stream() {
             let mut headers = page_head(declared);
             let (encoder, encoding) = with.stream(&asked, StatusCode::OK, &mut headers, None).unwrap();
             let body = bodies::text(real);
-            let slices = Box::new(Encoded::new(Box::new(AtHand::new(body.clone().into())), encoder));
+            let slices = Box::new(Encoded::new(Box::new(SingleChunk::new(body.clone().into())), encoder));
             let sent = Sent { headers, body: Whole::Slices(slices), label: "" }.bytes();
             assert_eq!(decode(encoding.algorithm, &sent), body, "{accept} {declared}");
         }

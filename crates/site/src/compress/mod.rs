@@ -29,7 +29,7 @@ mod bench;
 mod decode;
 
 pub use cache::{Admission, Cache};
-pub use compressor::{Asked, Compressor, Done, Encoding, How, Known, Whole};
+pub use compressor::{CompressionRequest, Compressor, EncodeResult, Encoding, EncodingSource, FileLookup, Whole};
 pub use encode::ONE_GO;
 pub use stream::{Encoded, StreamEncoder};
 

@@ -134,9 +134,9 @@ fn zstd_encoder(level: u8, length: Option<u64>) -> io::Result<zstd::stream::writ
 
 /// A complete body as a stream: one chunk without a flush.
 #[derive(Debug)]
-pub struct AtHand(Option<Bytes>);
+pub struct SingleChunk(Option<Bytes>);
 
-impl AtHand {
+impl SingleChunk {
     /// The source of this body.
     #[must_use]
     pub fn new(body: Bytes) -> Self {
@@ -144,7 +144,7 @@ impl AtHand {
     }
 }
 
-impl ChunkStream for AtHand {
+impl ChunkStream for SingleChunk {
     fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
         Poll::Ready(self.0.take().map(|data| Ok(Chunk { data, flush: false })))
     }

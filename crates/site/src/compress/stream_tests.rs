@@ -1,7 +1,7 @@
 //! Tests of the stream encoders: random chunks and flushes against real decoders, slices, broken sources, memory.
 
 use super::*;
-use crate::compress::cache::{Cache, Sighting};
+use crate::compress::cache::{Cache, CacheLookup};
 use crate::compress::decode::bodies::{Dice, base64, codings, random, text};
 use crate::compress::decode::{Decoder, decode};
 use std::collections::VecDeque;
@@ -181,7 +181,7 @@ fn large_bodies_give_way_between_slices() {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let mut cx = Context::from_waker(&waker);
-        let mut stream = encoded(AtHand::new(body.clone()), coding, Some(body.len() as u64));
+        let mut stream = encoded(SingleChunk::new(body.clone()), coding, Some(body.len() as u64));
         let (mut out, mut work_before) = (Vec::new(), 0);
         loop {
             match stream.poll_chunk(&mut cx) {
@@ -204,10 +204,10 @@ fn the_cache_gets_the_body_at_the_end_and_only_then() {
     let coding = codings()[0];
     let cache = Cache::new(8 << 20);
     let body = text(300_000);
-    assert!(matches!(cache.look(coding, &body), Sighting::New));
+    assert!(matches!(cache.look(coding, &body), CacheLookup::New));
     let begin = || {
-        let Sighting::Again(admission) = cache.look(coding, &body) else { panic!("seen before") };
-        let source = AtHand::new(admission.original().clone());
+        let CacheLookup::Again(admission) = cache.look(coding, &body) else { panic!("seen before") };
+        let source = SingleChunk::new(admission.original().clone());
         encoded(source, coding, Some(body.len() as u64)).admit(Some(admission))
     };
     let mut given_up = begin();
@@ -217,7 +217,7 @@ fn the_cache_gets_the_body_at_the_end_and_only_then() {
     drop(given_up);
     assert_eq!(cache.stats().entries, 0);
     let sent = drain(&mut begin());
-    let Sighting::Hit(Some(stored)) = cache.look(coding, &body) else { panic!("not stored") };
+    let CacheLookup::Hit(Some(stored)) = cache.look(coding, &body) else { panic!("not stored") };
     assert_eq!(stored, sent);
     assert_eq!(decode(coding.algorithm, &stored), body);
 }

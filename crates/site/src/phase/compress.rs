@@ -5,7 +5,10 @@
 //! file's identity, and the file is not read again; an uncompressed one goes out by `sendfile`. Other streams are
 //! compressed as they arrive, and the data that is ready now is the sample.
 
-use crate::compress::{Admission, Asked, Compressor, Done, Encoded, Encoding, How, Known, ONE_GO, Whole};
+use crate::compress::{
+    Admission, CompressionRequest, Compressor, EncodeResult, Encoded, Encoding, EncodingSource, FileLookup, ONE_GO,
+    Whole,
+};
 use crate::exchange::Exchange;
 use bytes::{Bytes, BytesMut};
 use howdah_budget::Charge;
@@ -33,7 +36,7 @@ pub(crate) fn apply(exchange: &mut Exchange, response: &mut Response) {
 fn encode(
     compressor: &Compressor,
     metrics: &Metrics,
-    mut asked: Asked,
+    mut asked: CompressionRequest,
     response: &mut Response,
     charge: Charge,
 ) -> Option<&'static str> {
@@ -51,13 +54,13 @@ fn encode(
     if let Some(file) = response.body().file().copied() {
         let status = response.status();
         match compressor.known(&asked, status, response.headers_mut(), &file) {
-            Known::Encoded(bytes, encoding) => {
+            FileLookup::Encoded(bytes, encoding) => {
                 metrics.compression_cache_hits.inc();
                 *response.body_mut() = Body::full(bytes);
                 return Some(encoding.label());
             }
-            Known::Plain => return None,
-            Known::Nothing(place) => admission = place,
+            FileLookup::Plain => return None,
+            FileLookup::Nothing(place) => admission = place,
         }
     }
     let label = read(compressor, metrics, &mut asked, response, charge);
@@ -68,7 +71,7 @@ fn encode(
 }
 
 /// Caches the result for a file, unless it may differ the next time.
-fn note(admission: Admission, asked: &Asked, response: &Response, label: Option<&'static str>) {
+fn note(admission: Admission, asked: &CompressionRequest, response: &Response, label: Option<&'static str>) {
     match (label, response.body().as_full()) {
         (Some(_), Some(encoded)) => admission.complete(encoded.clone()),
         // Not cached if the budget for an encoder was exhausted, which clears the coding in `asked`.
@@ -81,7 +84,7 @@ fn note(admission: Admission, asked: &Asked, response: &Response, label: Option<
 fn read(
     compressor: &Compressor,
     metrics: &Metrics,
-    asked: &mut Asked,
+    asked: &mut CompressionRequest,
     response: &mut Response,
     charge: Charge,
 ) -> Option<&'static str> {
@@ -96,8 +99,8 @@ fn read(
     let enough = if length.is_some_and(|length| length <= MAX_GATHERED) { usize::MAX } else { SAMPLE };
     let ready = gather(&mut stream, enough);
     match ready {
-        Ready { end: true, chunks } => whole(compressor, metrics, asked, response, join(chunks).into(), charge),
-        Ready { end: false, chunks } => {
+        ReadyChunks { end: true, chunks } => whole(compressor, metrics, asked, response, join(chunks).into(), charge),
+        ReadyChunks { end: false, chunks } => {
             let charge = encoder_charge(asked, charge);
             streamed(compressor, asked, response, Resumed { chunks, rest: stream }, length, charge)
         }
@@ -108,7 +111,7 @@ fn read(
 const ENCODER: u64 = 512 * 1024;
 
 /// Charges an encoder to the budget. If the budget is exhausted, the body is sent uncompressed.
-fn encoder_charge(asked: &mut Asked, mut charge: Charge) -> Charge {
+fn encoder_charge(asked: &mut CompressionRequest, mut charge: Charge) -> Charge {
     if asked.encodes() && !charge.grow(ENCODER) {
         asked.take_no_coding();
     }
@@ -134,7 +137,7 @@ impl ChunkStream for Charged {
 fn whole(
     compressor: &Compressor,
     metrics: &Metrics,
-    asked: &mut Asked,
+    asked: &mut CompressionRequest,
     response: &mut Response,
     body: WholeBody,
     mut charge: Charge,
@@ -142,9 +145,9 @@ fn whole(
     if body.len() > ONE_GO {
         charge = encoder_charge(asked, charge);
     }
-    let Done { body, encoding } = compressor.complete(asked, response.status(), response.headers_mut(), body);
+    let EncodeResult { body, encoding } = compressor.complete(asked, response.status(), response.headers_mut(), body);
     match (&body, encoding.map(|encoding| encoding.how)) {
-        (Whole::Bytes(_), Some(How::Cached)) => metrics.compression_cache_hits.inc(),
+        (Whole::Bytes(_), Some(EncodingSource::Cached)) => metrics.compression_cache_hits.inc(),
         (_, Some(_)) => metrics.compression_cache_misses.inc(),
         (_, None) => {}
     }
@@ -157,7 +160,7 @@ fn whole(
 
 fn streamed(
     compressor: &Compressor,
-    asked: &Asked,
+    asked: &CompressionRequest,
     response: &mut Response,
     source: Resumed,
     length: Option<u64>,
@@ -183,14 +186,14 @@ fn streamed(
 }
 
 /// Data that a stream had ready without waiting.
-struct Ready {
+struct ReadyChunks {
     chunks: VecDeque<io::Result<Chunk>>,
     /// `true` if the stream has ended without an error.
     end: bool,
 }
 
 /// Takes ready chunks until they have `enough` bytes. Uses a no-op waker; the next poll registers the real one.
-fn gather(stream: &mut Stream, enough: usize) -> Ready {
+fn gather(stream: &mut Stream, enough: usize) -> ReadyChunks {
     let mut chunks = VecDeque::new();
     let mut cx = Context::from_waker(Waker::noop());
     let mut bytes = 0;
@@ -204,11 +207,11 @@ fn gather(stream: &mut Stream, enough: usize) -> Ready {
                 chunks.push_back(Err(error));
                 break;
             }
-            Poll::Ready(None) => return Ready { chunks, end: true },
+            Poll::Ready(None) => return ReadyChunks { chunks, end: true },
             Poll::Pending => break,
         }
     }
-    Ready { chunks, end: false }
+    ReadyChunks { chunks, end: false }
 }
 
 /// Joins the chunks. Their flush flags no longer matter because the body is complete.

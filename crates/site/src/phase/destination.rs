@@ -1,15 +1,15 @@
 //! Phase "destination": responds with the target of the path after rules: a file, a script's output, or a directory. It
 //! is the last responder, and also serves error pages.
 
+use crate::applied_rules::Lookup;
 use crate::exchange::Exchange;
-use crate::explanation::{Explaining, ScriptRun};
+use crate::explanation::{ExplanationBuilder, ScriptRun};
 use crate::phase::rules::served::{self, Served};
 use crate::phase::{php, rules};
 use crate::refusal::Refusal;
 use crate::request_path::{decode, redirect_to};
 use crate::responder::{Context, Responder};
 use crate::route::{self, ResolvedFile, Route};
-use crate::ruled::Lookup;
 use crate::site::Site;
 use crate::static_files::{self, StaticFiles};
 use crate::upstream::Upstream;
@@ -33,7 +33,7 @@ impl Responder for Destination {
         serve(context, exchange, body.take(), None).await.map(Some)
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         let site = &*exchange.site.clone();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (head, path) = (&exchange.head, exchange.head.target.path());
@@ -48,8 +48,8 @@ impl Responder for Destination {
                 let pools = &site.server.settings.pools;
                 let shown = |at: usize| pools.get(at).map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
                 let (mut pool, mode) = shown(script.pool);
-                let ahead = site.ahead.as_ref().filter(|ahead| exchange.is_for(ahead));
-                match ahead.and_then(|ahead| ahead.for_script(script.pool, &script.filename)).map(shown) {
+                let preferred = site.preferred.as_ref().filter(|preferred| exchange.is_for(preferred));
+                match preferred.and_then(|preferred| preferred.for_script(script.pool, &script.filename)).map(shown) {
                     Some((booted, in_mode)) => {
                         explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));
                         pool = booted;
@@ -219,7 +219,7 @@ fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
 }
 
 /// Returns `false` if rules end the request because of the name of what will be served.
-fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &mut Explaining) -> bool {
+fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &mut ExplanationBuilder) -> bool {
     let mut lines = Lines::default();
     let ruled = exchange.ruled.as_ref();
     let path = ruled.and_then(|ruled| ruled.outcome.path.as_deref());

@@ -1,6 +1,7 @@
 //! Phase "htaccess": evaluates the `.htaccess` files for a request and acts on the decision, in sites that enable them.
 //! It replaces the phase "route": the files choose the destination, and the configured front controller is not used.
 
+use crate::applied_rules::Lookup;
 use crate::exchange::{Changes, Exchange, Purpose};
 use crate::forwarded::split_port;
 use crate::phase::rules::served::{self, Served};
@@ -9,7 +10,6 @@ use crate::refusal::Refusal;
 use crate::request_path::plain_path;
 use crate::responder::{Context, Responder};
 use crate::route::{Route, resolve_settled};
-use crate::ruled::Lookup;
 use crate::site::Site;
 use crate::static_files;
 use crate::upstream::Upstream;

@@ -5,7 +5,7 @@
 //! body is read (`php::spool`).
 
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::forwarded::named_host;
 use crate::host::is_host;
 use crate::refusal::Refusal;
@@ -34,7 +34,7 @@ impl Responder for HeadLimits {
         check(&exchange.site.limits, &exchange.head).map(|()| None)
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if let Err(refusal) = check(&exchange.site.limits, &exchange.head) {
             let status = refusal.status();
             explaining.respond(status, format!("{status}, before a path is looked at"));
@@ -61,7 +61,7 @@ impl Responder for KnownHost {
         Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST).because("a host that this server has no site for"))
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if exchange.misdirected {
             let status = StatusCode::MISDIRECTED_REQUEST;
             explaining.respond(status, format!("{status}, before a path is looked at"));

@@ -2,7 +2,7 @@
 
 use crate::challenges;
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::server;
@@ -58,7 +58,7 @@ impl Responder for Probe {
         Ok(Some(page(status, text, &fields)))
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if Self::of(exchange).is_some() {
             explaining.respond(StatusCode::OK, "200: a probe (`http.probes`), unless the server is not ready");
         }
@@ -84,7 +84,7 @@ impl Responder for HttpsRedirect {
         Self::redirect(exchange)
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         match Self::redirect(exchange) {
             Ok(None) => {}
             Ok(Some(response)) => {
@@ -120,7 +120,7 @@ impl Responder for ServerOptions {
         Ok(Self::is_asked(exchange).then(|| page(StatusCode::OK, Bytes::new(), &methods)))
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if Self::is_asked(exchange) {
             explaining.respond(StatusCode::OK, "200: OPTIONS * is about the server as a whole");
         }
@@ -140,7 +140,7 @@ impl Responder for PoolPage {
         Ok(pool_page(context, &exchange.site, target.path(), target.query().unwrap_or_default()))
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if exchange.site.pool_page(exchange.head.target.path()).is_some() {
             explaining.respond(StatusCode::OK, "200: the state of a pool (`status_path`)");
         }

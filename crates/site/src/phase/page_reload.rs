@@ -2,7 +2,7 @@
 //! files and reloads the page.
 
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::phase::mercure::events::Events;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
@@ -47,7 +47,7 @@ impl Responder for PageReload {
         Ok(Some(response))
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if Self::concerns(exchange) && exchange.head.target.path() == EVENTS {
             explaining.respond(StatusCode::OK, "200: events about changed files, for pages that reload");
         }

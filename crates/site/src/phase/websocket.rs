@@ -4,7 +4,7 @@
 
 use crate::event_request::{EventRequest, Outcome};
 use crate::exchange::{Exchange, Purpose};
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::phase::rules::response::admits;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
@@ -47,7 +47,7 @@ impl Responder for WebSocket {
         }
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if let Some(script) = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.websocket.as_ref()) {
             explaining.notes.add("websocket", format!("connections are held; {script} gets their events"));
         }
@@ -173,7 +173,7 @@ impl Origin {
 /// Handles events by making requests for the script.
 #[derive(Debug)]
 struct Script {
-    /// The `Server` on which the connection began. Its `MakesRequests` uses the sites that are current after a reload.
+    /// The `Server` on which the connection began. Its `RequestMaker` uses the sites that are current after a reload.
     server: Weak<Server>,
     origin: Origin,
 }

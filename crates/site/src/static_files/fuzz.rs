@@ -2,7 +2,7 @@
 
 use super::coding::{Coding, Weights};
 use super::conditional::{Validators, evaluate};
-use super::range::{Wanted, parse};
+use super::range::{RangeSelection, parse};
 use http::HeaderMap;
 use http::header::RANGE;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ pub(crate) fn ask(headers: &HeaderMap, length: u64) {
     let weights = Weights::of(headers);
     assert!(Coding::ALL.iter().all(|coding| weights.coded(*coding) <= 1000) && weights.identity() <= 1000);
     if let Some(field) = headers.get(RANGE)
-        && let Wanted::Parts(parts) = parse(field, length)
+        && let RangeSelection::Parts(parts) = parse(field, length)
     {
         assert!(!parts.is_empty() && parts.len() <= 32);
         assert!(parts.iter().all(|part| part.start < part.end && part.end <= length));

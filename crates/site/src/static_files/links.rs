@@ -117,7 +117,7 @@ fn is_below(directory: &Path, real: &Path) -> bool {
 }
 
 /// The links of a path.
-struct Way {
+struct LinkChain {
     /// `true` if the user root owns all of them.
     roots: bool,
     /// The first that leads out of the root.
@@ -127,7 +127,7 @@ struct Way {
 }
 
 /// Walks the path `below` the root as the kernel does. `None` if part of it no longer exists.
-fn walk(root: &Path, below: &Path) -> Option<Way> {
+fn walk(root: &Path, below: &Path) -> Option<LinkChain> {
     let names = |path: &Path| -> Vec<OsString> {
         let name = |part: Component<'_>| match part {
             Component::Normal(name) => Some(name.to_owned()),
@@ -136,7 +136,7 @@ fn walk(root: &Path, below: &Path) -> Option<Way> {
         };
         path.components().filter_map(name).collect()
     };
-    let mut way = Way { roots: true, leaves: None, last: None };
+    let mut way = LinkChain { roots: true, leaves: None, last: None };
     let (mut at, mut rest, mut links) = (root.to_path_buf(), VecDeque::from(names(below)), 0);
     while let Some(name) = rest.pop_front() {
         if name == OsStr::new("..") {

@@ -22,7 +22,7 @@ impl Span {
 
 /// Result of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RangeSelection {
     /// The whole file: the field is malformed, uses another unit, or is abusive, so it is ignored.
     All,
     /// No range can be satisfied: 416.
@@ -32,29 +32,29 @@ pub(super) enum Wanted {
 }
 
 /// Reads a `Range` field for a representation of `len` bytes.
-pub(super) fn parse(field: &HeaderValue, len: u64) -> Wanted {
-    let Some(list) = field.to_str().ok().and_then(byte_ranges) else { return Wanted::All };
+pub(super) fn parse(field: &HeaderValue, len: u64) -> RangeSelection {
+    let Some(list) = field.to_str().ok().and_then(byte_ranges) else { return RangeSelection::All };
     if len == 0 {
         // No range of an empty file can be satisfied, so the whole file is sent instead of a 416.
-        return Wanted::All;
+        return RangeSelection::All;
     }
     let mut parts = Vec::new();
     let mut seen = 0;
     for spec in list.split(',').map(|spec| spec.trim_matches([' ', '\t'])).filter(|spec| !spec.is_empty()) {
         seen += 1;
         if seen > MAX_RANGES {
-            return Wanted::All;
+            return RangeSelection::All;
         }
         match one(spec, len) {
-            None => return Wanted::All,
+            None => return RangeSelection::All,
             Some(None) => {}
             Some(Some(part)) => parts.push(part),
         }
     }
     match (seen, parts.len()) {
-        (0, _) => Wanted::All,
-        (_, 0) => Wanted::Nothing,
-        _ => Wanted::Parts(merge(parts)),
+        (0, _) => RangeSelection::All,
+        (_, 0) => RangeSelection::Nothing,
+        _ => RangeSelection::Parts(merge(parts)),
     }
 }
 
@@ -108,17 +108,17 @@ fn merge(mut parts: Vec<Span>) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn wanted(field: &str, len: u64) -> Wanted {
+    fn wanted(field: &str, len: u64) -> RangeSelection {
         parse(&HeaderValue::from_str(field).unwrap(), len)
     }
 
-    fn parts(list: &[(u64, u64)]) -> Wanted {
-        Wanted::Parts(list.iter().map(|&(start, end)| Span { start, end }).collect())
+    fn parts(list: &[(u64, u64)]) -> RangeSelection {
+        RangeSelection::Parts(list.iter().map(|&(start, end)| Span { start, end }).collect())
     }
 
     #[test]
     fn single_ranges() {
-        let table: &[(&str, Wanted)] = &[
+        let table: &[(&str, RangeSelection)] = &[
             ("bytes=0-0", parts(&[(0, 1)])),
             ("bytes=0-", parts(&[(0, 1000)])),
             ("Bytes=5-9", parts(&[(5, 10)])),
@@ -128,23 +128,23 @@ mod tests {
             ("bytes= 1-2 ", parts(&[(1, 3)])),
             ("bytes=0-99999999999999999999999", parts(&[(0, 1000)])),
             ("bytes=0-18446744073709551615", parts(&[(0, 1000)])),
-            ("bytes=1000-", Wanted::Nothing),
-            ("bytes=99999999999999999999999-", Wanted::Nothing),
-            ("bytes=-0", Wanted::Nothing),
-            ("bytes=5-4", Wanted::All),
-            ("bytes=-", Wanted::All),
-            ("bytes=", Wanted::All),
-            ("bytes=,", Wanted::All),
-            ("bytes=a-b", Wanted::All),
-            ("bytes=+1-2", Wanted::All),
-            ("bytes=1--2", Wanted::All),
-            ("lines=1-2", Wanted::All),
-            ("1-2", Wanted::All),
+            ("bytes=1000-", RangeSelection::Nothing),
+            ("bytes=99999999999999999999999-", RangeSelection::Nothing),
+            ("bytes=-0", RangeSelection::Nothing),
+            ("bytes=5-4", RangeSelection::All),
+            ("bytes=-", RangeSelection::All),
+            ("bytes=", RangeSelection::All),
+            ("bytes=,", RangeSelection::All),
+            ("bytes=a-b", RangeSelection::All),
+            ("bytes=+1-2", RangeSelection::All),
+            ("bytes=1--2", RangeSelection::All),
+            ("lines=1-2", RangeSelection::All),
+            ("1-2", RangeSelection::All),
         ];
         for (field, expected) in table {
             assert_eq!(wanted(field, 1000), *expected, "{field}");
         }
-        assert_eq!(wanted("bytes=0-", 0), Wanted::All);
+        assert_eq!(wanted("bytes=0-", 0), RangeSelection::All);
     }
 
     #[test]
@@ -154,16 +154,16 @@ mod tests {
         assert_eq!(wanted("bytes=0-9,2000-", 1000), parts(&[(0, 10)]), "what is beyond the end is dropped");
         assert_eq!(wanted("bytes=500-600,0-9,550-700", 1000), parts(&[(0, 10), (500, 701)]), "overlap is joined");
         assert_eq!(wanted("bytes=0-9,10-19", 1000), parts(&[(0, 20)]), "neighbours are joined");
-        assert_eq!(wanted("bytes=0-9,5-4", 1000), Wanted::All);
-        assert_eq!(wanted("bytes=2000-,3000-", 1000), Wanted::Nothing);
+        assert_eq!(wanted("bytes=0-9,5-4", 1000), RangeSelection::All);
+        assert_eq!(wanted("bytes=2000-,3000-", 1000), RangeSelection::Nothing);
     }
 
     #[test]
     fn abuse_is_bounded() {
         let many =
             |n: u64| format!("bytes={}", (0..n).map(|i| format!("{0}-{0}", i * 100)).collect::<Vec<_>>().join(","));
-        assert!(matches!(wanted(&many(32), 100_000), Wanted::Parts(parts) if parts.len() == 32));
-        assert_eq!(wanted(&many(33), 100_000), Wanted::All);
+        assert!(matches!(wanted(&many(32), 100_000), RangeSelection::Parts(parts) if parts.len() == 32));
+        assert_eq!(wanted(&many(33), 100_000), RangeSelection::All);
         let same = format!("bytes={}", ["0-"; 32].join(","));
         assert_eq!(wanted(&same, 1000), parts(&[(0, 1000)]), "the file is not sent 32 times");
     }

@@ -18,7 +18,7 @@ use super::cache::Opened;
 use super::coding::Weights;
 use super::conditional::{Validators, Verdict, evaluate};
 use super::content::Content;
-use super::range::{Span, Wanted, parse};
+use super::range::{RangeSelection, Span, parse};
 
 pub(super) fn respond(
     opened: &Opened,
@@ -48,10 +48,10 @@ pub(super) fn respond(
             // `Range` is not a list field (RFC 9110 5.3), so two of them are invalid, and the whole file is sent.
             let is_one = || headers.get_all(RANGE).iter().nth(1).is_none();
             let field = headers.get(RANGE).filter(|_| ranges && get && is_one());
-            match field.map_or(Wanted::All, |field| parse(field, content.stamp.size)) {
-                Wanted::All => whole(content, media_type, get, now),
-                Wanted::Nothing => unsatisfiable(content),
-                Wanted::Parts(parts) => match parts[..] {
+            match field.map_or(RangeSelection::All, |field| parse(field, content.stamp.size)) {
+                RangeSelection::All => whole(content, media_type, get, now),
+                RangeSelection::Nothing => unsatisfiable(content),
+                RangeSelection::Parts(parts) => match parts[..] {
                     [part] => single(content, media_type, part),
                     _ => multiple(content, media_type, &parts),
                 },

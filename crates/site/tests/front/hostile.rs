@@ -5,7 +5,7 @@ use crate::support::{Client, Server, eventually, settings};
 use bytes::Bytes;
 use h2::Reason;
 use howdah_config::ByteSize;
-use howdah_pool::TakesInterim;
+use howdah_pool::InterimSink;
 use http::{Request, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ fn ask(path: &str) -> String {
 }
 
 /// Sends an informational response with a word that must not be found anywhere else.
-fn send_interim(to: &Arc<dyn TakesInterim>) {
+fn send_interim(to: &Arc<dyn InterimSink>) {
     to.interim(103, &[(Bytes::from_static(b"X-Injected"), Bytes::from_static(b"yes"))]);
 }
 

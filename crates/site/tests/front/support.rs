@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use howdah_config::{AccessTarget, ByteSize, ListenAddr, LogFormat, Settings};
 use howdah_observe::{AccessLog, AccessLogs, Metrics};
-use howdah_pool::{Fault, FaultKind, RequestBody, RequestStats, ResponseWriter, TakesInterim};
+use howdah_pool::{Fault, FaultKind, InterimSink, RequestBody, RequestStats, ResponseWriter};
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::Listener;
 use howdah_protocol::{Body, Chunk, ChunkStream, Handler, Request, Shared};
@@ -26,8 +26,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// body (status, then header lines), `lie` like `stream` with the length in the query, `wait` like `stream` once there
 /// is data. `panic` panics. In every case the test can send informational responses for the last request at any time.
 #[derive(Default)]
-pub(crate) struct Stand {
-    pub(crate) interim: Mutex<Option<Arc<dyn TakesInterim>>>,
+pub(crate) struct PhpStandIn {
+    pub(crate) interim: Mutex<Option<Arc<dyn InterimSink>>>,
     pub(crate) requests: AtomicUsize,
     pub(crate) pipe: Arc<Pipe>,
     /// Number of requests that were abandoned before their response.
@@ -96,21 +96,21 @@ enum Content {
 }
 
 /// A body that panics.
-struct Torn;
+struct PanickingBody;
 
-impl ChunkStream for Torn {
+impl ChunkStream for PanickingBody {
     fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<std::io::Result<Chunk>>> {
         panic!("a body that panics on purpose");
     }
 }
 
 /// The service, with a bug in `torn.php`.
-struct Faulty(Service<Stand>);
+struct Faulty(Service<PhpStandIn>);
 
 impl Handler for Faulty {
     async fn handle(&self, request: Request) -> howdah_protocol::Response {
         if request.head.target.path() == b"/torn.php" {
-            return howdah_protocol::Response::new(Body::stream(Box::new(Torn)));
+            return howdah_protocol::Response::new(Body::stream(Box::new(PanickingBody)));
         }
         self.0.handle(request).await
     }
@@ -144,7 +144,7 @@ fn content(body: &RequestBody) -> Vec<u8> {
     }
 }
 
-impl Upstream for Stand {
+impl Upstream for PhpStandIn {
     async fn run(&self, target: Target, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         self.interim.lock().unwrap().clone_from(&request.interim);
@@ -225,7 +225,7 @@ impl Upstream for Stand {
 /// A running front. Dropping it shuts the front down.
 pub(crate) struct Server {
     pub(crate) root: tempfile::TempDir,
-    pub(crate) stand: Arc<Stand>,
+    pub(crate) stand: Arc<PhpStandIn>,
     pub(crate) addr: ListenAddr,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: Option<Arc<AccessLog>>,
@@ -270,7 +270,7 @@ impl Server {
         let log = logs.of(&settings.log);
         let budgets = howdah_budget::Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
         let sites = Arc::new(Sites::new(Arc::new(settings), metrics.clone(), &logs, budgets).unwrap());
-        let stand = Arc::new(Stand::default());
+        let stand = Arc::new(PhpStandIn::default());
         let shared = Arc::new(Shared::new(&sites.server.settings.http, budgets, metrics.clone()));
         let service = |_| Faulty(Service::new(sites.clone(), stand.clone()));
         let front =
@@ -294,7 +294,7 @@ impl Server {
 
     /// The sender of informational responses for the request with this number, counted from 1, which may be running or
     /// have ended.
-    pub(crate) fn interim_of(&self, number: usize) -> Arc<dyn TakesInterim> {
+    pub(crate) fn interim_of(&self, number: usize) -> Arc<dyn InterimSink> {
         eventually("the request", || self.stand.requests.load(Ordering::SeqCst) >= number);
         self.stand.interim.lock().unwrap().clone().unwrap()
     }

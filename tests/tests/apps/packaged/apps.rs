@@ -1,6 +1,6 @@
 //! The applications: their paths, their configuration for Apache, and known differences with reasons.
 
-use super::compare::Both;
+use super::compare::ServerPair;
 use super::visits;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) struct App {
     pub(crate) differs: &'static [(&'static str, &'static str)],
     /// Differences between any two runs.
     pub(crate) rules: &'static [(&'static str, &'static str)],
-    pub(crate) visit: fn(&mut Both<'_>),
+    pub(crate) visit: fn(&mut ServerPair<'_>),
 }
 
 impl App {

@@ -1,6 +1,6 @@
 //! A visitor of both servers: sends each request to both and compares the responses.
 
-use super::World;
+use super::Servers;
 use crate::browser::Browser;
 use crate::normal::{self, Rules};
 use howdah_tests::{Request, Response};
@@ -9,8 +9,8 @@ use howdah_tests::{Request, Response};
 const ADDED: &[&str] =
     &["cache-control", "x-content-type-options", "x-robots-tag", "x-frame-options", "expires", "last-modified"];
 
-pub(crate) struct Both<'a> {
-    world: &'a World,
+pub(crate) struct ServerPair<'a> {
+    world: &'a Servers,
     browsers: [Browser; 2],
     /// The last responses of Howdah and Apache.
     pub(crate) last: [Response; 2],
@@ -19,8 +19,8 @@ pub(crate) struct Both<'a> {
     pub(crate) steps: usize,
 }
 
-impl<'a> Both<'a> {
-    pub(crate) fn new(world: &'a World, rules: Rules) -> Self {
+impl<'a> ServerPair<'a> {
+    pub(crate) fn new(world: &'a Servers, rules: Rules) -> Self {
         let browsers = [Browser::new(world.site.target().clone()), Browser::new(world.apache.target())];
         let last = [Response::default(), Response::default()];
         Self { world, browsers, last, rules, differences: Vec::new(), steps: 0 }

@@ -12,7 +12,7 @@ mod visits;
 use crate::normal::Rules;
 use apache::Apache;
 use apps::APPS;
-use compare::Both;
+use compare::ServerPair;
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Setup, Site};
 use regex_lite::Regex;
@@ -20,13 +20,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// All running servers; Howdah is dropped first.
-struct World {
+struct Servers {
     site: Site,
     apache: Apache,
     _database: Server,
 }
 
-impl World {
+impl Servers {
     fn start() -> Self {
         assert!(Path::new("/etc/phpmyadmin/apache.conf").exists(), "no applications here: run `make test-apps`");
         let database = Server::mariadb();
@@ -108,7 +108,7 @@ fn remove_what_applications_keep(tmp: &Path) {
 /// One test for all applications, because they share the servers and their state.
 #[test]
 fn packaged_applications_are_the_same_under_howdah() {
-    let world = World::start();
+    let world = Servers::start();
     let only = std::env::var("HOWDAH_APP").unwrap_or_default();
     let mut differences = Vec::new();
     for app in APPS.iter().filter(|app| app.name.contains(&only)) {
@@ -118,7 +118,7 @@ fn packaged_applications_are_the_same_under_howdah() {
         }
         let began = std::time::Instant::now();
         let refused = refusals::compare(&world, app);
-        let mut both = Both::new(&world, Rules::new(app.rules));
+        let mut both = ServerPair::new(&world, Rules::new(app.rules));
         (app.visit)(&mut both);
         println!("{}: {}, {} pages, {:.1} s", app.name, refused.summary, both.steps, began.elapsed().as_secs_f32());
         let found: Vec<String> = refused.differences.into_iter().chain(both.differences).collect();
@@ -126,7 +126,7 @@ fn packaged_applications_are_the_same_under_howdah() {
         println!("{}", new.join("\n"));
         differences.extend(new);
     }
-    let World { site, apache, _database } = world;
+    let Servers { site, apache, _database } = world;
     drop(apache);
     if differences.is_empty() {
         remove_what_applications_keep(&site.place().tmp);

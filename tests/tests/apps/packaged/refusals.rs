@@ -2,7 +2,7 @@
 //! Apache refuses, Howdah must refuse; whatever Apache serves, Howdah must serve identically, unless the preset is
 //! intentionally stricter.
 
-use super::World;
+use super::Servers;
 use super::apps::App;
 use super::files::{self, Kind};
 use howdah_tests::{Conn, Request, Response, Target};
@@ -64,7 +64,7 @@ fn plant(refusals: &[files::Refusal]) {
     }
 }
 
-pub(crate) fn compare(world: &World, app: &App) -> Found {
+pub(crate) fn compare(world: &Servers, app: &App) -> Found {
     let root = Path::new(app.root);
     let refusals = files::refusals(Path::new(app.configuration), root);
     plant(&refusals);

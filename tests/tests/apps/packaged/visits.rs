@@ -1,17 +1,17 @@
 //! A visit to each application: its first pages, their resources, a login if there is one, an unknown address.
 
-use super::compare::Both;
+use super::compare::ServerPair;
 use crate::browser::{encode, form};
 use howdah_tests::Request;
 
 /// Posts the form of the last page.
-fn post(both: &mut Both<'_>, name: &str, status: u16, target: &str, marker: &str, changes: &[(&str, &str)]) {
+fn post(both: &mut ServerPair<'_>, name: &str, status: u16, target: &str, marker: &str, changes: &[(&str, &str)]) {
     if both.shows(marker) {
         both.step(name, status, |page| Request::form(target, &encode(&form(page, marker, changes))));
     }
 }
 
-pub(crate) fn mediawiki(both: &mut Both<'_>) {
+pub(crate) fn mediawiki(both: &mut ServerPair<'_>) {
     both.get(301, "/mediawiki");
     both.get(301, "/mediawiki/");
     both.get(200, "/mediawiki/index.php/Main_Page");
@@ -32,7 +32,7 @@ pub(crate) fn mediawiki(both: &mut Both<'_>) {
     both.get(200, "/mediawiki/index.php?title=Special:Preferences");
 }
 
-pub(crate) fn phpmyadmin(both: &mut Both<'_>) {
+pub(crate) fn phpmyadmin(both: &mut ServerPair<'_>) {
     both.get(301, "/phpmyadmin");
     // Templates are compiled at their first use into a cache that both servers share. On PHP 8.4 the page then shows
     // Twig's deprecation messages about them.
@@ -56,7 +56,7 @@ pub(crate) fn phpmyadmin(both: &mut Both<'_>) {
     both.get(200, "/phpmyadmin/doc/html/index.html");
 }
 
-pub(crate) fn roundcube(both: &mut Both<'_>) {
+pub(crate) fn roundcube(both: &mut ServerPair<'_>) {
     both.get(301, "/roundcube");
     both.get(200, "/roundcube/");
     both.assets("/roundcube/", 20);
@@ -67,7 +67,7 @@ pub(crate) fn roundcube(both: &mut Both<'_>) {
     both.get(200, "/roundcube/favicon.ico");
 }
 
-pub(crate) fn cacti(both: &mut Both<'_>) {
+pub(crate) fn cacti(both: &mut ServerPair<'_>) {
     both.get(200, "/cacti/");
     both.assets("/cacti/", 30);
     post(
@@ -84,7 +84,7 @@ pub(crate) fn cacti(both: &mut Both<'_>) {
     both.get(404, "/cacti/no-such.css");
 }
 
-pub(crate) fn icingaweb2(both: &mut Both<'_>) {
+pub(crate) fn icingaweb2(both: &mut ServerPair<'_>) {
     both.get(302, "/icingaweb2/");
     both.get(302, "/icingaweb2/authentication/login");
     both.get(200, "/icingaweb2/setup");
@@ -92,22 +92,22 @@ pub(crate) fn icingaweb2(both: &mut Both<'_>) {
     both.get(404, "/icingaweb2/nothing/of/this");
 }
 
-pub(crate) fn adminer(both: &mut Both<'_>) {
+pub(crate) fn adminer(both: &mut ServerPair<'_>) {
     both.get(301, "/adminer");
     both.get(200, "/adminer/");
     both.get(200, "/adminer/conf.php");
 }
 
-pub(crate) fn phpldapadmin(both: &mut Both<'_>) {
+pub(crate) fn phpldapadmin(both: &mut ServerPair<'_>) {
     both.get(200, "/phpldapadmin/");
     both.get(200, "/phpldapadmin/index.php");
 }
 
-pub(crate) fn postfixadmin(both: &mut Both<'_>) {
+pub(crate) fn postfixadmin(both: &mut ServerPair<'_>) {
     both.get(404, "/postfixadmin/nothing.css");
 }
 
-pub(crate) fn simplesamlphp(both: &mut Both<'_>) {
+pub(crate) fn simplesamlphp(both: &mut ServerPair<'_>) {
     both.get(301, "/simplesamlphp");
     both.get(302, "/simplesamlphp/");
     both.get(200, "/simplesamlphp/module.php/core/frontpage_welcome.php");
@@ -117,14 +117,14 @@ pub(crate) fn simplesamlphp(both: &mut Both<'_>) {
     both.get(500, "/simplesamlphp/module.php/no/such");
 }
 
-pub(crate) fn phpsysinfo(both: &mut Both<'_>) {
+pub(crate) fn phpsysinfo(both: &mut ServerPair<'_>) {
     both.get(301, "/phpsysinfo");
     both.get(200, "/phpsysinfo/index.php?disp=bootstrap");
     both.assets("/phpsysinfo/", 20);
     both.get(200, "/phpsysinfo/js.php?name=jquery");
 }
 
-pub(crate) fn dokuwiki(both: &mut Both<'_>) {
+pub(crate) fn dokuwiki(both: &mut ServerPair<'_>) {
     both.get(200, "/dokuwiki/doku.php");
     both.assets("/dokuwiki/", 10);
     both.get(200, "/dokuwiki/doku.php?id=wiki:syntax");

@@ -3,8 +3,8 @@
 //! `=== file NAME` begins a file (for a script there is no content: all scripts are the same), `=== request METHOD
 //! TARGET` a request with its header lines. A request may end with `differs: WHY`: then the outcomes must differ.
 
-use super::generated::Asked;
-use super::{Apache, Both, allow_complaints};
+use super::generated::TestRequest;
+use super::{Apache, ServerPair, allow_complaints};
 use howdah_tests::{Mode, Setup, php, run};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 struct Case {
     name: String,
     files: Vec<(String, String)>,
-    requests: Vec<(Asked, Option<String>)>,
+    requests: Vec<(TestRequest, Option<String>)>,
 }
 
 impl Case {
@@ -27,7 +27,7 @@ impl Case {
                 ["request", method, target] => {
                     let lines = || body.lines().filter_map(|line| line.split_once(": "));
                     let headers = lines().filter(|(name, _)| *name != "differs");
-                    let asked = Asked {
+                    let asked = TestRequest {
                         method: (*method).to_owned(),
                         target: (*target).to_owned(),
                         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -83,7 +83,7 @@ fn shipped_files_are_answered_as_apache_answers_them() {
         let (mut wrong, mut tried) = (Vec::new(), 0);
         for (case, (host, root)) in cases.iter().zip(pairs) {
             case.lay_out(root);
-            let mut both = Both::new(site, &apache, host);
+            let mut both = ServerPair::new(site, &apache, host);
             for (asked, differs) in &case.requests {
                 let (difference, status) = both.ask(asked, "");
                 assert!(!status.is_empty(), "Apache does not answer {asked:?}");

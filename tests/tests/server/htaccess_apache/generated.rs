@@ -7,13 +7,13 @@ use howdah_tests::Request;
 pub(super) struct Case {
     pub root: Vec<String>,
     pub sub: Vec<String>,
-    pub dressed: Dress,
-    pub requests: Vec<Asked>,
+    pub dressed: Spelling,
+    pub requests: Vec<TestRequest>,
 }
 
 /// Spelling of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dress {
+pub(super) enum Spelling {
     Plain,
     /// As written by Windows editors.
     Windows,
@@ -23,7 +23,7 @@ pub(super) enum Dress {
 
 /// A request whose target is relative to the directory.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct TestRequest {
     pub method: String,
     pub target: String,
     pub headers: Vec<(String, String)>,
@@ -89,9 +89,9 @@ impl Generator {
         let root = self.file();
         let sub = if self.chance(3) { self.file() } else { Vec::new() };
         let dressed = match self.order.below(12) {
-            0 => Dress::Windows,
-            1 => Dress::Loose,
-            _ => Dress::Plain,
+            0 => Spelling::Windows,
+            1 => Spelling::Loose,
+            _ => Spelling::Plain,
         };
         let requests = (0..8).map(|_| self.request()).collect();
         Case { root, sub, dressed, requests }
@@ -134,7 +134,7 @@ impl Generator {
         lines.join("\n")
     }
 
-    fn request(&mut self) -> Asked {
+    fn request(&mut self) -> TestRequest {
         let mut target = self.one_of(TARGETS).to_owned();
         if !target.contains('?') && self.chance(4) {
             target.push_str(self.one_of(QUERIES));
@@ -142,11 +142,11 @@ impl Generator {
         let method = self.one_of(&["GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE"]);
         let headers = (0..[0, 0, 0, 1, 2][self.order.below(5)]).map(|_| self.one_of(HEADERS));
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Asked { method: method.to_owned(), target, headers }
+        TestRequest { method: method.to_owned(), target, headers }
     }
 }
 
-impl Asked {
+impl TestRequest {
     pub(super) fn request(&self, directory: &str, host: &str) -> Request {
         let mut request = Request::new(&self.method, &format!("{directory}{}", self.target)).header("Host", host);
         for (name, value) in &self.headers {
@@ -156,7 +156,7 @@ impl Asked {
     }
 }
 
-impl Dress {
+impl Spelling {
     pub(super) fn text(self, pieces: &[String], directory: &str) -> Vec<u8> {
         let text = pieces.join("\n").replace('@', directory) + "\n";
         match self {

@@ -1,10 +1,10 @@
 //! Differences from Apache with a reason, as documented in docs/reference/htaccess.md.
 
 use super::Outcome;
-use super::generated::Asked;
+use super::generated::TestRequest;
 
 /// Removes parts that are not compared. Returns the reason if nothing of this request is compared.
-pub(super) fn settle(asked: &Asked, theirs: &mut Outcome, ours: &mut Outcome) -> Option<&'static str> {
+pub(super) fn settle(asked: &TestRequest, theirs: &mut Outcome, ours: &mut Outcome) -> Option<&'static str> {
     let is = |outcome: &Outcome, status: &str| outcome["status"] == status;
     if asked.target.contains("/.") {
         return Some("names that begin with a dot are not there");

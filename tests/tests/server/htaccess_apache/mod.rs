@@ -9,7 +9,7 @@ mod generated;
 mod known;
 
 use crate::difference::Order;
-use generated::{Asked, Case, Dress, FILES, Generator};
+use generated::{Case, FILES, Generator, Spelling, TestRequest};
 use howdah_tests::apache::Apache;
 use howdah_tests::{Conn, Mode, Request, Response, Setup, Site, php, run};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ fn outcome(response: &Response) -> Outcome {
 }
 
 /// Both servers, each with a connection that stays open.
-struct Both<'a> {
+struct ServerPair<'a> {
     site: &'a Site,
     apache: &'a Apache,
     ours: Conn,
@@ -108,14 +108,14 @@ fn exchange(conn: &mut Conn, again: impl FnOnce() -> Conn, request: &Request) ->
     response.as_ref().map(outcome)
 }
 
-impl<'a> Both<'a> {
+impl<'a> ServerPair<'a> {
     fn new(site: &'a Site, apache: &'a Apache, host: &str) -> Self {
         let host = format!("{host}:{}", apache.port());
         Self { site, apache, ours: site.conn(), theirs: apache.conn(), host }
     }
 
     /// Differences as text, empty if there are none; and Apache's status.
-    fn ask(&mut self, asked: &Asked, directory: &str) -> (String, String) {
+    fn ask(&mut self, asked: &TestRequest, directory: &str) -> (String, String) {
         let request = asked.request(directory, &self.host);
         let Some(mut theirs) = exchange(&mut self.theirs, || self.apache.conn(), &request) else {
             return (String::new(), String::new());
@@ -152,10 +152,10 @@ fn lay_out(root: &Path, directory: &str, case: &Case) {
 
 /// Reduces a case to the smallest part in which a request's outcomes still differ, by removing lines one by one.
 fn reduced(
-    both: &mut Both<'_>,
+    both: &mut ServerPair<'_>,
     root: &Path,
     number: usize,
-    (case, asked): (&Case, &Asked),
+    (case, asked): (&Case, &TestRequest),
     status: &str,
 ) -> (Case, String) {
     let lines =
@@ -183,7 +183,7 @@ fn reduced(
         // A section that is cut in two is a different fault.
         if (answered == "500") == (status == "500") { difference } else { String::new() }
     };
-    let plain = make(&best.root, &best.sub, Dress::Plain);
+    let plain = make(&best.root, &best.sub, Spelling::Plain);
     if !differs(&plain).is_empty() {
         best = plain;
     }
@@ -247,7 +247,7 @@ fn generated_files_are_answered_as_apache_answers_them() {
         for (name, _) in FILES {
             fs::File::options().write(true).open(root.join("files").join(name)).unwrap().set_modified(then).unwrap();
         }
-        let mut both = Both::new(site, &apache, "localhost");
+        let mut both = ServerPair::new(site, &apache, "localhost");
         let mut generator = Generator::new(Order::new());
         let most = std::env::var("HOWDAH_HTACCESS_MOST").ok().map_or(10, |n| n.parse().unwrap());
         let (mut wrong, mut requests) = (Vec::new(), 0);

@@ -37,7 +37,7 @@ const CONDITIONS: [&str; 4] = [
 
 /// Source of PHP's Xdebug.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
+enum XdebugSource {
     /// `php.ini` loads it.
     Everywhere,
     /// This value of `zend_extension` loads it.
@@ -54,7 +54,7 @@ pub(super) fn add(settings: &mut Settings) -> Result<(), String> {
         let Some(found) = look(settings, base) else { continue };
         let pool = debugger(base, free_name(settings, &base.name), site, &found);
         debugging.insert(base.name.clone(), pool.name.clone());
-        if found == Found::Everywhere
+        if found == XdebugSource::Everywhere
             && let Some(base) = settings.pools.iter_mut().find(|base| base.name == site.pool)
         {
             // Xdebug in `php.ini` cannot be unloaded, only turned off.
@@ -91,7 +91,7 @@ pub(super) fn words(settings: &Settings) -> String {
 }
 
 /// Looks for Xdebug by starting PHP without and with it.
-fn look(settings: &Settings, base: &PoolSettings) -> Option<Found> {
+fn look(settings: &Settings, base: &PoolSettings) -> Option<XdebugSource> {
     if !base.php.binary.path.is_file() {
         return None;
     }
@@ -101,11 +101,11 @@ fn look(settings: &Settings, base: &PoolSettings) -> Option<Found> {
         pool.php.ini.remove(LOADS);
     }
     if knows_xdebug(settings, &pool) {
-        return Some(Found::Everywhere);
+        return Some(XdebugSource::Everywhere);
     }
     let value = named.unwrap_or_else(|| XDEBUG.to_owned());
     pool.php.ini.insert(LOADS.to_owned(), value.clone());
-    knows_xdebug(settings, &pool).then_some(Found::Loaded(value))
+    knows_xdebug(settings, &pool).then_some(XdebugSource::Loaded(value))
 }
 
 fn knows_xdebug(settings: &Settings, pool: &PoolSettings) -> bool {
@@ -131,7 +131,7 @@ fn free_name(settings: &Settings, base: &str) -> String {
 }
 
 /// The pool that debugs requests which `base` would run for this site.
-fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Found) -> PoolSettings {
+fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &XdebugSource) -> PoolSettings {
     let mut pool = PoolSettings {
         name,
         workers: WorkerRange { min: 0, max: base.workers.max.max(WORKERS) },
@@ -164,7 +164,7 @@ fn debugger(base: &PoolSettings, name: String, site: &SiteSettings, found: &Foun
         _ => (pool.mode, pool.max_requests) = (Mode::Worker, 1),
     }
     let ini = &mut pool.php.ini;
-    if let Found::Loaded(value) = found {
+    if let XdebugSource::Loaded(value) = found {
         ini.insert(LOADS.to_owned(), value.clone());
     }
     ini.entry(MODE.to_owned()).or_insert_with(|| "debug,develop".to_owned());
@@ -203,8 +203,8 @@ mod tests {
         base
     }
 
-    fn loaded() -> Found {
-        Found::Loaded("/x/xdebug.so".to_owned())
+    fn loaded() -> XdebugSource {
+        XdebugSource::Loaded("/x/xdebug.so".to_owned())
     }
 
     #[test]

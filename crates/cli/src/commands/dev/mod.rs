@@ -10,7 +10,7 @@ pub(crate) mod mails;
 mod settings;
 
 use crate::commands::wrong;
-use crate::server::reload::Reread;
+use crate::server::reload::SettingsLoader;
 use crate::server::serve;
 use anyhow::Result;
 use howdah_config::{Loaded, ServeFlags};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Settings for the project in this directory, which becomes the current directory.
-pub(crate) fn load(directory: Option<&Path>, mut flags: ServeFlags) -> Result<(Loaded, Reread), ExitCode> {
+pub(crate) fn load(directory: Option<&Path>, mut flags: ServeFlags) -> Result<(Loaded, SettingsLoader), ExitCode> {
     if let Some(config) = &flags.config {
         // The path is relative to the current directory, not to the project's.
         flags.config = Some(std::path::absolute(config).map_err(|error| wrong(format_args!("howdah: {error}")))?);
@@ -55,7 +55,7 @@ pub(crate) fn states() -> Vec<PathBuf> {
 }
 
 /// Serves until stopped.
-pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
+pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader) -> Result<()> {
     banner::print(&loaded.settings);
-    serve::run(loaded, reread, serve::Handed::default())
+    serve::run(loaded, reread, serve::InheritedListeners::default())
 }

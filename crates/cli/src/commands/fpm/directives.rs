@@ -2,7 +2,7 @@
 
 /// The effect of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Effect {
     /// Works as in PHP-FPM.
     Taken,
     /// Has no effect, for this reason.
@@ -11,10 +11,10 @@ pub(crate) enum Fate {
     Refused(&'static str),
 }
 
-use Fate::{Dropped, Refused, Taken};
+use Effect::{Dropped, Refused, Taken};
 
 /// Directives of `[global]`.
-const GLOBAL: &[(&str, Fate)] = &[
+const GLOBAL: &[(&str, Effect)] = &[
     ("pid", Taken),
     ("error_log", Taken),
     ("log_level", Taken),
@@ -35,7 +35,7 @@ const GLOBAL: &[(&str, Fate)] = &[
 ];
 
 /// Directives of pools.
-const POOL: &[(&str, Fate)] = &[
+const POOL: &[(&str, Effect)] = &[
     ("prefix", Taken),
     ("user", Taken),
     ("group", Taken),
@@ -88,7 +88,7 @@ const POOL: &[(&str, Fate)] = &[
 ];
 
 /// Returns the effect of a directive; `None` if PHP-FPM has no such directive in that section.
-pub(crate) fn fate(name: &str, is_pool: bool) -> Option<Fate> {
+pub(crate) fn fate(name: &str, is_pool: bool) -> Option<Effect> {
     let table = if is_pool { POOL } else { GLOBAL };
     table.iter().find(|(own, _)| *own == name).map(|(_, fate)| *fate)
 }

@@ -1,8 +1,8 @@
 //! Prints every directive with its value, in the order and format of `php-fpm -tt`. Also checks values that PHP-FPM
 //! would refuse, even of directives that have no effect here.
 
+use super::arguments::{Arguments, STATE, prefix_of};
 use super::file::Section;
-use super::given::{Given, STATE, prefix_of};
 use super::pool::{self, ACCESS_FORMAT};
 use std::path::Path;
 
@@ -138,7 +138,7 @@ const FACILITIES: &[(&str, u8)] = &[
 ///
 /// # Errors
 /// A value that PHP-FPM would refuse.
-pub(super) fn global(section: &Section, given: &Given) -> Result<Vec<String>, String> {
+pub(super) fn global(section: &Section, given: &Arguments) -> Result<Vec<String>, String> {
     let prefix = given.prefix.as_deref().unwrap_or(Path::new(STATE));
     let mut lines = vec!["[global]".to_owned()];
     for (name, form) in GLOBAL {
@@ -159,7 +159,7 @@ pub(super) fn global(section: &Section, given: &Given) -> Result<Vec<String>, St
 ///
 /// # Errors
 /// A value that PHP-FPM would refuse.
-pub(super) fn pool(section: &Section, given: &Given) -> Result<Vec<String>, String> {
+pub(super) fn pool(section: &Section, given: &Arguments) -> Result<Vec<String>, String> {
     let prefix = prefix_of(section, given);
     let mut lines = vec![format!("[{}]", section.name)];
     for (name, form) in POOL {
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn values_that_have_no_effect_are_checked_too() {
-        let given = Given::default();
+        let given = Arguments::default();
         for (text, why) in [
             ("emergency_restart_interval = often", "expected a number of seconds"),
             ("syslog.facility = none", "unknown facility"),

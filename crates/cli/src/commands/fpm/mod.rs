@@ -1,11 +1,11 @@
 //! `howdah-fpm`: this program under a name that ends in that, or in that and a PHP version (`howdah-fpm8.2`). It
 //! accepts PHP-FPM's command line and configuration, so that a service unit only needs another program path.
 
+mod arguments;
 mod daemon;
 mod directives;
 mod dump;
 mod file;
-mod given;
 pub(crate) mod init;
 mod pool;
 mod settings;
@@ -14,11 +14,11 @@ use crate::commands::serve;
 use crate::output::{self, complain};
 use crate::server::pools;
 use anyhow::{Context, Result, anyhow};
-use given::Given;
+use arguments::Arguments;
 use howdah_budget::Budgets;
 use howdah_config::{Environment, PhpProgram};
 use howdah_observe::dashed_time;
-use settings::Read;
+use settings::Configuration;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::os::fd::OwnedFd;
@@ -58,21 +58,21 @@ Usage: howdah-fpm [-n] [-h] [-i] [-m] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <fi
 
 /// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Invocation {
     Help,
-    Version(Given),
+    Version(Arguments),
     /// Print phpinfo(), or with `true` the list of PHP's modules.
-    Information(Given, bool),
+    Information(Arguments, bool),
     /// Test the configuration; with `true`, also print all directives.
-    Test(Given, bool),
-    Serve(Given),
+    Test(Arguments, bool),
+    Serve(Arguments),
 }
 
 /// Parses the command line, if the program has one of these names.
 ///
 /// # Errors
 /// A mistake in the command line.
-pub(crate) fn asked(arguments: &[String]) -> Option<Result<Asked, String>> {
+pub(crate) fn asked(arguments: &[String]) -> Option<Result<Invocation, String>> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name().and_then(OsStr::to_str)?;
     let version = name.strip_prefix("howdah-fpm")?.trim_start_matches('-');
@@ -80,8 +80,8 @@ pub(crate) fn asked(arguments: &[String]) -> Option<Result<Asked, String>> {
     Some(parse(rest, version))
 }
 
-fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String> {
-    let mut given = Given { version, ..Given::default() };
+fn parse(arguments: &[String], version: Option<String>) -> Result<Invocation, String> {
+    let mut given = Arguments { version, ..Arguments::default() };
     let (mut tests, mut version_asked, mut modules, mut config) = (0, false, None, None);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -91,7 +91,7 @@ fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String>
                 value.ok_or_else(|| format!("option {flag} needs a value"))
             };
             match flag.as_str() {
-                "-h" | "-?" | "--help" => return Ok(Asked::Help),
+                "-h" | "-?" | "--help" => return Ok(Invocation::Help),
                 "-v" | "--version" => version_asked = true,
                 "-i" | "--info" => modules = Some(false),
                 "-m" | "--modules" => modules = Some(true),
@@ -118,10 +118,10 @@ fn parse(arguments: &[String], version: Option<String>) -> Result<Asked, String>
     }
     given.config = config.or_else(|| found(given.version.as_deref())).unwrap_or_default();
     Ok(match (version_asked, modules, tests) {
-        (true, ..) => Asked::Version(given),
-        (false, Some(modules), _) => Asked::Information(given, modules),
-        (false, None, 0) => Asked::Serve(given),
-        (false, None, tests) => Asked::Test(given, tests > 1),
+        (true, ..) => Invocation::Version(given),
+        (false, Some(modules), _) => Invocation::Information(given, modules),
+        (false, None, 0) => Invocation::Serve(given),
+        (false, None, tests) => Invocation::Test(given, tests > 1),
     })
 }
 
@@ -153,13 +153,13 @@ fn found(version: Option<&str>) -> Option<PathBuf> {
 }
 
 /// Runs the command. `passed` are the sockets from the service manager.
-pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
+pub(crate) fn run(asked: Invocation, passed: Vec<(OwnedFd, String)>) -> Result<ExitCode> {
     let environment = Environment::of_process();
     match asked {
-        Asked::Help => output::print(HELP).map(|()| ExitCode::SUCCESS),
-        Asked::Version(given) => version(&given, &environment),
-        Asked::Information(given, modules) => information(&given, modules, &environment),
-        Asked::Test(given, in_full) => Ok(match read(&given, &environment) {
+        Invocation::Help => output::print(HELP).map(|()| ExitCode::SUCCESS),
+        Invocation::Version(given) => version(&given, &environment),
+        Invocation::Information(given, modules) => information(&given, modules, &environment),
+        Invocation::Test(given, in_full) => Ok(match read(&given, &environment) {
             Ok(read) => {
                 read.lines.iter().filter(|_| in_full).for_each(|line| say("NOTICE", line));
                 say("NOTICE", format_args!("configuration file {} test is successful", given.config.display()));
@@ -167,7 +167,7 @@ pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCo
             }
             Err(code) => code,
         }),
-        Asked::Serve(given) => {
+        Invocation::Serve(given) => {
             if !daemon::is_child() {
                 match read(&given, &environment) {
                     Ok(read) if read.daemonize => return daemon::start(),
@@ -183,7 +183,7 @@ pub(crate) fn run(asked: Asked, passed: Vec<(OwnedFd, String)>) -> Result<ExitCo
 }
 
 /// Prints the PHP version in PHP-FPM's format, which scripts parse.
-fn version(given: &Given, environment: &Environment) -> Result<ExitCode> {
+fn version(given: &Arguments, environment: &Environment) -> Result<ExitCode> {
     let program = PhpProgram::located(given.version.as_deref(), environment).map_err(|why| anyhow!(why))?;
     let said = Command::new(&program.path).arg("--version").output();
     let said = said.with_context(|| format!("cannot run {}", program.path.display()))?;
@@ -195,7 +195,7 @@ fn version(given: &Given, environment: &Environment) -> Result<ExitCode> {
 
 /// Makes PHP print phpinfo() or its modules, with the PHP settings of the service but without reading its
 /// configuration.
-fn information(given: &Given, modules: bool, environment: &Environment) -> Result<ExitCode> {
+fn information(given: &Arguments, modules: bool, environment: &Environment) -> Result<ExitCode> {
     let loaded = settings::of_php(given, environment).map_err(|why| anyhow!(why))?;
     let pool = loaded.settings.pools.first().ok_or_else(|| anyhow!("no pool"))?;
     let config = pools::pool_config(&loaded.settings, pool, Budgets::new(0, 0)).map_err(|why| anyhow!(why))?;
@@ -204,7 +204,7 @@ fn information(given: &Given, modules: bool, environment: &Environment) -> Resul
 }
 
 /// Reads the configuration, and prints its mistakes and the directives without effect.
-fn read(given: &Given, environment: &Environment) -> Result<Read, ExitCode> {
+fn read(given: &Arguments, environment: &Environment) -> Result<Configuration, ExitCode> {
     match settings::load(given, environment) {
         Ok(read) => {
             read.notes.iter().for_each(|note| say("WARNING", note));
@@ -235,7 +235,7 @@ pub(crate) fn wrong_usage(why: &str) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn ask(line: &str) -> Option<Result<Asked, String>> {
+    fn ask(line: &str) -> Option<Result<Invocation, String>> {
         asked(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
@@ -243,7 +243,8 @@ mod tests {
     fn only_such_a_name_is_meant_and_its_end_is_a_version() {
         assert_eq!(ask("/usr/bin/howdah serve"), None);
         assert_eq!(ask("howdah-php --version"), None);
-        let Some(Ok(Asked::Serve(given))) = ask("/usr/sbin/howdah-fpm8.2 --nodaemonize --fpm-config /a/b.conf") else {
+        let Some(Ok(Invocation::Serve(given))) = ask("/usr/sbin/howdah-fpm8.2 --nodaemonize --fpm-config /a/b.conf")
+        else {
             panic!()
         };
         assert_eq!((given.version.as_deref(), given.config.as_path()), (Some("8.2"), Path::new("/a/b.conf")));
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn flags_are_spelled_in_every_way_of_php_fpm() {
-        let Some(Ok(Asked::Test(given, true))) =
+        let Some(Ok(Invocation::Test(given, true))) =
             ask("howdah-fpm -tt -RFy/a/b.conf -d x=1 -dy --pid=/run/p -g /run/q -p /srv -n -O -D")
         else {
             panic!()
@@ -264,11 +265,11 @@ mod tests {
             (Some(Path::new("/run/q")), Some(Path::new("/srv")))
         );
         assert_eq!(given.php_ini.as_deref(), Some(Path::new("/dev/null")));
-        assert!(matches!(ask("howdah-fpm -v"), Some(Ok(Asked::Version(_)))));
-        assert!(matches!(ask("howdah-fpm -t --test"), Some(Ok(Asked::Test(_, true)))));
-        assert!(matches!(ask("howdah-fpm -n -m"), Some(Ok(Asked::Information(_, true)))));
-        assert!(matches!(ask("howdah-fpm -i"), Some(Ok(Asked::Information(_, false)))));
-        assert_eq!(ask("howdah-fpm -t -h"), Some(Ok(Asked::Help)));
+        assert!(matches!(ask("howdah-fpm -v"), Some(Ok(Invocation::Version(_)))));
+        assert!(matches!(ask("howdah-fpm -t --test"), Some(Ok(Invocation::Test(_, true)))));
+        assert!(matches!(ask("howdah-fpm -n -m"), Some(Ok(Invocation::Information(_, true)))));
+        assert!(matches!(ask("howdah-fpm -i"), Some(Ok(Invocation::Information(_, false)))));
+        assert_eq!(ask("howdah-fpm -t -h"), Some(Ok(Invocation::Help)));
         for wrong in ["howdah-fpm -x", "howdah-fpm --bogus", "howdah-fpm -y", "howdah-fpm serve", "howdah-fpm -"] {
             assert!(ask(wrong).unwrap().is_err(), "{wrong}");
         }

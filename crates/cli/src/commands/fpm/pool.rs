@@ -1,6 +1,6 @@
 //! Converts a PHP-FPM pool to settings of a pool here, for `howdah init`, which writes them, and for `howdah-fpm`.
 
-use super::directives::Fate;
+use super::directives::Effect;
 use super::directives::fate;
 use super::file::Section;
 use howdah_config::{FpmAccess, quoted};
@@ -30,10 +30,10 @@ pub(crate) fn dropped(section: &Section, is_pool: bool) -> Result<Vec<(&str, &'s
         let (name, place) = (directive.name.as_str(), &directive.place);
         match fate(name, is_pool) {
             None => return Err(format!("{place}: unknown entry '{name}'")),
-            Some(Fate::Refused(remedy)) if !directive.value.is_empty() => {
+            Some(Effect::Refused(remedy)) if !directive.value.is_empty() => {
                 return Err(format!("{place}: {name} is not supported: {remedy}"));
             }
-            Some(Fate::Dropped(why))
+            Some(Effect::Dropped(why))
                 if !directive.value.is_empty() && !found.iter().any(|(other, _)| *other == name) =>
             {
                 found.push((name, why));

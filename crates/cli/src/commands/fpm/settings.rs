@@ -1,9 +1,9 @@
 //! Converts a PHP-FPM configuration to settings: each pool becomes a site with its own pool, selected by the address of
 //! the connection. Settings that a `howdah.toml` can express are written as text, so that they get the same checks.
 
+use super::arguments::{Arguments, PREFIX, STATE, prefix_of};
 use super::dump;
 use super::file::{self, Config, Section};
-use super::given::{Given, PREFIX, STATE, prefix_of};
 use super::pool::{self, write};
 use howdah_config::{
     Account, DEFAULT_POOL, Environment, FpmPool, FpmServer, ListenAddr, Loaded, SocketAccess, SocketPlace, find_group,
@@ -18,7 +18,7 @@ const OWN_USER: &str = "howdah";
 
 /// A configuration that has been read and checked.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct Configuration {
     pub(crate) loaded: Loaded,
     /// Directives without effect, one line each.
     pub(crate) notes: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Read {
 ///
 /// # Errors
 /// The first mistake in it.
-pub(crate) fn load(given: &Given, environment: &Environment) -> Result<Read, String> {
+pub(crate) fn load(given: &Arguments, environment: &Environment) -> Result<Configuration, String> {
     let prefix = given.prefix.clone().unwrap_or_else(|| PathBuf::from(PREFIX));
     let config = file::read(&given.config, &prefix)?;
     if config.pools.is_empty() {
@@ -50,14 +50,14 @@ pub(crate) fn load(given: &Given, environment: &Environment) -> Result<Read, Str
     let mut loaded = load_text(&given.config, text, environment).map_err(|errors| errors.to_string())?;
     complete(&mut loaded, &config, given)?;
     let daemonize = given.daemonize.unwrap_or(config.global.switch("daemonize")?.unwrap_or(true));
-    Ok(Read { loaded, notes, lines, daemonize })
+    Ok(Configuration { loaded, notes, lines, daemonize })
 }
 
 /// PHP settings only, without reading the configuration.
 ///
 /// # Errors
 /// The first mistake in them.
-pub(super) fn of_php(given: &Given, environment: &Environment) -> Result<Loaded, String> {
+pub(super) fn of_php(given: &Arguments, environment: &Environment) -> Result<Loaded, String> {
     let mut text = format!("app = \"none\"\nsites = []\nallow_root = true\n{}", php_of_server(given));
     write(&mut text, pool::php(&Section::default(), &given.defined, scanned(given).as_deref(), Path::new(PREFIX))?);
     load_text(&given.config, text, environment).map_err(|errors| errors.to_string())
@@ -70,7 +70,7 @@ fn notes_of(section: &Section, is_pool: bool) -> Result<Vec<String>, String> {
 }
 
 /// Text of the top-level settings.
-fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, String> {
+fn server(config: &Config, given: &Arguments, is_root: bool) -> Result<String, String> {
     let global = &config.global;
     let addresses: Vec<String> =
         config.pools.iter().flat_map(|section| addresses(section, given)).map(|addr| quoted(&addr)).collect();
@@ -111,7 +111,7 @@ fn server(config: &Config, given: &Given, is_root: bool) -> Result<String, Strin
 }
 
 /// Text of the `[php]` section, which all pools share.
-fn php_of_server(given: &Given) -> String {
+fn php_of_server(given: &Arguments) -> String {
     let mut text = String::from("\n[php]\n");
     if let Some(version) = &given.version {
         let _ = writeln!(text, "binary = {}", quoted(version));
@@ -123,13 +123,13 @@ fn php_of_server(given: &Given) -> String {
 }
 
 /// Returns the `php.ini`: the given one, or the configuration's directory if it has one, as in Debian's packages.
-fn php_ini(given: &Given) -> Option<PathBuf> {
+fn php_ini(given: &Arguments) -> Option<PathBuf> {
     let packaged = given.config.parent().filter(|dir| dir.join("php.ini").is_file()).map(Path::to_path_buf);
     given.php_ini.clone().or(packaged)
 }
 
 /// Directory of additional `php.ini` files. PHP's built-in default is another SAPI's.
-fn scanned(given: &Given) -> Option<PathBuf> {
+fn scanned(given: &Arguments) -> Option<PathBuf> {
     let ini = php_ini(given)?;
     if ini == Path::new("/dev/null") {
         return Some(PathBuf::new());
@@ -141,7 +141,7 @@ fn scanned(given: &Given) -> Option<PathBuf> {
 fn site(
     number: usize,
     section: &Section,
-    given: &Given,
+    given: &Arguments,
     is_root: bool,
     notes: &mut Vec<String>,
 ) -> Result<String, String> {
@@ -179,12 +179,12 @@ fn site(
 }
 
 /// Addresses of the pool and of its status page.
-fn addresses(section: &Section, given: &Given) -> Vec<String> {
+fn addresses(section: &Section, given: &Arguments) -> Vec<String> {
     pool::addresses(section, &prefix_of(section, given)).collect()
 }
 
 /// Sets values that a `howdah.toml` cannot express.
-fn complete(loaded: &mut Loaded, config: &Config, given: &Given) -> Result<(), String> {
+fn complete(loaded: &mut Loaded, config: &Config, given: &Arguments) -> Result<(), String> {
     let settings = &mut loaded.settings;
     // The default pool is used by no site.
     settings.pools.retain(|pool| pool.name != DEFAULT_POOL);

@@ -1,10 +1,10 @@
 use super::*;
 
-fn loaded(text: &str, change: impl FnOnce(&mut Given)) -> Result<Read, String> {
+fn loaded(text: &str, change: impl FnOnce(&mut Arguments)) -> Result<Configuration, String> {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("php-fpm.conf");
     std::fs::write(&config, text).unwrap();
-    let mut given = Given { config, prefix: Some(dir.path().to_owned()), ..Given::default() };
+    let mut given = Arguments { config, prefix: Some(dir.path().to_owned()), ..Arguments::default() };
     change(&mut given);
     load(&given, &Environment { current_dir: dir.path().to_owned(), ..Environment::default() })
 }

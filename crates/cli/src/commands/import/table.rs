@@ -9,43 +9,43 @@ use super::site::{Rule, Site};
 pub(super) struct Row {
     /// Names separated by `|`, case-insensitive; `*` at the end of a name matches any text.
     names: &'static str,
-    fate: Fate,
+    fate: RowTarget,
     /// The resulting setting, or the reason for dropping the directive.
     why: &'static str,
     changed: bool,
 }
 
 /// Writes a directive to a part of the page. Returns `false`, and must write nothing, if its words have no counterpart.
-pub(super) type Into<T> = fn(&Directive, &mut T) -> bool;
+pub(super) type WriteFn<T> = fn(&Directive, &mut T) -> bool;
 
-enum Fate {
-    Page(Into<Page>),
-    Site(Into<Site>),
-    Rule(Into<Rule>),
+enum RowTarget {
+    Page(WriteFn<Page>),
+    Site(WriteFn<Site>),
+    Rule(WriteFn<Rule>),
     Dropped,
 }
 
-const fn row(names: &'static str, why: &'static str, fate: Fate) -> Row {
+const fn row(names: &'static str, why: &'static str, fate: RowTarget) -> Row {
     Row { names, fate, why, changed: false }
 }
 
 /// A directive for the whole server.
-pub(super) const fn page(names: &'static str, why: &'static str, into: Into<Page>) -> Row {
-    row(names, why, Fate::Page(into))
+pub(super) const fn page(names: &'static str, why: &'static str, into: WriteFn<Page>) -> Row {
+    row(names, why, RowTarget::Page(into))
 }
 
 /// A directive of a site.
-pub(super) const fn site(names: &'static str, why: &'static str, into: Into<Site>) -> Row {
-    row(names, why, Fate::Site(into))
+pub(super) const fn site(names: &'static str, why: &'static str, into: WriteFn<Site>) -> Row {
+    row(names, why, RowTarget::Site(into))
 }
 
 /// A directive for a path, or for a site, which gets a rule.
-pub(super) const fn rule(names: &'static str, why: &'static str, into: Into<Rule>) -> Row {
-    row(names, why, Fate::Rule(into))
+pub(super) const fn rule(names: &'static str, why: &'static str, into: WriteFn<Rule>) -> Row {
+    row(names, why, RowTarget::Rule(into))
 }
 
 pub(super) const fn dropped(names: &'static str, why: &'static str) -> Row {
-    row(names, why, Fate::Dropped)
+    row(names, why, RowTarget::Dropped)
 }
 
 impl Row {
@@ -76,11 +76,11 @@ pub(super) fn apply(table: &[Row], directive: &Directive, scope: &mut Scope<'_>)
     for row in table.iter().filter(|row| row.fits(&directive.name)) {
         is_known = true;
         let accepted = match (&row.fate, &mut *scope) {
-            (Fate::Dropped, _) => return format!("dropped: {}", row.why),
-            (Fate::Page(into), Scope::Page(page)) => tried(*into, directive, *page),
-            (Fate::Site(into), Scope::Site(site)) => tried(*into, directive, site),
-            (Fate::Rule(into), Scope::Rule(rule)) => tried(*into, directive, rule),
-            (Fate::Rule(into), Scope::Site(site)) => {
+            (RowTarget::Dropped, _) => return format!("dropped: {}", row.why),
+            (RowTarget::Page(into), Scope::Page(page)) => tried(*into, directive, *page),
+            (RowTarget::Site(into), Scope::Site(site)) => tried(*into, directive, site),
+            (RowTarget::Rule(into), Scope::Rule(rule)) => tried(*into, directive, rule),
+            (RowTarget::Rule(into), Scope::Site(site)) => {
                 let mut rule = Rule::default();
                 let accepted = into(directive, &mut rule);
                 site.rules.extend(accepted.then_some(rule));
@@ -97,7 +97,7 @@ pub(super) fn apply(table: &[Row], directive: &Directive, scope: &mut Scope<'_>)
 }
 
 /// Applies a row to a copy, because a row that does not accept the directive may have written some values.
-fn tried<T: Clone>(into: Into<T>, directive: &Directive, part: &mut T) -> bool {
+fn tried<T: Clone>(into: WriteFn<T>, directive: &Directive, part: &mut T) -> bool {
     let mut copy = part.clone();
     let accepted = into(directive, &mut copy);
     if accepted {

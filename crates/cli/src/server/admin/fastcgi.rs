@@ -27,7 +27,7 @@ const MAX_PARAMS_LEN: usize = 64 << 10;
 
 /// The requested page.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct PageRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -35,7 +35,7 @@ pub(crate) struct Asked {
     pub(crate) authorization: Option<String>,
 }
 
-impl Asked {
+impl PageRequest {
     fn of(params: &Params) -> Self {
         let text = |name| params.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
         Self {
@@ -53,9 +53,9 @@ impl Asked {
 /// The client disconnects, is too slow, or does not speak FastCGI.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    mut respond: impl FnMut(&Asked) -> PoolPageText,
+    mut respond: impl FnMut(&PageRequest) -> PoolPageText,
 ) -> io::Result<()> {
-    let mut talk = Talk { stream, decoder: Decoder::new(MAX_PARAMS_LEN, 0), input: BytesMut::new() };
+    let mut talk = FcgiConnection { stream, decoder: Decoder::new(MAX_PARAMS_LEN, 0), input: BytesMut::new() };
     while let Some((id, keep, asked)) = within(talk.request()).await? {
         within(talk.respond(id, &respond(&asked))).await?;
         if !keep {
@@ -71,16 +71,16 @@ async fn within<T>(what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     timeout(READ_TIMEOUT, what).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-struct Talk<S> {
+struct FcgiConnection<S> {
     stream: S,
     decoder: Decoder,
     input: BytesMut,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> FcgiConnection<S> {
     /// Returns the next request with its id and whether another may follow; `None` if the client has closed the
     /// connection. The pages need no body, so a request is complete with its variables.
-    async fn request(&mut self) -> io::Result<Option<(u16, bool, Asked)>> {
+    async fn request(&mut self) -> io::Result<Option<(u16, bool, PageRequest)>> {
         loop {
             let mut out = Vec::new();
             let event = self.decoder.next(&mut self.input, &mut out);
@@ -88,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
             match event {
                 Ok(Some(Event::Request(Begun { id, keep, params }))) => {
                     self.decoder.finish();
-                    return Ok(Some((id, keep, Asked::of(&params))));
+                    return Ok(Some((id, keep, PageRequest::of(&params))));
                 }
                 Ok(Some(Event::TooLarge(_))) | Err(_) => return Err(io::ErrorKind::InvalidData.into()),
                 Ok(Some(_)) => {}

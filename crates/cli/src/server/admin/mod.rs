@@ -235,7 +235,7 @@ pub(crate) fn start(
     });
     let (end, ended) = watch::channel(false);
     let (talks, responding) = mpsc::channel(1);
-    let task = tokio::spawn(accept(socket, state, Until { ended, talks }));
+    let task = tokio::spawn(accept(socket, state, ShutdownWatch { ended, talks }));
     Ok(Admin { end, task, responding })
 }
 
@@ -269,13 +269,13 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
 
 /// Signals the end of the endpoint to a connection, and the end of the connection's response to the endpoint.
 #[derive(Clone)]
-struct Until {
+struct ShutdownWatch {
     ended: watch::Receiver<bool>,
     /// Dropped when the connection has no more response to send; nothing is ever sent on it.
     talks: mpsc::Sender<Infallible>,
 }
 
-async fn accept(socket: Listening, state: Arc<State>, until: Until) {
+async fn accept(socket: Listening, state: Arc<State>, until: ShutdownWatch) {
     let mut stopped = until.ended.clone();
     loop {
         tokio::select! {
@@ -323,9 +323,9 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
     })
 }
 
-async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
+async fn serve_connection(accepted: Accepted, state: Arc<State>, until: ShutdownWatch) {
     let Accepted { stream, refused } = accepted;
-    let Until { mut ended, talks } = until;
+    let ShutdownWatch { mut ended, talks } = until;
     let (mut stream, mut first) = (stream, [0]);
     tokio::select! {
         read = stream.read(&mut first) => if !matches!(read, Ok(1)) {
@@ -378,7 +378,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Until) {
 }
 
 async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let pools = state.server.edition().pools.clone();
+    let pools = state.server.revision().pools.clone();
     // Probes send a host that cannot be known in advance, and no token.
     if let (&Method::GET | &Method::HEAD, path @ ("/livez" | "/readyz")) = (request.method(), request.uri().path()) {
         return match if path == "/readyz" { pools.ready() } else { Ok(()) } {
@@ -475,7 +475,7 @@ fn status(state: &State, pools: &Pools) -> Status {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         uptime_s: state.started.elapsed().as_secs(),
-        listen: state.server.edition().settings.listen.iter().map(ToString::to_string).collect(),
+        listen: state.server.revision().settings.listen.iter().map(ToString::to_string).collect(),
         ready: ready.is_ok(),
         not_ready: ready.err(),
         dashboard_orders: state.dashboard_orders,
@@ -499,11 +499,11 @@ fn status(state: &State, pools: &Pools) -> Status {
 }
 
 fn hubs(state: &State) -> Vec<HubStatus> {
-    let usage = state.server.edition().sites.server.hubs().usage();
+    let usage = state.server.revision().sites.server.hubs().usage();
     usage.into_iter().map(|(site, subscribers, topics)| HubStatus { site, subscribers, topics }).collect()
 }
 
-/// Status of a pool, including workers of earlier editions that finish their requests.
+/// Status of a pool, including workers of earlier revisions that finish their requests.
 fn pool_status(state: &State, pool: &Pool) -> PoolStatus {
     let mut status = pool.status();
     for before in state.server.finishing().iter().filter_map(|pools| pools.named(pool.name())) {

@@ -2,7 +2,7 @@
 //! and draining one of its workers.
 
 use crate::control::outcome::{outcome, text};
-use crate::server::admin::fastcgi::Asked;
+use crate::server::admin::fastcgi::PageRequest;
 use crate::server::admin::guard::Guard;
 use crate::server::pools::Pools;
 use crate::server::reload::Server;
@@ -59,7 +59,7 @@ pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Respons
 
 /// Returns a page for a FastCGI client, which may also use a pool's `status_path`. `refused`: the guard refuses the
 /// client's process.
-pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked: &Asked) -> PoolPageText {
+pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked: &PageRequest) -> PoolPageText {
     if refused {
         return refusal(StatusCode::FORBIDDEN, "this process may not ask the admin endpoint\n".to_owned());
     }
@@ -69,11 +69,11 @@ pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked:
     if !matches!(&*asked.method, "" | "GET" | "HEAD") {
         return refusal(StatusCode::METHOD_NOT_ALLOWED, "only pages are here: GET\n".to_owned());
     }
-    let edition = server.edition();
-    let pools = &edition.pools;
+    let revision = server.revision();
+    let pools = &revision.pools;
     let found = match named_page(&asked.path) {
         Some(name) => pools.position(name),
-        None => page_at(&edition.settings.pools, &asked.path),
+        None => page_at(&revision.settings.pools, &asked.path),
     };
     let page = found.and_then(|pool| pools.page(pool, asked.query.as_bytes()));
     page.unwrap_or_else(|| {

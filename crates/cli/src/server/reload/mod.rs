@@ -1,18 +1,18 @@
-//! A reload: reads the settings again and builds everything made from them while the old edition serves. The server
-//! switches to the new edition (`edition`) only when it is complete, including its workers. Any earlier failure leaves
-//! the old edition unchanged.
+//! A reload: reads the settings again and builds everything made from them while the old revision serves. The server
+//! switches to the new revision (`revision`) only when it is complete, including its workers. Any earlier failure
+//! leaves the old revision unchanged.
 //!
 //! Order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, test them
-//! (`proving`), switch, and retire the old edition when its last request has ended.
+//! (`deploy_checks`), switch, and retire the old revision when its last request has ended.
 
+mod deploy_checks;
 mod opening;
-mod proving;
 mod reading;
 
-use crate::server::edition::{Edition, OfEvents, Unused};
 use crate::server::memory;
-use crate::server::pools::{self, Pools, Surroundings};
-use crate::server::programs::Settled;
+use crate::server::pools::{self, PoolContext, Pools};
+use crate::server::programs::AllowedPrograms;
+use crate::server::revision::{EventRequests, IdleSignal, Revision};
 use crate::server::service::Service;
 use crate::server::tls::Tls;
 use crate::server::watch;
@@ -22,11 +22,11 @@ use howdah_config::{Change, Loaded, ReloadFlags, Settings};
 use howdah_observe::Metrics;
 use howdah_observe::log::LogHandle;
 use howdah_protocol::Shared;
-use howdah_protocol::doors::Doors;
 use howdah_protocol::listener::Listener;
+use howdah_protocol::listeners::Listeners;
 use howdah_protocol::unix_socket::UnixAccess;
 use howdah_proxy::health::{self, Checks};
-use howdah_site::sites::Covers;
+use howdah_site::sites::CertificateCoverage;
 use howdah_tls::Store;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -36,14 +36,14 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use crate::server::certificates::Certificates;
-use opening::Opened;
-use reading::{Read, Reading};
+use opening::OpenedResources;
+use reading::{LoadedSettings, SettingsInput};
 
-/// Time limit for workers of an old edition to finish: in effect unlimited, as the limits of the requests apply.
+/// Time limit for workers of an old revision to finish: in effect unlimited, as the limits of the requests apply.
 const NO_LIMIT: Duration = Duration::from_secs(366 * 86_400);
 
 /// Reads the settings as the server did at its start: with the same flags, environment and user.
-pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
+pub(crate) type SettingsLoader = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
 
 /// Changes of a reload, real or planned.
 #[derive(Debug, Default)]
@@ -63,13 +63,13 @@ impl Outcome {
 }
 
 /// Parts of the server that settings cannot change.
-pub(crate) struct Fixed {
-    pub(crate) reread: Reread,
+pub(crate) struct FixedState {
+    pub(crate) reread: SettingsLoader,
     pub(crate) log: LogHandle,
     pub(crate) budgets: Budgets,
-    pub(crate) around: Surroundings,
+    pub(crate) context: PoolContext,
     /// Programs that the launcher may start. `None` if the server starts PHP itself.
-    pub(crate) programs: Option<Settled>,
+    pub(crate) programs: Option<AllowedPrograms>,
     /// Permissions of Unix sockets.
     pub(crate) access: UnixAccess,
     pub(crate) store: Arc<Store>,
@@ -79,14 +79,14 @@ pub(crate) struct Fixed {
 }
 
 /// Parts of the front that a reload changes. Set once the front runs.
-pub(crate) struct Running {
-    pub(crate) doors: Arc<Doors>,
+pub(crate) struct RunningFront {
+    pub(crate) listeners: Arc<Listeners>,
     pub(crate) shared: Arc<ArcSwap<Shared>>,
 }
 
-/// Tasks that run with an edition and end with it.
-pub(crate) struct Beside {
-    pub(crate) unused: Unused,
+/// Tasks that run with a revision and end with it.
+pub(crate) struct RevisionTasks {
+    pub(crate) unused: IdleSignal,
     pub(crate) tls: Option<Tls>,
     pub(crate) _tasks: Tasks,
 }
@@ -100,17 +100,17 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Starts an edition's tasks.
+    /// Starts a revision's tasks.
     pub(crate) fn start(
-        edition: &Edition,
-        watched: Vec<Option<watch::Watched>>,
+        revision: &Revision,
+        watched: Vec<Option<watch::WatchedFiles>>,
         tls: Option<&mut Tls>,
         metrics: &Arc<Metrics>,
     ) -> Self {
         Self {
-            _memory: memory::start(&edition.pools, metrics),
-            _watchers: watch::start(watched, edition),
-            _checks: health::start(&edition.proxies),
+            _memory: memory::start(&revision.pools, metrics),
+            _watchers: watch::start(watched, revision),
+            _checks: health::start(&revision.proxies),
             _certificates: tls.map(Tls::install),
         }
     }
@@ -118,19 +118,19 @@ impl Tasks {
 
 /// A server that can reload.
 pub(crate) struct Server {
-    pub(crate) fixed: Fixed,
-    pub(crate) current: Arc<ArcSwap<Edition>>,
-    running: OnceCell<Running>,
+    pub(crate) fixed: FixedState,
+    pub(crate) current: Arc<ArcSwap<Revision>>,
+    running: OnceCell<RunningFront>,
     /// Locked for the duration of a reload.
-    beside: tokio::sync::Mutex<Option<Beside>>,
-    /// Pools outside the current edition: those that a reload is booting, and those of old editions that finish their
+    beside: tokio::sync::Mutex<Option<RevisionTasks>>,
+    /// Pools outside the current revision: those that a reload is booting, and those of old revisions that finish their
     /// requests.
     others: Mutex<Vec<Arc<Pools>>>,
     stopping: AtomicBool,
 }
 
 impl Server {
-    pub(crate) fn new(fixed: Fixed, current: Arc<ArcSwap<Edition>>) -> Arc<Self> {
+    pub(crate) fn new(fixed: FixedState, current: Arc<ArcSwap<Revision>>) -> Arc<Self> {
         Arc::new(Self {
             fixed,
             current,
@@ -142,25 +142,27 @@ impl Server {
     }
 
     /// Called once the server serves. Reloads fail until then.
-    pub(crate) async fn runs(&self, running: Running, beside: Beside) {
+    pub(crate) async fn runs(&self, running: RunningFront, beside: RevisionTasks) {
         let mut own = self.beside.lock().await;
         // Set only here, once.
         let _ = self.running.set(running);
         *own = Some(beside);
     }
 
-    /// The edition that serves now.
-    pub(crate) fn edition(&self) -> Arc<Edition> {
+    /// The revision that serves now.
+    pub(crate) fn revision(&self) -> Arc<Revision> {
         self.current.load_full()
     }
 
-    /// Connects an edition's sites to the certificate store, the ACME challenges, and the maker of event requests.
-    pub(crate) fn introduce(&self, edition: &Edition) {
+    /// Connects a revision's sites to the certificate store, the ACME challenges, and the maker of event requests.
+    pub(crate) fn introduce(&self, revision: &Revision) {
         let store = self.fixed.store.clone();
-        edition.sites.ask_about_certificates(Covers(Box::new(move |name, host| store.covers(name, host))));
-        edition.sites.server.make_events_by(OfEvents::new(&self.current));
+        revision
+            .sites
+            .ask_about_certificates(CertificateCoverage(Box::new(move |name, host| store.covers(name, host))));
+        revision.sites.server.make_events_by(EventRequests::new(&self.current));
         if let Some(challenges) = self.fixed.certificates.challenges() {
-            edition.sites.server.respond_to_challenges(challenges);
+            revision.sites.server.respond_to_challenges(challenges);
         }
     }
 
@@ -195,8 +197,8 @@ impl Server {
         if !flags.dry_run {
             self.fixed.service.reloading();
         }
-        let old = self.edition();
-        let reading = Reading {
+        let old = self.revision();
+        let reading = SettingsInput {
             reread: self.fixed.reread.clone(),
             old: old.settings.clone(),
             store: self.fixed.store.clone(),
@@ -209,9 +211,9 @@ impl Server {
             return Ok(read.outcome);
         }
         let running = self.running.get().ok_or("the server is starting")?;
-        let Read { settings, mut tls, mut outcome } = read;
+        let LoadedSettings { settings, mut tls, mut outcome } = read;
         if let Some(programs) = &self.fixed.programs {
-            programs.settle(&settings, &self.fixed.around.launcher).await?;
+            programs.settle(&settings, &self.fixed.context.launcher).await?;
         }
         if let (Some(tls), Some(before)) = (&mut tls, &beside.tls) {
             tls.go_on_from(before, &old.settings, &settings);
@@ -219,29 +221,29 @@ impl Server {
         let watched = watch::look_first(&settings).await;
         let opened = opening::open(&self.fixed, &old, &settings, tls.as_ref())?;
         let pools = self.boot(&old, &settings).await?;
-        let Opened { front, listeners } = opened;
-        let (edition, unused) = Edition::new(settings.clone(), front, pools, settings.threads);
+        let OpenedResources { front, listeners } = opened;
+        let (revision, unused) = Revision::new(settings.clone(), front, pools, settings.threads);
         if let Err(why) = self.fixed.certificates.follow(&settings.acme) {
-            self.give_up(&old, edition, unused);
+            self.give_up(&old, revision, unused);
             return Err(format!("{why:#}"));
         }
-        self.introduce(&edition);
-        edition.sites.server.go_on_from(&old.sites.server);
-        match self.prove(&edition).await {
+        self.introduce(&revision);
+        revision.sites.server.go_on_from(&old.sites.server);
+        match self.prove(&revision).await {
             Ok(found) => outcome.found = found,
             Err(why) => {
-                self.give_up(&old, edition, unused);
+                self.give_up(&old, revision, unused);
                 return Err(why);
             }
         }
-        self.switch(running, beside, Next { edition, unused, listeners, tls, watched });
+        self.switch(running, beside, NextRevision { revision, unused, listeners, tls, watched });
         Ok(outcome)
     }
 
     /// Starts the new workers; returns when every pool serves.
-    async fn boot(&self, old: &Edition, settings: &Arc<Settings>) -> Result<Arc<Pools>, String> {
+    async fn boot(&self, old: &Revision, settings: &Arc<Settings>) -> Result<Arc<Pools>, String> {
         let configs = pools::configs(settings, self.fixed.budgets)?;
-        let pools = Arc::new(Pools::prepare(configs, &self.fixed.around, settings, &old.pools));
+        let pools = Arc::new(Pools::prepare(configs, &self.fixed.context, settings, &old.pools));
         self.others.lock().push(pools.clone());
         let mut booted = pools.boot().await;
         if self.stopping.load(Relaxed) {
@@ -256,8 +258,8 @@ impl Server {
         Ok(pools)
     }
 
-    /// Retires an edition that failed its tests; requests that it has begun may finish.
-    fn give_up(self: &Arc<Self>, old: &Edition, new: Arc<Edition>, unused: Unused) {
+    /// Retires a revision that failed its tests; requests that it has begun may finish.
+    fn give_up(self: &Arc<Self>, old: &Revision, new: Arc<Revision>, unused: IdleSignal) {
         self.keep_counts_of(&old.settings);
         if let Err(why) = self.fixed.certificates.follow(&old.settings.acme) {
             tracing::error!("{why:#}");
@@ -267,18 +269,18 @@ impl Server {
 
     /// Removes the metrics of pools and upstream servers that these settings do not name.
     fn keep_counts_of(&self, settings: &Settings) {
-        let metrics = &self.fixed.around.metrics;
+        let metrics = &self.fixed.context.metrics;
         metrics.keep_pools(|name| settings.pool(name).is_some());
         metrics.upstreams.keep(|upstream| settings.proxies.iter().any(|proxy| *proxy.name == *upstream.proxy));
     }
 
-    /// Switches to the next edition. Nothing here can fail.
-    fn switch(self: &Arc<Self>, running: &Running, beside: &mut Beside, next: Next) {
-        let Next { edition, unused, listeners, mut tls, watched } = next;
-        let (settings, pools) = (edition.settings.clone(), edition.pools.clone());
-        let old = self.edition();
-        let metrics = &self.fixed.around.metrics;
-        let tasks = Tasks::start(&edition, watched, tls.as_mut(), metrics);
+    /// Switches to the next revision. Nothing here can fail.
+    fn switch(self: &Arc<Self>, running: &RunningFront, beside: &mut RevisionTasks, next: NextRevision) {
+        let NextRevision { revision, unused, listeners, mut tls, watched } = next;
+        let (settings, pools) = (revision.settings.clone(), revision.pools.clone());
+        let old = self.revision();
+        let metrics = &self.fixed.context.metrics;
+        let tasks = Tasks::start(&revision, watched, tls.as_mut(), metrics);
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
         let shared = shared.with_extended_connect(settings.may_upgrade());
         shared.on_missing_certificates(self.fixed.certificates.demand());
@@ -289,12 +291,12 @@ impl Server {
                 pool.take_over(before);
             }
         }
-        edition.sites.end_changed_subscriptions(&old.sites, settings.drain);
-        self.current.store(edition);
+        revision.sites.end_changed_subscriptions(&old.sites, settings.drain);
+        self.current.store(revision);
         running.shared.store(Arc::new(shared));
-        opening::change_addresses(&running.doors, &old.settings, &settings, listeners, tls.as_ref());
+        opening::change_addresses(&running.listeners, &old.settings, &settings, listeners, tls.as_ref());
         self.keep_counts_of(&settings);
-        let before = std::mem::replace(beside, Beside { unused, tls, _tasks: tasks });
+        let before = std::mem::replace(beside, RevisionTasks { unused, tls, _tasks: tasks });
         tokio::spawn(self.clone().retire(old, before.unused));
     }
 
@@ -310,19 +312,19 @@ impl Server {
 
     /// Notifies the service manager that the server is ready, with the state of its pools.
     pub(crate) fn tell_ready(&self) {
-        let pools = &self.edition().pools;
+        let pools = &self.revision().pools;
         let status = match pools.ready() {
             Ok(()) => "every pool serves".to_owned(),
             Err(why) => why,
         };
         self.fixed.service.ready(&status);
-        if let Some(sockets) = self.running.get().and_then(|running| running.doors.handles()) {
+        if let Some(sockets) = self.running.get().and_then(|running| running.listeners.handles()) {
             self.fixed.service.keep(&sockets);
         }
     }
 
-    /// Stops the pools of an edition once its last request has left the front.
-    async fn retire(self: Arc<Self>, old: Arc<Edition>, mut unused: Unused) {
+    /// Stops the pools of a revision once its last request has left the front.
+    async fn retire(self: Arc<Self>, old: Arc<Revision>, mut unused: IdleSignal) {
         let pools = old.pools.clone();
         drop(old);
         let _ = unused.recv().await;
@@ -334,7 +336,7 @@ impl Server {
         self.others.lock().retain(|others| !Arc::ptr_eq(others, pools));
     }
 
-    /// Pools outside the current edition that are booting or finish their requests.
+    /// Pools outside the current revision that are booting or finish their requests.
     pub(crate) fn finishing(&self) -> Vec<Arc<Pools>> {
         self.others.lock().clone()
     }
@@ -342,29 +344,29 @@ impl Server {
     /// Marks the server as not ready and refuses further reloads.
     pub(crate) fn drain(&self) {
         self.stopping.store(true, Relaxed);
-        self.edition().pools.drain();
+        self.revision().pools.drain();
     }
 
     /// Asks the subscribers of Mercure hubs to reconnect, spread over this time.
     pub(crate) fn end_subscriptions(&self, spread: Duration) {
-        self.edition().sites.server.hubs().close(spread);
+        self.revision().sites.server.hubs().close(spread);
     }
 
-    /// Stops every pool of every edition; returns when none of their processes is left.
+    /// Stops every pool of every revision; returns when none of their processes is left.
     pub(crate) async fn stop_pools(&self, grace: Duration) {
         let mut stops = JoinSet::new();
-        for pools in self.finishing().into_iter().chain([self.edition().pools.clone()]) {
+        for pools in self.finishing().into_iter().chain([self.revision().pools.clone()]) {
             stops.spawn(async move { pools.stop(grace).await });
         }
         while stops.join_next().await.is_some() {}
     }
 }
 
-/// The next edition, ready to replace the current one.
-struct Next {
-    edition: Arc<Edition>,
-    unused: Unused,
+/// The next revision, ready to replace the current one.
+struct NextRevision {
+    revision: Arc<Revision>,
+    unused: IdleSignal,
     listeners: Vec<Listener>,
     tls: Option<Tls>,
-    watched: Vec<Option<watch::Watched>>,
+    watched: Vec<Option<watch::WatchedFiles>>,
 }

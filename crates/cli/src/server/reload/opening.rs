@@ -1,17 +1,17 @@
 //! Opens the logs, sites and addresses that only the new settings name. Those that both settings name stay open.
 
-use super::Fixed;
-use crate::server::edition::{Edition, Front};
+use super::FixedState;
 use crate::server::identity;
+use crate::server::revision::{Front, Revision};
 use crate::server::tls::Tls;
 use howdah_config::{ListenAddr, Settings};
-use howdah_protocol::doors::Doors;
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::Listener;
+use howdah_protocol::listeners::Listeners;
 use std::sync::Arc;
 
 /// Newly opened resources. Nothing uses them yet; dropping this closes them.
-pub(super) struct Opened {
+pub(super) struct OpenedResources {
     pub(super) front: Front,
     /// Listeners of new addresses.
     pub(super) listeners: Vec<Listener>,
@@ -22,12 +22,12 @@ pub(super) struct Opened {
 /// # Errors
 /// Resources that cannot be opened.
 pub(super) fn open(
-    fixed: &Fixed,
-    old: &Edition,
+    fixed: &FixedState,
+    old: &Revision,
     settings: &Arc<Settings>,
     tls: Option<&Tls>,
-) -> Result<Opened, String> {
-    let metrics = &fixed.around.metrics;
+) -> Result<OpenedResources, String> {
+    let metrics = &fixed.context.metrics;
     let logs = old.access_logs.open_for(settings, metrics);
     let logs = logs.map_err(|error| format!("cannot open an access log: {error}"))?;
     let front = Front::new(settings, metrics, logs, fixed.budgets, &old.proxies)?;
@@ -45,26 +45,26 @@ pub(super) fn open(
         listeners.push(listener);
         listeners.extend(beside.map_err(|error| error.to_string())?);
     }
-    Ok(Opened { front, listeners })
+    Ok(OpenedResources { front, listeners })
 }
 
 /// Opens new addresses, closes those that the settings no longer name, and changes the protocol of addresses where it
 /// differs.
 pub(super) fn change_addresses(
-    doors: &Doors,
+    listeners: &Listeners,
     old: &Settings,
     new: &Settings,
-    listeners: Vec<Listener>,
+    added: Vec<Listener>,
     tls: Option<&Tls>,
 ) {
     for addr in &new.listen {
         if let Some(before) = at_place_of(addr, old) {
-            doors.set_spoken(before, addr, tls.map(Tls::config));
+            listeners.set_protocol(before, addr, tls.map(Tls::config));
         }
     }
-    listeners.into_iter().for_each(|listener| doors.open(listener));
+    added.into_iter().for_each(|listener| listeners.open(listener));
     let gone: Vec<ListenAddr> = old.listen.iter().filter(|addr| !new.listen.contains(addr)).cloned().collect();
-    doors.close(&gone);
+    listeners.close(&gone);
 }
 
 /// Returns the address in these settings that has the same socket.

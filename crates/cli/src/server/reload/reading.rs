@@ -1,6 +1,6 @@
 //! Reads and checks the settings of a reload. Nothing that is serving changes.
 
-use super::{Outcome, Reread};
+use super::{Outcome, SettingsLoader};
 use crate::server::checks::{self, Checked, Depth};
 use crate::server::tls::Tls;
 use howdah_config::{Settings, changes};
@@ -8,7 +8,7 @@ use howdah_tls::{Files, Store};
 use std::sync::Arc;
 
 /// Result of reading the settings.
-pub(super) struct Read {
+pub(super) struct LoadedSettings {
     /// The settings to apply: settings that need a restart keep their old values.
     pub(super) settings: Arc<Settings>,
     pub(super) tls: Option<Tls>,
@@ -16,8 +16,8 @@ pub(super) struct Read {
 }
 
 /// Source of the settings, and the state to compare them with.
-pub(super) struct Reading {
-    pub(super) reread: Reread,
+pub(super) struct SettingsInput {
+    pub(super) reread: SettingsLoader,
     pub(super) old: Arc<Settings>,
     pub(super) store: Arc<Store>,
     /// Certificates in use.
@@ -28,12 +28,12 @@ pub(super) struct Reading {
     pub(super) dry_run: bool,
 }
 
-impl Reading {
+impl SettingsInput {
     /// Reads the settings again.
     ///
     /// All mistakes in the settings.
     /// All that is wrong with them.
-    pub(super) fn read(self) -> Result<Read, String> {
+    pub(super) fn read(self) -> Result<LoadedSettings, String> {
         let mut loaded = (self.reread)()?;
         let changes = changes(&self.old, &mut loaded);
         // Without root's rights, programs of other users cannot be run as a test.
@@ -43,6 +43,10 @@ impl Reading {
         };
         let checked = checks::check(&loaded, self.store, depth).map_err(|errors| errors.join("\n"))?;
         let Checked { tls, warnings, .. } = checked;
-        Ok(Read { settings: Arc::new(loaded.settings), tls, outcome: Outcome { changes, warnings, found: Vec::new() } })
+        Ok(LoadedSettings {
+            settings: Arc::new(loaded.settings),
+            tls,
+            outcome: Outcome { changes, warnings, found: Vec::new() },
+        })
     }
 }

@@ -7,10 +7,10 @@ use crate::server::socket_files::{Files, file_of};
 use howdah_config::ListenAddr;
 use howdah_pool::process::launcher::Launcher;
 use howdah_pool::process::root_program::RootProgram;
-use howdah_protocol::doors::Doors;
 use howdah_protocol::front::Front;
 use howdah_protocol::http3::QuicHandle;
 use howdah_protocol::listener::ListenerHandle;
+use howdah_protocol::listeners::Listeners;
 use howdah_transport::control_socket;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,7 +28,7 @@ const A_BIT: Duration = Duration::from_secs(1);
 
 /// Sockets to hand over. They are copies that keep ports open, so this is dropped when the server stops accepting.
 pub(crate) struct Sockets {
-    doors: Arc<Doors>,
+    listeners: Arc<Listeners>,
     admin: OwnedFd,
     admin_addr: ListenAddr,
     files: Files,
@@ -45,7 +45,7 @@ pub(crate) struct HandOver {
 }
 
 /// A successor that serves.
-pub(crate) struct Replaced {
+pub(crate) struct ReadySuccessor {
     pub(crate) pid: u32,
     /// Files of the Unix sockets that the successor listens on.
     pub(crate) files: Vec<PathBuf>,
@@ -56,13 +56,13 @@ pub(crate) struct Replaced {
 impl HandOver {
     /// Returns when the successor serves. On failure the successor has ended, the server is unchanged, and the error is
     /// the reason. Waits for a running reload; no other reload begins meanwhile.
-    pub(crate) async fn run(self) -> Result<Replaced, String> {
+    pub(crate) async fn run(self) -> Result<ReadySuccessor, String> {
         let server = self.server.clone();
         server.without_reloads(self.start()).await
     }
 
-    async fn start(self) -> Result<Replaced, String> {
-        let listeners = self.sockets.doors.handles().ok_or("there was no descriptor left for an address")?;
+    async fn start(self) -> Result<ReadySuccessor, String> {
+        let listeners = self.sockets.listeners.handles().ok_or("there was no descriptor left for an address")?;
         let no_socket = |error: io::Error| format!("cannot talk to a new process: {error}");
         let (ours, theirs) = control_socket::pair().map_err(no_socket)?;
         // The replacement is an unsafe function, whose contract is met here by owning the descriptor.
@@ -71,7 +71,7 @@ impl HandOver {
         let program = self.program.binary.display().to_string();
         let successor = Successor::start(&self.program, &self.launcher, theirs).map_err(|error| error.to_string())?;
         tracing::info!("upgrade: starting {program}");
-        let mut running = Running { successor: Some(successor) };
+        let mut running = SuccessorGuard { successor: Some(successor) };
         let mut given = Vec::new();
         let replaced = tokio::select! {
             replaced = self.talk(&socket, &listeners, &mut given) => replaced,
@@ -83,7 +83,7 @@ impl HandOver {
         let why = match replaced {
             Ok((pid, files)) => {
                 running.successor = None;
-                return Ok(Replaced { pid, files, _socket: socket });
+                return Ok(ReadySuccessor { pid, files, _socket: socket });
             }
             Err(why) => why,
         };
@@ -170,8 +170,8 @@ impl HandOver {
 impl Sockets {
     /// The sockets of a running front and of the admin endpoint.
     pub(crate) fn of(front: &Front, admin: OwnedFd, admin_addr: &ListenAddr, files: &Files) -> Self {
-        let (doors, admin_addr, files) = (front.doors().clone(), admin_addr.clone(), files.clone());
-        Self { doors, admin, admin_addr, files }
+        let (listeners, admin_addr, files) = (front.listeners().clone(), admin_addr.clone(), files.clone());
+        Self { listeners, admin, admin_addr, files }
     }
 
     /// Leaves the files of the Unix sockets that the successor uses in place, and returns their paths.
@@ -218,11 +218,11 @@ fn last_words(socket: &AsyncFd<OwnedFd>) -> Option<String> {
 }
 
 /// The successor's process: killed on drop unless it serves.
-struct Running {
+struct SuccessorGuard {
     successor: Option<Successor>,
 }
 
-impl Running {
+impl SuccessorGuard {
     async fn ended(&mut self) -> String {
         match &mut self.successor {
             Some(successor) => {
@@ -245,7 +245,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for SuccessorGuard {
     fn drop(&mut self) {
         if let Some(successor) = &self.successor {
             successor.kill();

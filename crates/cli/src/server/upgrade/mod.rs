@@ -8,11 +8,11 @@
 //! The two talk over a socket pair that keeps message boundaries; the successor's end is its standard input.
 
 mod hand_over;
+mod in_progress;
 mod messages;
 mod successor;
 mod take_over;
-mod under_way;
 
-pub(crate) use hand_over::{HandOver, Replaced, Sockets};
+pub(crate) use hand_over::{HandOver, ReadySuccessor, Sockets};
+pub(crate) use in_progress::UpgradeInProgress;
 pub(crate) use take_over::{TakeOver, TakingOver};
-pub(crate) use under_way::UnderWay;

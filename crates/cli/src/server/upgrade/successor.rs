@@ -1,7 +1,7 @@
 //! The successor's process at an upgrade: started by the server or its launcher, and followed until it serves.
 
 use howdah_pool::process::end::End;
-use howdah_pool::process::launcher::{Launcher, Remotely};
+use howdah_pool::process::launcher::{LaunchedProcess, Launcher};
 use howdah_pool::process::orphans;
 use howdah_pool::process::root_program::RootProgram;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -27,7 +27,7 @@ impl Successor {
     /// The process could not be started. A failure of the launcher to start it is reported by `ended` instead.
     pub(super) fn start(program: &RootProgram, launcher: &Launcher, socket: OwnedFd) -> io::Result<Self> {
         let socket = match launcher.start_root_program(socket) {
-            Ok(Remotely { id, ended }) => {
+            Ok(LaunchedProcess { id, ended }) => {
                 let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
                 return Ok(Self { process: Process::Launched(launcher.clone(), id), ended: Box::pin(ended) });
             }

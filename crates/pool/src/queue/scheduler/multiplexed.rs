@@ -6,7 +6,7 @@
 
 use super::{MAX_PACKED, Scheduler, TAKE_BACK_AFTER};
 use crate::lane::Lane;
-use crate::request::estimate::Expected;
+use crate::request::estimate::ExpectedDuration;
 use crate::request::pending::Pending;
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ impl Scheduler {
         }
     }
 
-    fn pick_among(&self, expected: Expected, io_thread: usize, now: Instant) -> Option<usize> {
+    fn pick_among(&self, expected: ExpectedDuration, io_thread: usize, now: Instant) -> Option<usize> {
         let together = expected.computes() && self.are_kept_together(now);
         let from_the_end = expected.computes() && self.precedence.is_mixed(now);
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {

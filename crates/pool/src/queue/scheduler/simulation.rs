@@ -9,7 +9,7 @@
 //! - each request is run once, or refused after it has waited for as long as the queue allows;
 //! - every client is served: none waits for longer than the work before it takes.
 
-use super::stage::Stage;
+use super::test_scheduler::TestScheduler;
 use crate::queue::shares::Shares;
 use crate::queue::waiting::Limits;
 use crate::response::sink::ResponseBody;
@@ -107,7 +107,7 @@ enum Clients {
 }
 
 struct Simulation {
-    stage: Stage,
+    stage: TestScheduler,
     random: Random,
     kinds: Vec<Times>,
     clients: Clients,
@@ -140,7 +140,7 @@ impl Simulation {
         };
         let hour = Duration::from_secs(3600);
         let limits = Limits { requests: usize::MAX, patience: hour, target: hour };
-        let stage = Stage::with(workers as u32, limits, Shares::default());
+        let stage = TestScheduler::with(workers as u32, limits, Shares::default());
         let what = format!("seed {seed}: {workers} workers, {kinds:?}, {clients:?}");
         let mut simulation = Self {
             stage,
@@ -306,7 +306,7 @@ impl Simulation {
 fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> Vec<(u64, u64)> {
     let limits =
         Limits { requests: usize::MAX, patience: Duration::from_micros(patience), target: Duration::from_secs(2) };
-    let mut stage = Stage::with(workers, limits, Shares::default());
+    let mut stage = TestScheduler::with(workers, limits, Shares::default());
     stage.teach("/0.php", service);
     let every = service / u64::from(workers) / times;
     let (mut clients, mut begun, mut ends) = (Vec::new(), Vec::new(), vec![None; workers as usize]);

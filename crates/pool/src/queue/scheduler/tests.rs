@@ -1,18 +1,18 @@
 //! Tests of the assignment of requests.
 
-use super::stage::{Stage, share};
+use super::test_scheduler::{TestScheduler, share};
 use super::*;
 use crate::lane::precedence;
 use crate::queue::waiting::Limits;
-use crate::request::estimate::Expected;
+use crate::request::estimate::ExpectedDuration;
 use howdah_config::Share;
 
 const HELLO: &str = "/hello.php";
 const REPORT: &str = "/report.php";
 
 /// A stage with this many workers, whose estimates are 10 µs for a hello and 20 ms for a report.
-fn stage(workers: u32) -> Stage {
-    let mut stage = Stage::new(workers);
+fn stage(workers: u32) -> TestScheduler {
+    let mut stage = TestScheduler::new(workers);
     stage.teach(HELLO, 10);
     stage.teach(REPORT, 20_000);
     stage
@@ -162,7 +162,7 @@ fn a_client_that_leaves_is_noticed_wherever_its_request_waits() {
 #[test]
 fn a_route_with_a_limit_leaves_workers_for_the_rest() {
     let shares = Shares::new(vec![share(1, 1)]);
-    let mut stage = Stage::with(3, Limits::default(), shares);
+    let mut stage = TestScheduler::with(3, Limits::default(), shares);
     let _reports: Vec<_> = (1..=3).map(|id| stage.submit_for(id, REPORT, 0, Some(0))).collect();
     assert_eq!(stage.places(), [vec![], vec![], vec![1], vec![2, 3]]);
     let _others: Vec<_> = (4..=5).map(|id| stage.submit(id, "/other.php")).collect();
@@ -177,7 +177,7 @@ fn a_route_with_a_limit_leaves_workers_for_the_rest() {
 
 /// The order in which a worker takes waiting requests.
 fn order(limits: Limits, routes: Vec<Share>, requests: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
-    let mut stage = Stage::with(1, limits, Shares::new(routes));
+    let mut stage = TestScheduler::with(1, limits, Shares::new(routes));
     stage.teach(HELLO, 10);
     stage.teach(REPORT, 20_000);
     let _running = stage.submit(0, REPORT);
@@ -225,11 +225,11 @@ fn a_route_with_a_weight_gets_more_of_the_workers_time() {
 fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
     let second = Duration::from_secs(1);
     let limits = Limits { requests: 100, patience: 10 * second, target: second };
-    let mut stage = Stage::with(1, limits, Shares::default());
+    let mut stage = TestScheduler::with(1, limits, Shares::default());
     stage.teach(REPORT, 20_000);
     let _running = stage.submit(1, REPORT);
     let mut clients = Vec::new();
-    let mut tick = |stage: &mut Stage, seconds: u64| {
+    let mut tick = |stage: &mut TestScheduler, seconds: u64| {
         for _ in 0..seconds {
             clients.push(stage.submit(100 + stage.now, REPORT));
             stage.now += 1_000_000;
@@ -245,15 +245,16 @@ fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
 
 #[test]
 fn requests_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_own() {
-    const COMPUTES: Took = Took { php: 9_000, cpu: Some(9_000), memory: 0 };
+    const COMPUTES: MeasuredDuration = MeasuredDuration { php: 9_000, cpu: Some(9_000), memory: 0 };
     for restores in [true, false] {
-        let mut stage = Stage::new(4);
+        let mut stage = TestScheduler::new(4);
         stage.scheduler.precedence = Precedence::new(12);
         stage.scheduler.precedence.restores = restores;
         let long = stage.pending(0, "long", 0, None).0.key;
         (0..30).for_each(|_| stage.scheduler.estimates.note(long, COMPUTES));
         stage.teach("short", 10);
-        let gives_way = |stage: &Stage| (0..4).filter(|&worker| stage.lane(worker).gives_way()).collect::<Vec<_>>();
+        let gives_way =
+            |stage: &TestScheduler| (0..4).filter(|&worker| stage.lane(worker).gives_way()).collect::<Vec<_>>();
 
         let _alone = stage.submit(1, "long");
         assert!(gives_way(&stage).is_empty(), "nobody is there to give way to");
@@ -282,12 +283,12 @@ fn requests_that_compute_give_way_where_short_ones_run_and_have_workers_of_their
 
 #[test]
 fn a_worker_that_can_takes_its_rank_back_for_a_short_request() {
-    const COMPUTES: Expected = Expected { mean: 9_000, high: 9_000, cpu: 9_000 };
+    const COMPUTES: ExpectedDuration = ExpectedDuration { mean: 9_000, high: 9_000, cpu: 9_000 };
     for restores in [true, false] {
-        let mut stage = Stage::new(1);
+        let mut stage = TestScheduler::new(1);
         stage.scheduler.precedence = Precedence::new(12);
         stage.scheduler.precedence.restores = restores;
-        let ordered = |stage: &Stage, gives_way, giving| {
+        let ordered = |stage: &TestScheduler, gives_way, giving| {
             let precedence = &stage.scheduler.precedence;
             precedence::ordered(precedence.flags(stage.lane(0).gives_way(), gives_way, COMPUTES, (giving, 2)))
         };

@@ -13,7 +13,7 @@ const PARAMETER: &str = "authorization";
 const INVALID: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 
 /// A token and its source.
-struct Presented<'a> {
+struct PresentedToken<'a> {
     token: Cow<'a, str>,
     /// `true` if it came in a cookie: browsers send cookies for any page that makes the request.
     by_cookie: bool,
@@ -40,7 +40,7 @@ pub(super) fn missing() -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED).because("no token").challenge(HeaderValue::from_static("Bearer"))
 }
 
-fn claims(key: Option<&Key>, presented: &Presented<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
+fn claims(key: Option<&Key>, presented: &PresentedToken<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
     let refused = |why: &dyn std::fmt::Display| {
         // Never log the token itself.
         tracing::warn!(target: "howdah::mercure", id = %exchange.id, site = exchange.site.settings.name, "token refused: {why}");
@@ -50,16 +50,16 @@ fn claims(key: Option<&Key>, presented: &Presented<'_>, exchange: &Exchange) -> 
     Claims::verify(&presented.token, key, SystemTime::now()).map_err(|why| refused(&why))
 }
 
-fn presented(exchange: &Exchange) -> Option<Presented<'_>> {
+fn presented(exchange: &Exchange) -> Option<PresentedToken<'_>> {
     let headers = &exchange.head.headers;
     if let Some(token) = headers.get(header::AUTHORIZATION).and_then(bearer) {
-        return Some(Presented { token, by_cookie: false });
+        return Some(PresentedToken { token, by_cookie: false });
     }
     let mut query = form::fields(exchange.query().unwrap_or_default());
     if let Some((_, token)) = query.find(|(name, _)| name == PARAMETER) {
-        return Some(Presented { token: token.into(), by_cookie: false });
+        return Some(PresentedToken { token: token.into(), by_cookie: false });
     }
-    Some(Presented { token: cookie(headers)?, by_cookie: true })
+    Some(PresentedToken { token: cookie(headers)?, by_cookie: true })
 }
 
 /// Returns the token of `Authorization: Bearer TOKEN`. Other schemes belong to the passwords of rules.

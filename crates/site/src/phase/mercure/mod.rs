@@ -7,7 +7,7 @@ mod publish;
 mod subscribe;
 
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::mercure::Mercure;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
@@ -56,7 +56,7 @@ impl Responder for MercureHub {
         Ok(Some(Box::pin(respond(exchange, resource, body)).await))
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         match Self::asked(exchange) {
             Some(Resource::Hub) => {
                 let anonymous = exchange.site.mercure.as_ref().is_some_and(|mercure| mercure.anonymous);

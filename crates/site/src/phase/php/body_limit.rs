@@ -36,7 +36,7 @@ impl Allowance {
         if let Some(most) = exchange.max_body() {
             return Self { most, drops: false };
         }
-        let of_pools = Some(target.pool).into_iter().chain(target.ahead).map(|pool| upstream.form_limit(pool));
+        let of_pools = Some(target.pool).into_iter().chain(target.preferred).map(|pool| upstream.form_limit(pool));
         let limits: Option<Vec<u64>> = of_pools.chain(of_request(exchange)).collect();
         match limits.and_then(|limits| limits.into_iter().max()) {
             Some(most) => Self { most: most.max(DEFAULT_MAX_BODY), drops: is_form(exchange) },

@@ -1,5 +1,5 @@
 //! Phase "php": reads the request body (`spool`), encodes the variables (`variables`), has a worker run the script, and
-//! responds with PHP's output (`respond`) or with a file that the script hands over (`handed_over`).
+//! responds with PHP's output (`respond`) or with a file that the script hands over (`sendfile`).
 
 pub(in crate::phase) mod body_limit;
 mod error_page;
@@ -17,8 +17,8 @@ use crate::upstream::{Target, Upstream};
 use body_limit::Allowance;
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Fault, FaultKind, Level, RequestId, TakesInterim, TakesLog, TimeLimits};
-use howdah_protocol::{Informational, Messages, RequestBody, Response, Taken};
+use howdah_pool::{Fault, FaultKind, InterimSink, Level, LogSink, RequestId, TimeLimits};
+use howdah_protocol::{Informational, Messages, RequestBody, Response, SendResult};
 use howdah_rules::Times;
 use http::Method;
 use std::net::IpAddr;
@@ -43,9 +43,12 @@ pub(crate) async fn run<U: Upstream>(
         tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
         return Err(Refusal::over_budget());
     }
-    let ahead = site.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.for_script(script.pool, &script.filename)?)));
-    let ahead = ahead.filter(|(ahead, _)| exchange.is_for(ahead));
-    let target = Target { pool: script.pool, ahead: ahead.map(|(_, pool)| pool) };
+    let preferred = site
+        .preferred
+        .as_ref()
+        .and_then(|preferred| Some((preferred, preferred.for_script(script.pool, &script.filename)?)));
+    let preferred = preferred.filter(|(preferred, _)| exchange.is_for(preferred));
+    let target = Target { pool: script.pool, preferred: preferred.map(|(_, pool)| pool) };
     // The body is read first because its length is a variable, and so that the worker never waits for the client.
     let (body, complete, waited) = if body.is_none() {
         (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
@@ -55,7 +58,7 @@ pub(crate) async fn run<U: Upstream>(
         if !limit.drops {
             limits::check_body(Some(limit.most), &exchange.head)?;
         }
-        let room = spool::Room::new(site, &exchange.connection, limit);
+        let room = spool::SpoolLimits::new(site, &exchange.connection, limit);
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
         let complete = Instant::now();
         if let Some(trace) = &mut exchange.trace {
@@ -80,7 +83,7 @@ pub(crate) async fn run<U: Upstream>(
         route: exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.share),
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
-        log: exchange.messages.clone().map(|messages| Arc::new(ToWebServer(messages)) as Arc<dyn TakesLog>),
+        log: exchange.messages.clone().map(|messages| Arc::new(ToWebServer(messages)) as Arc<dyn LogSink>),
         live: site.live.clone(),
         share: exchange.connection.share.get().cloned(),
         busy: None,
@@ -133,9 +136,9 @@ struct ToClient {
     id: RequestId,
 }
 
-impl TakesInterim for ToClient {
+impl InterimSink for ToClient {
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
-        if self.informational.send(status, headers) == (Taken::TooMuch { first: true }) {
+        if self.informational.send(status, headers) == (SendResult::TooMuch { first: true }) {
             let id = self.id;
             tracing::warn!(target: "howdah::php", %id, "too many or too long informational responses: dropping the rest");
         }
@@ -150,13 +153,13 @@ impl TakesInterim for ToClient {
 #[derive(Debug)]
 struct ToWebServer(Arc<Messages>);
 
-impl TakesLog for ToWebServer {
+impl LogSink for ToWebServer {
     fn line(&self, text: &str) {
         self.0.push(text.as_bytes());
     }
 }
 
-fn interim_of(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
+fn interim_of(exchange: &Exchange) -> Option<Arc<dyn InterimSink>> {
     let informational = exchange.informational.clone()?;
     Some(Arc::new(ToClient { informational, id: exchange.id }))
 }

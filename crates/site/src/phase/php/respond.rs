@@ -1,7 +1,7 @@
 //! Converts PHP's response to HTTP. Headers that HTTP forbids are dropped. A complete body is sent in one piece with
 //! its length; any other is streamed.
 
-use crate::exchange::Ran;
+use crate::exchange::PhpRun;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use howdah_pool::{RequestId, RequestStats, ResponseBody, WholeBody};
@@ -27,7 +27,7 @@ pub(super) fn respond(
     mut php: howdah_pool::Response,
     request: &Head,
     id: RequestId,
-) -> Result<(Response, Ran), Refusal> {
+) -> Result<(Response, PhpRun), Refusal> {
     let status = match StatusCode::from_u16(php.status) {
         Ok(status) if php.status >= 200 => status,
         _ => {
@@ -50,19 +50,19 @@ pub(super) fn respond(
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR));
     };
     if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
-        return Ok((response, Ran::Known(php.body.stats())));
+        return Ok((response, PhpRun::Known(php.body.stats())));
     }
     if request.method == Method::HEAD {
         // HEAD has no body to compare with, so the script's `Content-Length` is kept.
         if let Some(length) = announced {
             response.headers_mut().insert(header::CONTENT_LENGTH, length);
         }
-        return Ok((response, Ran::Known(php.body.stats())));
+        return Ok((response, PhpRun::Known(php.body.stats())));
     }
     if let Some(whole) = php.body.take_complete() {
         // The connection sends the real length of the body, not the script's `Content-Length`.
         *response.body_mut() = Body::whole(whole_of(whole));
-        return Ok((response, Ran::Known(php.body.stats())));
+        return Ok((response, PhpRun::Known(php.body.stats())));
     }
     let stats = Arc::new(OnceLock::new());
     let remaining = php.body.complete_len();
@@ -73,7 +73,7 @@ pub(super) fn respond(
     }
     let stream = PhpStream { body: php.body, remaining, stats: stats.clone(), id };
     *response.body_mut() = Body::stream(Box::new(stream));
-    Ok((response, Ran::Later(stats)))
+    Ok((response, PhpRun::Later(stats)))
 }
 
 /// Returns the reason phrase of a status line set by the script. The PHP host sends it first: `Status: 418 I am …`.

@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep_until};
 const SMALL_BODY: usize = 1024;
 
 /// Limit and storage for a body.
-pub(in crate::phase) struct Room<'a> {
+pub(in crate::phase) struct SpoolLimits<'a> {
     memory: usize,
     limit: Allowance,
     pause: Duration,
@@ -37,7 +37,7 @@ pub(in crate::phase) struct Room<'a> {
     share: Option<Arc<Share>>,
 }
 
-impl<'a> Room<'a> {
+impl<'a> SpoolLimits<'a> {
     pub(in crate::phase) fn new(site: &'a Site, connection: &Connection, limit: Allowance) -> Self {
         let http = &site.server.settings.http;
         Self {
@@ -73,7 +73,7 @@ impl<'a> Room<'a> {
 pub(in crate::phase) async fn read_own(exchange: &Exchange, body: &mut Incoming, max: u64) -> Result<Bytes, Refusal> {
     let most = exchange.max_body().unwrap_or(max).min(max);
     limits::check_body(Some(most), &exchange.head)?;
-    let room = Room::new(&exchange.site, &exchange.connection, Allowance { most, drops: false }).in_memory();
+    let room = SpoolLimits::new(&exchange.site, &exchange.connection, Allowance { most, drops: false }).in_memory();
     match read(&room, body.take()).await.map_err(|error| error.into_refusal(&room, exchange))? {
         RequestBody::Memory(bytes) => Ok(bytes),
         RequestBody::Empty => Ok(Bytes::new()),
@@ -94,7 +94,7 @@ pub(in crate::phase) enum SpoolError {
 }
 
 impl SpoolError {
-    pub(in crate::phase) fn into_refusal(self, room: &Room<'_>, exchange: &Exchange) -> Refusal {
+    pub(in crate::phase) fn into_refusal(self, room: &SpoolLimits<'_>, exchange: &Exchange) -> Refusal {
         let id = exchange.id;
         match self {
             Self::TooLarge => limits::too_large(room.limit.most, None, &exchange.head),
@@ -126,11 +126,11 @@ impl From<io::Error> for SpoolError {
 }
 
 /// Reads the whole body.
-pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Result<RequestBody, SpoolError> {
+pub(in crate::phase) async fn read(room: &SpoolLimits<'_>, mut body: Incoming) -> Result<RequestBody, SpoolError> {
     let announced = body.announced();
-    let mut patience = Patience::new(room.pause, room.min_rate);
+    let mut timeout = ReadTimeout::new(room.pause, room.min_rate);
     if room.limit.drops && announced.is_some_and(|length| length > room.limit.most) {
-        return drop_rest(0, &mut body, &mut patience).await;
+        return drop_rest(0, &mut body, &mut timeout).await;
     }
     // Refuses before the first read, so that no `100 Continue` is sent.
     if !room.is_for(announced.unwrap_or(1)) {
@@ -138,12 +138,12 @@ pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Resul
     }
     let mut store = Store { kept: Kept::Nothing, charge: Charge::new(room.budgets.memory, room.share.clone()) };
     let mut length = 0u64;
-    while let Some(data) = patience.next(&mut body).await? {
+    while let Some(data) = timeout.next(&mut body).await? {
         length += data.len() as u64;
         if length > room.limit.most {
             if room.limit.drops {
                 drop(store);
-                return drop_rest(length, &mut body, &mut patience).await;
+                return drop_rest(length, &mut body, &mut timeout).await;
             }
             return Err(SpoolError::TooLarge);
         }
@@ -153,8 +153,8 @@ pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Resul
 }
 
 /// Reads to the end of the body and keeps only its length. `length` bytes were read before.
-async fn drop_rest(mut length: u64, body: &mut Incoming, patience: &mut Patience) -> Result<RequestBody, SpoolError> {
-    while let Some(data) = patience.next(body).await? {
+async fn drop_rest(mut length: u64, body: &mut Incoming, timeout: &mut ReadTimeout) -> Result<RequestBody, SpoolError> {
+    while let Some(data) = timeout.next(body).await? {
         length += data.len() as u64;
     }
     Ok(RequestBody::Dropped(length))
@@ -176,7 +176,7 @@ enum Kept {
 }
 
 impl Store {
-    fn add(&mut self, data: Bytes, announced: Option<u64>, room: &Room<'_>) -> Result<(), SpoolError> {
+    fn add(&mut self, data: Bytes, announced: Option<u64>, room: &SpoolLimits<'_>) -> Result<(), SpoolError> {
         let have = match &self.kept {
             Kept::Nothing => 0,
             Kept::One(bytes) => bytes.len(),
@@ -219,7 +219,7 @@ impl Store {
     }
 
     /// Moves the data read so far to a file.
-    fn begin_file(&mut self, room: &Room<'_>) -> Result<(), SpoolError> {
+    fn begin_file(&mut self, room: &SpoolLimits<'_>) -> Result<(), SpoolError> {
         let mut charge = self.charge.beside(room.budgets.spool);
         if !charge.grow(self.charge.bytes()) {
             return Err(SpoolError::NoRoom);
@@ -252,7 +252,7 @@ impl Store {
 
 /// Limits the wait for each chunk, and enforces a minimum rate against clients that send byte by byte. The timer is
 /// armed only when no chunk is ready.
-struct Patience {
+struct ReadTimeout {
     pause: Duration,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     min_rate: u64,
@@ -261,7 +261,7 @@ struct Patience {
     came: u64,
 }
 
-impl Patience {
+impl ReadTimeout {
     fn new(pause: Duration, min_rate: u64) -> Self {
         Self { pause, timer: None, min_rate, window: None, came: 0 }
     }

@@ -11,14 +11,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The client's error in sending its body.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum BodyFault {
     TooLarge,
     TooSlow,
     Broken(String),
 }
 
 /// Records the error for the responder.
-pub(super) type Noted = Arc<Mutex<Option<Trouble>>>;
+pub(super) type BodyFaultSlot = Arc<Mutex<Option<BodyFault>>>;
 
 /// A body that is watched for errors.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub(super) struct Inbound {
     pause: Duration,
     since: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-    trouble: Noted,
+    trouble: BodyFaultSlot,
 }
 
 impl Inbound {
     /// Wraps a body. `left` is the maximum number of bytes.
-    pub(super) fn watch(body: RequestBody, site: &Site, left: u64) -> (RequestBody, Noted) {
-        let trouble = Noted::default();
+    pub(super) fn watch(body: RequestBody, site: &Site, left: u64) -> (RequestBody, BodyFaultSlot) {
+        let trouble = BodyFaultSlot::default();
         if body.is_none() {
             return (body, trouble);
         }
@@ -44,7 +44,7 @@ impl Inbound {
         (RequestBody::new(Box::new(watched), announced), trouble)
     }
 
-    fn fail(&mut self, trouble: Trouble) -> BodyError {
+    fn fail(&mut self, trouble: BodyFault) -> BodyError {
         let error = format!("{trouble:?}").into();
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
         error
@@ -73,14 +73,14 @@ impl BodySource for Inbound {
                 self.since = Instant::now();
                 match self.left.checked_sub(data.len() as u64) {
                     Some(left) => self.left = left,
-                    None => return Poll::Ready(Some(Err(self.fail(Trouble::TooLarge)))),
+                    None => return Poll::Ready(Some(Err(self.fail(BodyFault::TooLarge)))),
                 }
                 Poll::Ready(Some(Ok(data)))
             }
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(self.fail(Trouble::Broken(error.to_string()))))),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(self.fail(BodyFault::Broken(error.to_string()))))),
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => match self.poll_pause(cx) {
-                Poll::Ready(()) => Poll::Ready(Some(Err(self.fail(Trouble::TooSlow)))),
+                Poll::Ready(()) => Poll::Ready(Some(Err(self.fail(BodyFault::TooSlow)))),
                 Poll::Pending => Poll::Pending,
             },
         }

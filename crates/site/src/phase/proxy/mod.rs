@@ -6,18 +6,18 @@ mod inbound;
 mod spooled;
 
 use crate::exchange::Exchange;
-use crate::handed_over;
 use crate::phase::limits;
 use crate::phase::php::body_limit::Allowance;
 use crate::phase::php::spool;
 use crate::refusal::Refusal;
+use crate::sendfile;
 use crate::upstream::{Unreachable, Upstream};
 use bytes::Bytes;
 use howdah_config::may_switch_to;
 use howdah_observe::Front;
 use howdah_protocol::{Outbound, RequestBody, Response};
 use http::{StatusCode, Version};
-use inbound::{Inbound, Trouble};
+use inbound::{BodyFault, Inbound};
 use std::time::Instant;
 
 /// Forwards a request to the proxy with this position in the settings. `target` is the request target for its servers,
@@ -50,7 +50,7 @@ pub(crate) async fn run<U: Upstream>(
     let limit = Allowance::of_proxy(exchange);
     limits::check_body(Some(limit.most), &exchange.head)?;
     let body = if settings.buffer && !body.is_none() {
-        let room = spool::Room::new(site, &exchange.connection, limit);
+        let room = spool::SpoolLimits::new(site, &exchange.connection, limit);
         spooled::body(spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?)
     } else {
         body
@@ -75,7 +75,7 @@ pub(crate) async fn run<U: Upstream>(
     match upstream.forward(proxy, outbound).await {
         Ok(mut response) => {
             if !exchange.connection.peer.trusted {
-                handed_over::strip(response.headers_mut());
+                sendfile::strip(response.headers_mut());
             }
             Ok(response)
         }
@@ -90,11 +90,11 @@ pub(crate) async fn run<U: Upstream>(
 }
 
 /// Returns the refusal for an error in the client's body.
-fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
+fn told(trouble: &BodyFault, exchange: &Exchange) -> Refusal {
     match trouble {
-        Trouble::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),
-        Trouble::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
-        Trouble::Broken(error) => {
+        BodyFault::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),
+        BodyFault::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
+        BodyFault::Broken(error) => {
             tracing::debug!(target: "howdah::request", id = %exchange.id, error, "request body ended early");
             Refusal::bad_request("a broken body")
         }

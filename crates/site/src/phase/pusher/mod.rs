@@ -5,7 +5,7 @@ mod api;
 mod socket;
 
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::pusher::Pusher;
 use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
@@ -19,24 +19,24 @@ use std::sync::Arc;
 pub(crate) struct PusherFront;
 
 /// The part of the protocol that a path names.
-enum Asked {
+enum PusherPath {
     /// A client's connection, for the application with this key.
     Connection(String),
     Api(Resource),
 }
 
 impl PusherFront {
-    fn asked(exchange: &Exchange) -> Option<(Arc<Pusher>, Asked)> {
+    fn asked(exchange: &Exchange) -> Option<(Arc<Pusher>, PusherPath)> {
         let pusher = exchange.site.pusher.clone()?;
         let path = std::str::from_utf8(exchange.head.target.path()).ok()?;
         if let Some(key) = path.strip_prefix("/app/").filter(|key| !key.is_empty() && !key.contains('/')) {
             exchange.head.asks_to_upgrade()?;
-            let asked = Asked::Connection(key.to_owned());
+            let asked = PusherPath::Connection(key.to_owned());
             return Some((pusher, asked));
         }
         let rest = path.strip_prefix("/apps/")?.strip_prefix(pusher.app.id())?.strip_prefix('/')?;
         let resource = Resource::new(rest)?;
-        Some((pusher, Asked::Api(resource)))
+        Some((pusher, PusherPath::Api(resource)))
     }
 }
 
@@ -52,20 +52,20 @@ impl Responder for PusherFront {
     ) -> Result<Option<Response>, Refusal> {
         match Self::asked(exchange) {
             // Boxed: plain requests do not need it.
-            Some((pusher, Asked::Api(resource))) => {
+            Some((pusher, PusherPath::Api(resource))) => {
                 Box::pin(api::respond(&pusher, exchange, &resource, body)).await.map(Some)
             }
-            Some((pusher, Asked::Connection(key))) => socket::respond(&pusher, exchange, &key),
+            Some((pusher, PusherPath::Connection(key))) => socket::respond(&pusher, exchange, &key),
             None => Ok(None),
         }
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         let Some(pusher) = &exchange.site.pusher else { return };
         if exchange.head.target.path() == format!("/app/{}", pusher.app.key()).as_bytes() {
             explaining.notes.add("pusher", "WebSocket connections of the Pusher protocol".to_owned());
         }
-        if let Some((_, Asked::Api(resource))) = Self::asked(exchange) {
+        if let Some((_, PusherPath::Api(resource))) = Self::asked(exchange) {
             let what = if resource.publishes() { "publishes" } else { "lists channels" };
             explaining.respond(StatusCode::OK, format!("200: the HTTP API of the Pusher protocol ({what})"));
         }

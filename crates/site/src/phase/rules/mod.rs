@@ -1,7 +1,7 @@
 //! Phase "rules": evaluates the site's rules, after the limits and before the route. It enforces access control
 //! (`access`) and returns the responses that rules give directly. Settings for files, scripts and the response are
-//! stored in the exchange (`ruled`) for later phases. Once the destination is known, access is checked again under its
-//! name (`served`). `response` changes the headers of the response.
+//! stored in the exchange (`applied_rules`) for later phases. Once the destination is known, access is checked again
+//! under its name (`served`). `response` changes the headers of the response.
 //!
 //! A request that no rule matches costs one lookup in the index of rules and does not allocate.
 
@@ -10,15 +10,15 @@ pub(crate) mod listing;
 pub(crate) mod response;
 pub(crate) mod served;
 
+use crate::applied_rules::{AppliedRules, Lookup, join};
 use crate::exchange::Exchange;
-use crate::explanation::Explaining;
+use crate::explanation::ExplanationBuilder;
 use crate::https;
 use crate::path_parts;
 use crate::phase::proxy;
 use crate::refusal::Refusal;
 use crate::request_path::{encode, encode_query, plain_path};
 use crate::responder::{Context, Responder};
-use crate::ruled::{Lookup, Ruled, join};
 use crate::site::Site;
 use crate::upstream::Upstream;
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl Responder for Rules {
         }
     }
 
-    fn explain(exchange: &mut Exchange, explaining: &mut Explaining) {
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         let site = exchange.site.clone();
         explaining.notes.add("root", site.root.display().to_string());
         let mut lines = Lines::default();
@@ -80,7 +80,7 @@ impl Responder for Rules {
         }
         let Some(mut outcome) = outcome else { return };
         let stop = outcome.stop.take();
-        exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
+        exchange.ruled = Some(Box::new(AppliedRules { outcome, ..AppliedRules::default() }));
         if let Some(stop) = stop {
             explain_end(stop, explaining);
         } else if let Err(refusal) = choose_attempt(&site, exchange) {
@@ -91,7 +91,7 @@ impl Responder for Rules {
 }
 
 /// Records for `howdah explain` how a rule ends the request.
-pub(crate) fn explain_end(stop: Stop, explaining: &mut Explaining) {
+pub(crate) fn explain_end(stop: Stop, explaining: &mut ExplanationBuilder) {
     match stop {
         Stop::Status(status, _) => explaining.respond(status, format!("{status}, from a rule")),
         Stop::Redirect(status, location) => {
@@ -132,7 +132,7 @@ pub(crate) fn choose_pool(exchange: &mut Exchange) {
     let Some(outcome) = evaluate(&site, exchange, &mut NoTrace) else { return };
     let Outcome { pool, route, share, times, max_body, access_log, .. } = *outcome;
     let outcome = Box::new(Outcome { pool, route, share, times, max_body, access_log, ..Outcome::default() });
-    exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
+    exchange.ruled = Some(Box::new(AppliedRules { outcome, ..AppliedRules::default() }));
 }
 
 /// Calls `then` with a request as rules see it.
@@ -176,7 +176,7 @@ async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) ->
             None => while exchange.head.headers.remove(&name).is_some() {},
         }
     }
-    exchange.ruled = Some(Box::new(Ruled { outcome, ..Ruled::default() }));
+    exchange.ruled = Some(Box::new(AppliedRules { outcome, ..AppliedRules::default() }));
     if let Some(response) = response::preflight(exchange) {
         return Ok(Step::Done(response));
     }

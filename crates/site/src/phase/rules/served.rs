@@ -10,11 +10,11 @@
 //! A file that a script hands over (`X-Accel-Redirect`, `X-Sendfile`) is the script's decision and is not checked.
 
 use super::{SiteFiles, access, end, with_request};
+use crate::applied_rules::{AppliedRules, Lookup};
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
 use crate::request_path::plain_path;
 use crate::route::{Route, Script};
-use crate::ruled::{Lookup, Ruled};
 use crate::site::Site;
 use howdah_protocol::Response;
 use howdah_rules::trace::Trace;
@@ -61,7 +61,7 @@ pub(crate) async fn act(
     route: Option<&Route>,
 ) -> Result<Option<Response>, Refusal> {
     let Outcome { access, php, stop, judged, .. } = *outcome;
-    exchange.ruled.get_or_insert_with(|| Box::new(Ruled::default())).outcome.judged.extend(&judged);
+    exchange.ruled.get_or_insert_with(|| Box::new(AppliedRules::default())).outcome.judged.extend(&judged);
     for asked in if exchange.asks_for_access() { access } else { Vec::new() } {
         access::ask(site, exchange, asked).await?;
     }

@@ -13,14 +13,14 @@ const OWN_UNITS: &str = "howdah";
 
 /// Sockets that systemd keeps for the server.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct FdStore {
     /// Addresses of the server's socket units, as systemd writes them.
     sockets: Vec<String>,
     /// Number of sockets in the descriptor store; systemd does not name them before version 254.
     stored: usize,
 }
 
-impl Kept {
+impl FdStore {
     /// Returns the sockets that systemd keeps now; none without systemd.
     pub(crate) fn now() -> Self {
         // systemd sets this for every process of a unit, including `ExecStartPre=`.
@@ -89,14 +89,14 @@ mod tests {
         Triggers=howdah.service\n\nListen=127.0.0.1:9090 (Stream)\nActiveState=active\nTriggers=cockpit.service\n\n\
         Listen=127.0.0.1:8090 (Stream)\nActiveState=inactive\nTriggers=howdah.service\n";
 
-    fn has(kept: &mut Kept, addr: &str) -> bool {
+    fn has(kept: &mut FdStore, addr: &str) -> bool {
         kept.has(&addr.parse().unwrap())
     }
 
     #[test]
     fn what_a_unit_of_sockets_has_open_is_the_servers_if_it_is_for_its_service() {
         for (own, is_own) in [(None, true), (Some("howdah.service"), true), (Some("howdah@shop.service"), false)] {
-            let mut kept = Kept::read(own, SOCKETS, "");
+            let mut kept = FdStore::read(own, SOCKETS, "");
             assert_eq!(has(&mut kept, "127.0.0.1:8080"), is_own, "{own:?}");
             assert_eq!(has(&mut kept, "https://127.0.0.1:8080"), is_own, "{own:?}");
             assert_eq!(has(&mut kept, "unix:/run/howdah/http.sock"), is_own, "{own:?}");
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn what_was_stored_for_the_service_stands_for_as_many_addresses_and_for_no_unix_socket() {
-        let mut kept = Kept::read(Some("howdah.service"), "", "NFileDescriptorStore=1\n");
+        let mut kept = FdStore::read(Some("howdah.service"), "", "NFileDescriptorStore=1\n");
         assert!(!has(&mut kept, "unix:/run/howdah/http.sock"));
         assert!(has(&mut kept, "127.0.0.1:80"));
         assert!(!has(&mut kept, "127.0.0.1:81"), "somebody else has it");
-        assert_eq!(Kept::read(None, "", ""), Kept::default());
+        assert_eq!(FdStore::read(None, "", ""), FdStore::default());
     }
 
     #[test]

@@ -15,9 +15,9 @@ pub const SETTLES: &str = "HOWDAH_SETTLES";
 const MAX_MESSAGE_LEN: u64 = 4096;
 
 /// The output of a process that reads the settings.
-pub(crate) struct Settling(File);
+pub(crate) struct SettingsProcess(File);
 
-impl Settling {
+impl SettingsProcess {
     /// Starts the process.
     ///
     /// # Errors

@@ -1,17 +1,17 @@
 //! The running upgrade, if any: at most one at a time, while the server keeps serving.
 
-use super::{HandOver, Replaced, TakeOver};
+use super::{HandOver, ReadySuccessor, TakeOver};
 use crate::server::orders::Waiter;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-type Running = Pin<Box<dyn Future<Output = Result<Replaced, NotReplaced>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Result<ReadySuccessor, UpgradeError>> + Send>>;
 
 /// Maximum time that a new upgrade request waits for the predecessor of the last upgrade to end.
 const LAST_WAIT: Duration = Duration::from_secs(3);
 
 /// Reasons for a failed upgrade.
-enum NotReplaced {
+enum UpgradeError {
     /// No upgrade can begin now.
     Refused(String),
     /// The new process failed before it served.
@@ -20,9 +20,9 @@ enum NotReplaced {
 
 /// The running upgrade.
 #[derive(Default)]
-pub(crate) struct UnderWay(Option<(Running, Waiter)>);
+pub(crate) struct UpgradeInProgress(Option<(Running, Waiter)>);
 
-impl UnderWay {
+impl UpgradeInProgress {
     /// Begins an upgrade, or reports why none can begin now.
     pub(crate) fn begin(&mut self, waiter: Waiter, before: Option<TakeOver>, hand_over: impl FnOnce() -> HandOver) {
         let why = if self.0.is_some() {
@@ -42,14 +42,14 @@ impl UnderWay {
         }
         let hand_over = hand_over();
         let running = async move {
-            alone(before).await.map_err(NotReplaced::Refused)?;
-            hand_over.run().await.map_err(NotReplaced::Failed)
+            alone(before).await.map_err(UpgradeError::Refused)?;
+            hand_over.run().await.map_err(UpgradeError::Failed)
         };
         self.0 = Some((Box::pin(running), waiter));
     }
 
     /// Returns when the running upgrade has succeeded. A failure is reported to the requester and in the log.
-    pub(crate) async fn done(&mut self) -> Replaced {
+    pub(crate) async fn done(&mut self) -> ReadySuccessor {
         loop {
             let Some((running, _)) = &mut self.0 else { return std::future::pending().await };
             let outcome = running.as_mut().await;
@@ -63,8 +63,8 @@ impl UnderWay {
                     )));
                     return replaced;
                 }
-                Err(NotReplaced::Refused(why)) => drop(waiter.send(Err(why))),
-                Err(NotReplaced::Failed(why)) => {
+                Err(UpgradeError::Refused(why)) => drop(waiter.send(Err(why))),
+                Err(UpgradeError::Failed(why)) => {
                     tracing::error!("upgrade failed, this process keeps serving: {why}");
                     let _ = waiter.send(Err(format!("upgrade failed, the old process keeps serving: {why}")));
                 }

@@ -21,7 +21,7 @@ struct Peer {
 
 /// State of the pool's shared boot; decides how new workers are created.
 #[derive(Default)]
-pub(crate) struct Sharing {
+pub(crate) struct SharedBoot {
     /// One boot may serve all workers; `false` once an application has proved that it cannot.
     possible: bool,
     /// The worker that boots.
@@ -44,7 +44,7 @@ pub(crate) enum Origin {
     Elsewhere,
 }
 
-impl Sharing {
+impl SharedBoot {
     /// `possible`: this pool takes snapshots.
     pub(crate) fn new(possible: bool) -> Self {
         Self { possible, ..Self::default() }
@@ -150,16 +150,17 @@ mod tests {
     /// program ran.
     #[test]
     fn a_booting_worker_that_became_another_program_is_no_longer_listened_to() {
-        let mut sharing = Sharing::new(true);
-        let Origin::Booter(order, ours, theirs) = sharing.place(Order { worker: 1, fds: Vec::new() }).unwrap() else {
+        let mut shared_boot = SharedBoot::new(true);
+        let Origin::Booter(order, ours, theirs) = shared_boot.place(Order { worker: 1, fds: Vec::new() }).unwrap()
+        else {
             panic!("the first worker boots");
         };
         assert_eq!(order.worker, 1);
-        sharing.boots(rustix::process::getpid(), ours);
-        assert!(matches!(sharing.place(Order { worker: 2, fds: Vec::new() }).unwrap(), Origin::Elsewhere));
-        assert!(sharing.hear().is_none() && sharing.socket().is_some(), "it has said nothing yet");
+        shared_boot.boots(rustix::process::getpid(), ours);
+        assert!(matches!(shared_boot.place(Order { worker: 2, fds: Vec::new() }).unwrap(), Origin::Elsewhere));
+        assert!(shared_boot.hear().is_none() && shared_boot.socket().is_some(), "it has said nothing yet");
         drop(theirs);
-        assert!(sharing.hear().is_none() && sharing.socket().is_none(), "it will say nothing more");
-        assert!(matches!(sharing.place(Order { worker: 3, fds: Vec::new() }).unwrap(), Origin::Booter(..)));
+        assert!(shared_boot.hear().is_none() && shared_boot.socket().is_none(), "it will say nothing more");
+        assert!(matches!(shared_boot.place(Order { worker: 3, fds: Vec::new() }).unwrap(), Origin::Booter(..)));
     }
 }

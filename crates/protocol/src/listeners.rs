@@ -7,7 +7,7 @@
 
 use crate::connection::Shared;
 use crate::io_thread::IoThreadHandle;
-use crate::listener::{Accepted, Listener, ListenerHandle, Spoken, SpokenAtListener};
+use crate::listener::{Accepted, Listener, ListenerHandle, ListenerProtocol, SharedProtocol};
 use arc_swap::ArcSwap;
 use howdah_config::ListenAddr;
 use rustls::ServerConfig;
@@ -19,30 +19,30 @@ use tokio::task::JoinHandle;
 
 /// The listening addresses.
 #[derive(Debug)]
-pub struct Doors {
+pub struct Listeners {
     /// Runtime of the first I/O thread.
     runtime: Handle,
     io_threads: Vec<IoThreadHandle>,
     shared: Arc<ArcSwap<Shared>>,
     /// `None` once the front accepts nothing more.
-    open: Mutex<Option<Vec<Door>>>,
+    open: Mutex<Option<Vec<OpenListener>>>,
 }
 
 /// One address.
 #[derive(Debug)]
-struct Door {
+struct OpenListener {
     asked: ListenAddr,
-    spoken: Option<SpokenAtListener>,
+    protocol: Option<SharedProtocol>,
     /// For another process; `None` if there was no descriptor left.
     handle: Option<Arc<ListenerHandle>>,
     /// The address's task ends when this is dropped.
-    stop: watch::Sender<Accepting>,
+    stop: watch::Sender<AcceptState>,
     task: JoinHandle<()>,
 }
 
 /// The process that accepts at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Accepting {
+enum AcceptState {
     Here,
     /// Another process accepts.
     Elsewhere,
@@ -54,7 +54,7 @@ enum Accepting {
 /// datagrams it has read.
 const READ_BEFORE: Duration = Duration::from_millis(250);
 
-impl Doors {
+impl Listeners {
     pub(crate) fn new(runtime: Handle, io_threads: Vec<IoThreadHandle>, shared: Arc<ArcSwap<Shared>>) -> Self {
         Self { runtime, io_threads, shared, open: Mutex::new(Some(Vec::new())) }
     }
@@ -63,69 +63,69 @@ impl Doors {
     pub fn open(&self, listener: Listener) {
         let mut all = self.lock();
         let Some(open) = all.as_mut() else { return };
-        let (stop, stopped) = watch::channel(Accepting::Here);
-        let (asked, spoken) = (listener.asked().clone(), listener.spoken());
+        let (stop, stopped) = watch::channel(AcceptState::Here);
+        let (asked, protocol) = (listener.asked().clone(), listener.protocol());
         let handle = listener.handle().ok().map(Arc::new);
         let task = self.runtime.spawn(accept(listener, self.io_threads.clone(), self.shared.clone(), stopped));
-        open.push(Door { asked, spoken, handle, stop, task });
+        open.push(OpenListener { asked, protocol, handle, stop, task });
     }
 
     /// Handles with which another process can continue all addresses. `None` if one lacks a descriptor.
     #[must_use]
     pub fn handles(&self) -> Option<Vec<Arc<ListenerHandle>>> {
-        self.lock().iter().flatten().map(|door| door.handle.clone()).collect()
+        self.lock().iter().flatten().map(|listener| listener.handle.clone()).collect()
     }
 
     /// Leaves all addresses to another process, permanently.
-    pub(crate) fn leave(&self) -> Leaving {
-        self.end(Accepting::Elsewhere)
+    pub(crate) fn leave(&self) -> ClosingListeners {
+        self.end(AcceptState::Elsewhere)
     }
 
     /// Closes all addresses permanently.
-    pub(crate) fn close_all(&self) -> Leaving {
-        self.end(Accepting::NotHere)
+    pub(crate) fn close_all(&self) -> ClosingListeners {
+        self.end(AcceptState::NotHere)
     }
 
-    fn end(&self, now: Accepting) -> Leaving {
-        let doors = self.lock().take().unwrap_or_default();
-        for door in &doors {
-            door.stop.send_replace(now);
+    fn end(&self, now: AcceptState) -> ClosingListeners {
+        let listeners = self.lock().take().unwrap_or_default();
+        for listener in &listeners {
+            listener.stop.send_replace(now);
         }
-        Leaving(doors)
+        ClosingListeners(listeners)
     }
 
     /// Closes these addresses, with their HTTP/3.
     pub fn close(&self, addresses: &[ListenAddr]) {
         if let Some(open) = self.lock().as_mut() {
-            open.retain(|door| !addresses.contains(&door.asked));
+            open.retain(|listener| !addresses.contains(&listener.asked));
         }
     }
 
     /// Changes the protocol of the address that was opened as `before`, from the next connection on.
-    pub fn set_spoken(&self, before: &ListenAddr, now: &ListenAddr, tls: Option<&Arc<ServerConfig>>) {
+    pub fn set_protocol(&self, before: &ListenAddr, now: &ListenAddr, tls: Option<&Arc<ServerConfig>>) {
         let mut open = self.lock();
-        for door in open.iter_mut().flatten().filter(|door| door.asked == *before) {
-            if let Some(spoken) = &door.spoken {
-                spoken.set(Spoken::at(now, tls));
-                door.asked = now.clone();
+        for listener in open.iter_mut().flatten().filter(|listener| listener.asked == *before) {
+            if let Some(protocol) = &listener.protocol {
+                protocol.set(ListenerProtocol::at(now, tls));
+                listener.asked = now.clone();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<Door>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<OpenListener>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Addresses that are being closed, until their tasks have stopped accepting. No I/O thread may end before that: it
 /// would drop connections handed to it, and their clients would get no response.
-pub(crate) struct Leaving(Vec<Door>);
+pub(crate) struct ClosingListeners(Vec<OpenListener>);
 
-impl Leaving {
+impl ClosingListeners {
     pub(crate) async fn ended(&mut self) {
-        for door in &mut self.0 {
+        for listener in &mut self.0 {
             // Errors of a listener's task are ignored.
-            let _ = (&mut door.task).await;
+            let _ = (&mut listener.task).await;
         }
         self.0.clear();
     }
@@ -152,7 +152,7 @@ async fn accept(
     listener: Listener,
     handles: Vec<IoThreadHandle>,
     shared: Arc<ArcSwap<Shared>>,
-    mut stop: watch::Receiver<Accepting>,
+    mut stop: watch::Receiver<AcceptState>,
 ) {
     let (addr, over_udp) = (listener.local_addr(), listener.is_over_udp());
     let take = |accepted: Accepted| {
@@ -185,8 +185,8 @@ async fn accept(
     };
     let stopping = async {
         // An error means that the address was closed.
-        let who = stop.wait_for(|accepting| *accepting != Accepting::Here).await.map(|who| *who);
-        if over_udp && who.is_ok_and(|who| who == Accepting::Elsewhere) {
+        let who = stop.wait_for(|accepting| *accepting != AcceptState::Here).await.map(|who| *who);
+        if over_udp && who.is_ok_and(|who| who == AcceptState::Elsewhere) {
             let _ = tokio::time::timeout(READ_BEFORE, stop.changed()).await;
         }
     };

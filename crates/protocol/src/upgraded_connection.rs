@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes sent to the client.
-pub(crate) type Sent = Arc<AtomicU64>;
+pub(crate) type SentBytes = Arc<AtomicU64>;
 
 /// Runs the body's upgraded protocol. `ending` becomes ready when [`Upgraded::is_to_end`] changes, for clients whose
 /// reads and writes do not wake this task then.
@@ -18,13 +18,13 @@ pub(crate) async fn run(
     kind: Kind,
     mut delivery: Delivery,
     metrics: &Metrics,
-    client: impl FnOnce(Sent) -> Box<dyn Upgraded>,
+    client: impl FnOnce(SentBytes) -> Box<dyn Upgraded>,
     ending: impl Future<Output = ()>,
 ) {
     let Kind::Upgrade(upgrade) = kind else { return };
-    let sent = Sent::default();
+    let sent = SentBytes::default();
     let _counted = metrics.connections_upgraded.hold();
-    let told = Told { delivery: &mut delivery, sent: sent.clone() };
+    let told = SentRecorder { delivery: &mut delivery, sent: sent.clone() };
     let mut talking = upgrade.run(client(sent));
     let (mut ending, mut ends) = (pin!(ending), false);
     let ended = poll_fn(|cx| {
@@ -39,12 +39,12 @@ pub(crate) async fn run(
 }
 
 /// Records the bytes that an upgraded connection has sent, however it ends.
-struct Told<'a> {
+struct SentRecorder<'a> {
     delivery: &'a mut Delivery,
-    sent: Sent,
+    sent: SentBytes,
 }
 
-impl Drop for Told<'_> {
+impl Drop for SentRecorder<'_> {
     fn drop(&mut self) {
         self.delivery.sent = self.sent.load(Relaxed);
     }

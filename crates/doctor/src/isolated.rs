@@ -7,7 +7,7 @@ use crate::findings::{Finding, Severity};
 use crate::mode::Mode;
 use crate::pages::Page;
 use crate::state::{Change, Record, places};
-use crate::subject::{Look, Subject};
+use crate::subject::{ProbeScope, Subject};
 use crate::visitor::Visitor;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,15 +22,15 @@ const MIN_GROWTH: u64 = 48;
 const VISIT_ORDER: [usize; 3] = [0, 1, 0];
 
 /// State that changed in a request, by kind and name.
-type Left = BTreeMap<(String, String), Change>;
+type ChangedState = BTreeMap<(String, String), Change>;
 
 /// A page's effects in one mode.
 #[derive(Debug, Default)]
-struct Seen {
+struct PageEffects {
     /// Responses: the other page's first, then in `VISIT_ORDER`.
     words: Vec<Words>,
     /// State left by each visit in `VISIT_ORDER`.
-    left: Vec<Left>,
+    left: Vec<ChangedState>,
     /// Memory in use before each further visit, in bytes.
     memory: Vec<u64>,
     /// `true` if another process served a visit than the one before.
@@ -41,20 +41,23 @@ struct Seen {
 /// Runs the visits in classic mode.
 pub(crate) fn expected(classic: &mut Subject<'_>, other: &Page, page: &Page) -> Vec<Words> {
     let mut visitors = Visitor::several(2);
-    let mut words = vec![classic.visit(&mut visitors[0], other, Look::Full).1];
-    words.extend(VISIT_ORDER.map(|who| classic.visit(&mut visitors[who], page, Look::Full).1));
+    let mut words = vec![classic.visit(&mut visitors[0], other, ProbeScope::Full).1];
+    words.extend(VISIT_ORDER.map(|who| classic.visit(&mut visitors[who], page, ProbeScope::Full).1));
     words
 }
 
 /// Runs the same visits in another mode, and records the state that they leave.
-fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
+fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<PageEffects> {
     subject.begin_anew(other);
     subject.records()?;
     let mut visitors = Visitor::several(2);
-    let mut seen = Seen { words: vec![subject.visit(&mut visitors[0], other, Look::Full).1], ..Seen::default() };
+    let mut seen = PageEffects {
+        words: vec![subject.visit(&mut visitors[0], other, ProbeScope::Full).1],
+        ..PageEffects::default()
+    };
     let mut ids = Vec::new();
     for who in VISIT_ORDER {
-        let (id, words) = subject.visit(&mut visitors[who], page, Look::Full);
+        let (id, words) = subject.visit(&mut visitors[who], page, ProbeScope::Full);
         seen.words.push(words);
         ids.push(id);
     }
@@ -62,7 +65,7 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
     let mut later = Vec::new();
     // In snapshot mode, a restore frees the memory of a request.
     if subject.mode != Mode::Snapshot {
-        later.extend((0..REPEATS).map(|_| subject.visit(&mut visitors[0], page, Look::Memory).0));
+        later.extend((0..REPEATS).map(|_| subject.visit(&mut visitors[0], page, ProbeScope::Memory).0));
         later.push(subject.look(page));
     }
     let records = subject.records()?;
@@ -77,12 +80,12 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<Seen> {
 
 /// State that a request left: the changes that the next request found. In a mode that restores the boot state, only
 /// those that the request itself did not find.
-fn left_between(own: Option<&Record>, next: Option<&Record>) -> Left {
-    let (Some(own), Some(next)) = (own, next) else { return Left::new() };
+fn left_between(own: Option<&Record>, next: Option<&Record>) -> ChangedState {
+    let (Some(own), Some(next)) = (own, next) else { return ChangedState::new() };
     let is_new = |change: &&Change| next.after.is_some() || !own.changes.contains(change);
     // A new process has no state of the request.
     if next.after.is_none() && own.after.is_some() {
-        return Left::new();
+        return ChangedState::new();
     }
     let changes: Vec<Change> = next.changes.iter().filter(is_new).cloned().collect();
     places(&changes).into_iter().map(|change| (change.key(), change)).collect()
@@ -149,7 +152,7 @@ fn of_responses(
     if let Some(found) = at(1) {
         let first = |subject: &mut Subject<'_>| {
             subject.begin_anew(other);
-            subject.visit(&mut Visitor::new(1), page, Look::Full).1
+            subject.visit(&mut Visitor::new(1), page, ProbeScope::Full).1
         };
         let (one, here, two) = (first(classic), first(subject), first(classic));
         if let Some(found) = Expected::of(vec![one, two]).difference(&here) {
@@ -185,7 +188,7 @@ fn note(mode: Mode, page: &Page, kind: &str, name: &str, what: &str) -> Finding 
     }
 }
 
-fn of_growth(mode: Mode, page: &Page, here: &Seen) -> Option<Finding> {
+fn of_growth(mode: Mode, page: &Page, here: &PageEffects) -> Option<Finding> {
     // The first further visits may still fill caches.
     let steps: Vec<u64> = here.memory.windows(2).skip(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     let least = steps.iter().min().copied().filter(|least| *least >= MIN_GROWTH && steps.len() > 2)?;
@@ -195,10 +198,10 @@ fn of_growth(mode: Mode, page: &Page, here: &Seen) -> Option<Finding> {
 }
 
 /// Classifies the state that the page leaves.
-fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &Seen) -> Result<Vec<Finding>> {
+fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &PageEffects) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let Some((first, later)) = here.left.split_first() else { return Ok(findings) };
-    let keys: BTreeSet<&(String, String)> = here.left.iter().flat_map(Left::keys).collect();
+    let keys: BTreeSet<&(String, String)> = here.left.iter().flat_map(ChangedState::keys).collect();
     let mut kept = Vec::new();
     for key in keys {
         let again: Vec<&Change> = later.iter().filter_map(|left| left.get(key)).collect();
@@ -272,8 +275,8 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
     let mut by = |who: usize| {
         subject.begin_anew(other);
         subject.records()?;
-        subject.visit(&mut Visitor::new(who), other, Look::Full);
-        let (id, _) = subject.visit(&mut Visitor::new(who), page, Look::Full);
+        subject.visit(&mut Visitor::new(who), other, ProbeScope::Full);
+        let (id, _) = subject.visit(&mut Visitor::new(who), page, ProbeScope::Full);
         let look = subject.look(page);
         let records = subject.records()?;
         let by_id = |id: u64| records.iter().find(|record| record.id == id.to_string()).cloned();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Settings that rules have made for a request.
 #[derive(Debug, Default)]
-pub struct Ruled {
+pub struct AppliedRules {
     /// The rules' outcome.
     pub outcome: Box<Outcome>,
     /// The authenticated user.

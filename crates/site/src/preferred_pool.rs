@@ -9,28 +9,28 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A pool that takes one script from the pool with position `behind`.
+/// A pool that takes one script from the pool with position `fallback`.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct PreferredPool {
     pool: usize,
-    behind: usize,
+    fallback: usize,
     script: Vec<u8>,
     booted: RecipePool,
 }
 
-impl Ahead {
-    pub(crate) fn of(site: &SiteSettings, pools: &[PoolSettings], behind: usize) -> Option<Self> {
+impl PreferredPool {
+    pub(crate) fn of(site: &SiteSettings, pools: &[PoolSettings], fallback: usize) -> Option<Self> {
         let booted = site.booted.clone()?;
         let pool = pools.iter().position(|pool| pool.name == booted.pool)?;
         let script = pools[pool].script.as_ref()?.as_os_str().as_bytes().to_vec();
-        Some(Self { pool, behind, script, booted })
+        Some(Self { pool, fallback, script, booted })
     }
 
     /// Returns the position of this pool if it runs `script` instead of `pool`.
     pub(crate) fn for_script(&self, pool: usize, script: &[u8]) -> Option<usize> {
         let same = || Path::new(OsStr::from_bytes(&self.script)) == Path::new(OsStr::from_bytes(script));
         // `Path` also compares equal with a doubled slash.
-        (self.behind == pool && (self.script == script || same())).then_some(self.pool)
+        (self.fallback == pool && (self.script == script || same())).then_some(self.pool)
     }
 
     /// `true` if the pool runs this visitor's requests for a host, with or without a port. `https`: the client's

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 
 /// State of the running generation.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct About {
+pub(crate) struct GenerationStatus {
     pub(crate) php_version: Option<String>,
     pub(crate) generation: u64,
     /// The reason why the last start failed, until one succeeds.
     pub(crate) last_error: Option<String>,
-    pub(crate) boots: Boots,
+    pub(crate) boots: BootSource,
     pub(crate) warm_up: WarmUp,
     /// Needs that a learning sandbox has found since the server's start.
     pub(crate) sandbox_needs: BTreeSet<Need>,
@@ -19,7 +19,7 @@ pub(crate) struct About {
 
 /// Source of the booted application for a snapshot pool's workers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Boots {
+pub(crate) enum BootSource {
     /// Unknown: no worker has booted yet, or the pool takes no snapshots.
     #[default]
     Unknown,
@@ -35,7 +35,7 @@ pub(crate) enum Boots {
     Alone(String),
 }
 
-impl Boots {
+impl BootSource {
     /// The template's process, which may have ended.
     pub(crate) const fn template(&self) -> Option<u32> {
         match self {

@@ -8,15 +8,15 @@ use tokio::sync::Semaphore;
 
 /// Limits the threads that work for one site at the same time.
 #[derive(Debug)]
-pub(crate) struct Aside(Arc<Semaphore>);
+pub(crate) struct BlockingThreads(Arc<Semaphore>);
 
-impl Default for Aside {
+impl Default for BlockingThreads {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new((howdah_budget::machine::processors() / 2).max(1))))
     }
 }
 
-impl Aside {
+impl BlockingThreads {
     /// Runs `work` on a separate thread. `work` should check its cache again, as an earlier caller may have done the
     /// same.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
@@ -39,7 +39,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_done_by_another_thread_and_so_much_at_once() {
-        let aside = Aside(Arc::new(Semaphore::new(1)));
+        let aside = BlockingThreads(Arc::new(Semaphore::new(1)));
         let here = std::thread::current().id();
         assert_ne!(aside.run(|| std::thread::current().id()).await.ok(), Some(here));
         let (go_on, waits) = mpsc::channel::<()>();

@@ -1,7 +1,7 @@
 //! The backends of an I/O thread: pools, which all threads share, and proxies, to which each thread has its own
 //! connections.
 
-use crate::server::pools::{Place, Pools};
+use crate::server::pools::{Pools, SelectedPool};
 use howdah_config::Settings;
 use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
@@ -31,31 +31,31 @@ pub(crate) fn proxies(
     settings.proxies.iter().map(group).collect()
 }
 
-/// Held while an edition serves a request.
-pub(crate) type InUse = mpsc::Sender<Infallible>;
+/// Held while a revision serves a request.
+pub(crate) type RequestGuard = mpsc::Sender<Infallible>;
 
 /// Backends of a site: PHP's pools and proxies.
 #[derive(Debug)]
-pub(crate) struct Ways {
+pub(crate) struct Backends {
     pools: Arc<Pools>,
     names: Vec<String>,
     servers: Client,
-    _in_use: InUse,
+    _in_use: RequestGuard,
 }
 
-impl Ways {
-    pub(crate) fn new(pools: Arc<Pools>, proxies: &[Arc<Group>], in_use: InUse) -> Self {
+impl Backends {
+    pub(crate) fn new(pools: Arc<Pools>, proxies: &[Arc<Group>], in_use: RequestGuard) -> Self {
         let names = proxies.iter().map(|proxy| proxy.name().to_owned()).collect();
         Self { pools, names, servers: Client::new(proxies), _in_use: in_use }
     }
 }
 
-impl Upstream for Ways {
+impl Upstream for Backends {
     async fn run(&self, target: Target, request: Request) -> Result<howdah_pool::Response, Fault> {
         match self.pools.at(target)? {
-            Place { pool, comparison: None } => pool.run(request).await,
+            SelectedPool { pool, comparison: None } => pool.run(request).await,
             // Boxed to keep the future small, because most pools have no comparison.
-            Place { comparison: Some(comparison), .. } => Box::pin(comparison.run(request)).await,
+            SelectedPool { comparison: Some(comparison), .. } => Box::pin(comparison.run(request)).await,
         }
     }
 

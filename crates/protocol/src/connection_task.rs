@@ -3,7 +3,7 @@
 use crate::certificate_wanted;
 use crate::connection::Connection;
 use crate::exchange::{Handler, report_rejected};
-use crate::handshake::{Handshake, Shaken};
+use crate::handshake::{Handshake, HandshakeResult};
 use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
@@ -74,15 +74,15 @@ pub(crate) async fn drive_tls<H: Handler>(
     });
     let Some(result) = shaking.await.flatten() else { return };
     match handshake.finish(result, &connection) {
-        Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
-        Shaken::Refused { stream, is_http } => {
+        HandshakeResult::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
+        HandshakeResult::Refused { stream, is_http } => {
             if is_http {
                 report_rejected(&*handler, &connection, Rejection::HttpToTls, StatusCode::BAD_REQUEST, b"");
             }
             let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
             supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
         }
-        Shaken::Over => {}
+        HandshakeResult::Over => {}
     }
 }
 
@@ -96,7 +96,7 @@ fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
 async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: BytesMut, is_h2: bool) {
     let state = &connection.state;
     let ended = if is_h2 {
-        let mut driven = http2::Driven::new(handler.clone(), connection.clone(), socket, ahead.freeze());
+        let mut driven = http2::ConnectionDriver::new(handler.clone(), connection.clone(), socket, ahead.freeze());
         let mut finishing = false;
         let serving = supervise(state, |cx, verdict| {
             if !finishing && matches!(verdict, Verdict::LastResponse | Verdict::Finish | Verdict::Idle) {
@@ -141,8 +141,12 @@ pub(crate) async fn drive_fastcgi<H: Handler>(handler: Arc<H>, connection: Arc<C
 }
 
 /// Serves a QUIC connection, which always speaks HTTP/3, to its end.
-pub(crate) async fn drive_quic<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, guest: http3::Guest) {
-    let leave = http3::Leave::default();
+pub(crate) async fn drive_quic<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    guest: http3::IncomingConnection,
+) {
+    let leave = http3::ShutdownSignal::default();
     let mut serving = pin!(http3::serve(handler, connection.clone(), guest, &leave));
     let mut leaving = false;
     let served = supervise(&connection.state, |cx, verdict| {

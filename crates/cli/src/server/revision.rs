@@ -1,8 +1,8 @@
-//! An edition: everything made from one reading of the settings that serves requests. A reload makes the next one and
-//! swaps it in with one atomic store. Each request runs to its end on the edition on which it began.
+//! An revision: everything made from one reading of the settings that serves requests. A reload makes the next one and
+//! swaps it in with one atomic store. Each request runs to its end on the revision on which it began.
 
+use crate::server::backends::{self, Backends, RequestGuard};
 use crate::server::pools::Pools;
-use crate::server::ways::{self, InUse, Ways};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
@@ -10,7 +10,7 @@ use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::io_threads;
 use howdah_protocol::{Handler, Rejected, Request, Response};
 use howdah_proxy::Group;
-use howdah_site::event_request::{EventRequest, MakesRequests, Outcome};
+use howdah_site::event_request::{EventRequest, Outcome, RequestMaker};
 use howdah_site::{Service, Sites};
 use hyper::http::{HeaderMap, StatusCode};
 use std::convert::Infallible;
@@ -20,21 +20,21 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
 /// Everything made by one reading of the settings.
-pub(crate) struct Edition {
+pub(crate) struct Revision {
     pub(crate) settings: Arc<Settings>,
     pub(crate) pools: Arc<Pools>,
     pub(crate) sites: Arc<Sites>,
     pub(crate) proxies: Vec<Arc<Group>>,
     pub(crate) access_logs: AccessLogs,
     /// One service per I/O thread, because each thread has its own connections to other servers.
-    services: Vec<Arc<Service<Ways>>>,
-    in_use: InUse,
+    services: Vec<Arc<Service<Backends>>>,
+    in_use: RequestGuard,
 }
 
-/// Closes when an edition no longer serves any request.
-pub(crate) type Unused = mpsc::Receiver<Infallible>;
+/// Closes when a revision no longer serves any request.
+pub(crate) type IdleSignal = mpsc::Receiver<Infallible>;
 
-/// The parts of an edition other than its pools.
+/// The parts of a revision other than its pools.
 pub(crate) struct Front {
     pub(crate) sites: Arc<Sites>,
     pub(crate) proxies: Vec<Arc<Group>>,
@@ -53,47 +53,53 @@ impl Front {
         budgets: Budgets,
         before: &[Arc<Group>],
     ) -> Result<Self, String> {
-        let proxies = ways::proxies(settings, metrics, before)?;
+        let proxies = backends::proxies(settings, metrics, before)?;
         let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets)?;
         Ok(Self { sites: Arc::new(sites), proxies, access_logs })
     }
 }
 
-impl Edition {
-    /// Creates an edition for this number of I/O threads.
-    pub(crate) fn new(settings: Arc<Settings>, front: Front, pools: Arc<Pools>, threads: usize) -> (Arc<Self>, Unused) {
+impl Revision {
+    /// Creates a revision for this number of I/O threads.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        front: Front,
+        pools: Arc<Pools>,
+        threads: usize,
+    ) -> (Arc<Self>, IdleSignal) {
         let Front { sites, proxies, access_logs } = front;
         let (in_use, unused) = mpsc::channel(1);
         let service = |_| {
-            let ways = Ways::new(pools.clone(), &proxies, in_use.clone());
-            Arc::new(Service::new(sites.clone(), Arc::new(ways)))
+            let backends = Backends::new(pools.clone(), &proxies, in_use.clone());
+            Arc::new(Service::new(sites.clone(), Arc::new(backends)))
         };
         let services = (0..threads.max(1)).map(service).collect();
-        let edition = Self { settings, pools, sites, proxies, access_logs, services, in_use };
-        (Arc::new(edition), unused)
+        let revision = Self { settings, pools, sites, proxies, access_logs, services, in_use };
+        (Arc::new(revision), unused)
     }
 
     /// Service for requests that the server makes itself, outside I/O threads.
-    pub(crate) fn service_of_its_own(&self) -> Service<Ways> {
-        let ways = Ways::new(self.pools.clone(), &self.proxies, self.in_use.clone());
-        Service::new(self.sites.clone(), Arc::new(ways))
+    pub(crate) fn service_of_its_own(&self) -> Service<Backends> {
+        let backends = Backends::new(self.pools.clone(), &self.proxies, self.in_use.clone());
+        Service::new(self.sites.clone(), Arc::new(backends))
     }
 }
 
-/// Makes event requests on the edition that is current at that time. Holds a weak reference, because editions own it.
+/// Makes event requests on the revision that is current at that time. Holds a weak reference, because revisions own it.
 #[derive(Debug)]
-pub(crate) struct OfEvents(Weak<ArcSwap<Edition>>);
+pub(crate) struct EventRequests(Weak<ArcSwap<Revision>>);
 
-impl OfEvents {
-    pub(crate) fn new(current: &Arc<ArcSwap<Edition>>) -> Arc<Self> {
+impl EventRequests {
+    pub(crate) fn new(current: &Arc<ArcSwap<Revision>>) -> Arc<Self> {
         Arc::new(Self(Arc::downgrade(current)))
     }
 }
 
-impl MakesRequests for OfEvents {
+impl RequestMaker for EventRequests {
     fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> {
-        let edition = self.0.upgrade().map(|current| current.load_full());
-        let service = edition.map(|edition| edition.services[io_threads::current() % edition.services.len()].clone());
+        let revision = self.0.upgrade().map(|current| current.load_full());
+        let service =
+            revision.map(|revision| revision.services[io_threads::current() % revision.services.len()].clone());
         Box::pin(async move {
             match service {
                 Some(service) => service.event(request).await,
@@ -103,19 +109,19 @@ impl MakesRequests for OfEvents {
     }
 }
 
-/// Handles the requests of one I/O thread on the edition that is current when a request arrives.
-pub(crate) struct OnThread {
-    current: Arc<ArcSwap<Edition>>,
+/// Handles the requests of one I/O thread on the revision that is current when a request arrives.
+pub(crate) struct ThreadHandler {
+    current: Arc<ArcSwap<Revision>>,
     number: usize,
 }
 
-impl OnThread {
-    pub(crate) fn new(current: &Arc<ArcSwap<Edition>>, number: usize) -> Self {
+impl ThreadHandler {
+    pub(crate) fn new(current: &Arc<ArcSwap<Revision>>, number: usize) -> Self {
         Self { current: current.clone(), number }
     }
 }
 
-impl Handler for OnThread {
+impl Handler for ThreadHandler {
     async fn handle(&self, request: Request) -> Response {
         let service = self.current.load().services[self.number].clone();
         service.handle(request).await

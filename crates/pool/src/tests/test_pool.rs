@@ -27,10 +27,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub(crate) type Awaited = JoinHandle<Result<Response, Fault>>;
+pub(crate) type PendingResponse = JoinHandle<Result<Response, Fault>>;
 
 /// A pool without a supervisor, and the events that it would get.
-pub(crate) struct Stage {
+pub(crate) struct TestPool {
     pub(crate) pool: Arc<Pool>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
@@ -38,7 +38,7 @@ pub(crate) struct Stage {
 }
 
 /// A worker that the test controls.
-pub(crate) struct Puppet {
+pub(crate) struct TestWorker {
     pub(crate) end: WorkerEnd,
     pub(crate) life: Child,
     pub(crate) index: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Puppet {
     pub(crate) eventfd: OwnedFd,
 }
 
-impl Drop for Puppet {
+impl Drop for TestWorker {
     fn drop(&mut self) {
         let _ = self.life.kill();
         let _ = self.life.wait();
@@ -79,7 +79,7 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
     }
 }
 
-impl Stage {
+impl TestPool {
     pub(crate) fn new(concurrency: usize) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
@@ -91,7 +91,7 @@ impl Stage {
     }
 
     /// Adds a serving worker.
-    pub(crate) async fn puppet(&mut self) -> Puppet {
+    pub(crate) async fn worker(&mut self) -> TestWorker {
         let index = self.shared.lock().lanes.len();
         let (sender, frames, fd) = create_lane(self.sizes).unwrap();
         let (eventfd, (our_wake_pipe, their_wake_pipe)) = (new_eventfd().unwrap(), new_wake_pipe().unwrap());
@@ -114,11 +114,11 @@ impl Stage {
         let lane = Lane::new(new, sender.with_wake_pipe(our_wake_pipe), Arc::new(ours.into()));
         self.shared.lock().add_lane(lane);
         tokio::spawn(reader.run());
-        let mut puppet =
-            Puppet { end: end.with_wake_pipe(their_wake_pipe), life, index, lane: fd, eventfd: own_eventfd };
-        puppet.end.ready();
+        let mut worker =
+            TestWorker { end: end.with_wake_pipe(their_wake_pipe), life, index, lane: fd, eventfd: own_eventfd };
+        worker.end.ready();
         assert!(matches!(self.event().await, Event::WorkerReady { .. }));
-        puppet
+        worker
     }
 
     /// The supervisor's next event.
@@ -141,24 +141,24 @@ impl Stage {
         }
     }
 
-    pub(crate) async fn submit(&self, request: Request) -> Awaited {
+    pub(crate) async fn submit(&self, request: Request) -> PendingResponse {
         let pool = self.pool.clone();
         let response = tokio::spawn(async move { pool.run(request).await });
         tokio::task::yield_now().await;
         response
     }
 
-    pub(crate) async fn get(&self) -> Awaited {
+    pub(crate) async fn get(&self) -> PendingResponse {
         self.submit(request(true, RequestBody::Empty)).await
     }
 
     /// Id and label of one of the worker's requests.
-    pub(crate) fn request_name(&self, puppet: &Puppet, number: u64) -> Option<(String, String)> {
-        LaneHandle::new(self.shared.clone(), puppet.index, puppet.life.id()).request_name(number)
+    pub(crate) fn request_name(&self, worker: &TestWorker, number: u64) -> Option<(String, String)> {
+        LaneHandle::new(self.shared.clone(), worker.index, worker.life.id()).request_name(number)
     }
 
-    pub(crate) fn running(&self, puppet: &Puppet) -> usize {
-        self.shared.lock().lanes[puppet.index].as_ref().map_or(0, |lane| lane.in_flight.len())
+    pub(crate) fn running(&self, worker: &TestWorker) -> usize {
+        self.shared.lock().lanes[worker.index].as_ref().map_or(0, |lane| lane.in_flight.len())
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
     Request { body, repeatable, ..Request::without_client(head.finish(), RequestId(5)) }
 }
 
-impl Puppet {
+impl TestWorker {
     /// Takes all requests that were sent.
     pub(crate) fn take(&mut self) -> Vec<u64> {
         let events = std::iter::from_fn(|| self.end.take_event().unwrap());
@@ -229,7 +229,7 @@ impl Puppet {
     }
 }
 
-pub(crate) async fn finish(response: Awaited) -> Result<String, FaultKind> {
+pub(crate) async fn finish(response: PendingResponse) -> Result<String, FaultKind> {
     let response =
         tokio::time::timeout(Duration::from_secs(20), response).await.expect("a response within 20 s").unwrap();
     let mut body = response.map_err(|fault| fault.kind)?.body;
@@ -240,7 +240,7 @@ pub(crate) async fn finish(response: Awaited) -> Result<String, FaultKind> {
     Ok(String::from_utf8(text).unwrap())
 }
 
-pub(crate) async fn finish_all(responses: Vec<Awaited>) -> Vec<Result<String, FaultKind>> {
+pub(crate) async fn finish_all(responses: Vec<PendingResponse>) -> Vec<Result<String, FaultKind>> {
     let mut results = Vec::new();
     for response in responses {
         results.push(finish(response).await);

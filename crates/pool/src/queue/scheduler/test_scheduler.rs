@@ -1,6 +1,6 @@
 //! A scheduler for tests: real lanes, with workers and a clock that the test controls.
 
-use super::{LaneKind, Precedence, Scheduler, Took};
+use super::{LaneKind, MeasuredDuration, Precedence, Scheduler};
 use crate::lane::clock::Clock;
 use crate::lane::{Lane, NewWorker};
 use crate::process::launcher::Launcher;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// The first moment by the workers' clock.
 const FIRST: u32 = 1_000;
 
-pub(super) struct Stage {
+pub(super) struct TestScheduler {
     pub(super) scheduler: Scheduler,
     pub(super) workers: Vec<Worker>,
     began: Instant,
@@ -37,7 +37,7 @@ pub(super) struct Worker {
     pub(super) runs: Option<(u64, u64)>,
 }
 
-impl Stage {
+impl TestScheduler {
     pub(super) fn new(workers: u32) -> Self {
         Self::with(workers, Limits::default(), Shares::default())
     }
@@ -113,7 +113,8 @@ impl Stage {
     /// Makes the scheduler expect `micros` for requests of a script.
     pub(super) fn teach(&mut self, script: &str, micros: u64) {
         let key = self.pending(0, script, 0, None).0.key;
-        (0..30).for_each(|_| self.scheduler.estimates.note(key, Took { php: micros, cpu: None, memory: 0 }));
+        (0..30)
+            .for_each(|_| self.scheduler.estimates.note(key, MeasuredDuration { php: micros, cpu: None, memory: 0 }));
     }
 
     /// Makes the worker begin its next request, which must exist.
@@ -148,7 +149,14 @@ impl Stage {
         assert_eq!((frame.kind, frame.number), (FrameKind::Done, number));
         it.frames.frames_taken();
         let now = self.instant();
-        self.scheduler.request_done(worker, number, now, Took { php: micros, cpu: None, memory: 0 }, None, false);
+        self.scheduler.request_done(
+            worker,
+            number,
+            now,
+            MeasuredDuration { php: micros, cpu: None, memory: 0 },
+            None,
+            false,
+        );
     }
 
     /// Ids of waiting requests, in the queue or behind others.

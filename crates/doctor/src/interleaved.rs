@@ -7,7 +7,7 @@ use crate::findings::{Finding, Severity};
 use crate::mode::Mode;
 use crate::pages::Page;
 use crate::state::places;
-use crate::subject::{Look, Subject};
+use crate::subject::{ProbeScope, Subject};
 use crate::visitor::Visitor;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ impl<'a> Plan<'a> {
         let mut words = Vec::new();
         if subject.mode != Mode::Async {
             for &(who, page) in &self.steps {
-                words.push(subject.visit(&mut visitors[who], &self.pages[page], Look::Full).1);
+                words.push(subject.visit(&mut visitors[who], &self.pages[page], ProbeScope::Full).1);
             }
             subject.look(&self.pages[0]);
             return words;
@@ -200,9 +200,9 @@ fn trial(
         subject.begin_anew(&pages[0]);
         let (mut one, mut two) = (Visitor::new(1), Visitor::new(2));
         for page in before {
-            subject.visit(&mut one, &pages[*page], Look::Memory);
+            subject.visit(&mut one, &pages[*page], ProbeScope::Memory);
         }
-        subject.visit(&mut two, &pages[victim], Look::Memory).1
+        subject.visit(&mut two, &pages[victim], ProbeScope::Memory).1
     };
     // Classic mode before and after, so that time-dependent parts are detected.
     let first = run(classic);

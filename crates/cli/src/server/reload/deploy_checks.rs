@@ -1,7 +1,7 @@
 //! Tests of new workers before they take over: they respond to the paths of `deploy.check`.
 
 use super::Server;
-use crate::server::edition::Edition;
+use crate::server::revision::Revision;
 use howdah_site::server_request::{Purpose, ServerRequest};
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use std::time::Duration;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Server {
-    /// Tests the next edition; returns a line for each check.
+    /// Tests the next revision; returns a line for each check.
     ///
     /// # Errors
     /// The first check that fails.
-    pub(super) async fn prove(&self, new: &Edition) -> Result<Vec<String>, String> {
+    pub(super) async fn prove(&self, new: &Revision) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
         for target in &new.settings.deploy.check {
             let status = check(new, target).await.map_err(|why| format!("`deploy.check`: {target}: {why}"))?;
@@ -23,8 +23,8 @@ impl Server {
     }
 }
 
-/// Requests one path from the new edition; returns the status.
-async fn check(new: &Edition, target: &str) -> Result<u16, String> {
+/// Requests one path from the new revision; returns the status.
+async fn check(new: &Revision, target: &str) -> Result<u16, String> {
     let request = ServerRequest::for_address(&new.sites, Purpose::DeployCheck, target)?;
     let service = new.service_of_its_own();
     let asked = async {

@@ -9,22 +9,22 @@ use tokio::sync::Semaphore;
 
 /// The line, guarded by the pool's lock.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct AdmissionQueue {
     /// One permit for each request whose turn it is and that has not woken yet. Fair: first come, first served.
     turns: Arc<Semaphore>,
     /// Number of waiting requests whose turn it is not yet.
     waiting: usize,
 }
 
-impl Default for Door {
+impl Default for AdmissionQueue {
     fn default() -> Self {
         Self { turns: Arc::new(Semaphore::new(0)), waiting: 0 }
     }
 }
 
-impl Door {
+impl AdmissionQueue {
     /// Joins the line: the caller waits for a permit of the returned semaphore, and calls `leave` if it gives up.
-    pub(crate) fn come(&mut self) -> Arc<Semaphore> {
+    pub(crate) fn enter(&mut self) -> Arc<Semaphore> {
         self.waiting += 1;
         self.turns.clone()
     }

@@ -16,7 +16,7 @@ const UNKNOWN_FOR: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// The zygote's children that are not workers.
-pub(crate) struct Strangers {
+pub(crate) struct AdoptedChildren {
     /// Readable when a child has ended.
     signals: OwnedFd,
     /// Processes that have ended and are not reaped yet, each with the time when that was noticed.
@@ -42,7 +42,7 @@ pub(crate) fn forked() {
     let _ = mask_child_signal(libc::SIG_UNBLOCK);
 }
 
-impl Strangers {
+impl AdoptedChildren {
     /// Makes this process the subreaper of their processes.
     pub(crate) fn new() -> io::Result<Self> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -72,7 +72,7 @@ impl Strangers {
         (!self.ended.is_empty()).then_some(UNKNOWN_FOR)
     }
 
-    /// Reaps strangers that have ended. Workers are `known`, or will be soon.
+    /// Reaps adopted children that have ended. Workers are `known`, or will be soon.
     pub(crate) fn reap(&mut self, known: impl Fn(Pid) -> bool) {
         let (mut drained, mut signalled) = ([0u8; 128], false);
         while matches!(rustix::io::read(&self.signals, &mut drained), Ok(1..)) {

@@ -54,12 +54,12 @@ struct Directory {
 
 /// The directories.
 #[derive(Debug, Default)]
-pub struct HandedOver {
+pub struct SendfileDirectories {
     by_address: Vec<Directory>,
     by_path: Vec<Directory>,
 }
 
-impl HandedOver {
+impl SendfileDirectories {
     /// Opens the directories of the settings. An error names the setting and the problem.
     pub fn new(settings: &StaticSettings, withheld: &Arc<Withheld>) -> Result<Self, String> {
         // The script decides about access to a file and about caching.

@@ -19,7 +19,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Result of starting PHP once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trial {
+pub struct PhpCheck {
     /// PHP's messages while it started, line by line.
     pub said: Vec<String>,
     /// The reason why no worker would run, if so.
@@ -28,8 +28,8 @@ pub struct Trial {
 
 /// Starts the pool's PHP and ends it. `names`: PHP settings of the pool; PHP reports unknown ones.
 #[must_use]
-pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
-    let failed = |why: String| Trial { said: Vec::new(), failure: Some(why) };
+pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
+    let failed = |why: String| PhpCheck { said: Vec::new(), failure: Some(why) };
     let program = Program::of(config);
     let order = match serde_json::to_vec(&config.boot) {
         Ok(order) => order,
@@ -86,5 +86,5 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
         }
         Some(_) => None,
     };
-    Trial { said, failure }
+    PhpCheck { said, failure }
 }

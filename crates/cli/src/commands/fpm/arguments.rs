@@ -9,7 +9,7 @@ pub(super) const STATE: &str = "/var";
 
 /// Flags of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct Arguments {
     pub(crate) config: PathBuf,
     pub(crate) prefix: Option<PathBuf>,
     pub(crate) pid: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Given {
 }
 
 /// Directory that a pool's relative paths start from.
-pub(super) fn prefix_of(section: &Section, given: &Given) -> PathBuf {
+pub(super) fn prefix_of(section: &Section, given: &Arguments) -> PathBuf {
     let own = section.get("prefix").map(PathBuf::from);
     own.or_else(|| given.prefix.clone()).unwrap_or_else(|| PathBuf::from(PREFIX))
 }
