@@ -66,11 +66,11 @@ pub fn at_once(site: &Site, count: usize, request: impl Fn(usize, &str) -> Reque
 
 /// Requests one script concurrently from the whole crowd. Every response must have status 200 and exactly this body,
 /// with its own marker for `@` and no other marker.
-pub fn everyone_sees(script: &str, expected: &str) {
+pub fn every_client_sees(script: &str, expected: &str) {
     everyone_sees_with(|setup| setup, script, expected);
 }
 
-/// As `everyone_sees`, with additional setup.
+/// As `every_client_sees`, with additional setup.
 pub fn everyone_sees_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     crate::run(
         Mode::Async,

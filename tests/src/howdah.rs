@@ -452,7 +452,7 @@ impl Howdah {
     fn judge_log(&self) -> Vec<String> {
         let log = self.log();
         let mut complaints = Vec::new();
-        for line in log.lines().filter(|l| is_alarming(l)) {
+        for line in log.lines().filter(|l| is_error_line(l)) {
             if !self.expected_log.iter().chain(&self.allowed_log).any(|text| line.contains(text.as_str())) {
                 complaints.push(format!("unexpected log line: {line}"));
             }
@@ -482,7 +482,7 @@ fn kept_on_purpose(kind: &str) -> bool {
     kind.starts_with('/') && !kind.starts_with("/memfd") && !kind.ends_with("(deleted)") && !kind.starts_with("/dev")
 }
 
-fn is_alarming(line: &str) -> bool {
+fn is_error_line(line: &str) -> bool {
     let texts =
         [" ERROR ", "\"ERROR\"", "panicked at", "Sanitizer", "PHP Warning", "PHP Fatal", "PHP Parse", "PHP Notice"];
     texts.iter().any(|text| line.contains(text)) || line.starts_with("ERROR")

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     howdah_tls::provider::install();
     let done = match commands::run_as_fpm(&mut passed) {
         Some(done) => done,
-        None => match commands::asked() {
+        None => match commands::invocation() {
             Ok(command) => commands::run(command, passed),
             Err(code) => return code,
         },

@@ -217,7 +217,7 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &PageEff
             kept.push(change.clone());
             continue;
         };
-        findings.push(told(subject.mode, page, change, severity, why));
+        findings.push(finding(subject.mode, page, change, severity, why));
     }
     if !kept.is_empty() {
         findings.extend(of_kept(subject, other, page, kept)?);
@@ -296,14 +296,14 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
         let may = change.kind == "object" && !subject.is_own(change.file.as_deref());
         let depends = !may && one == same && one != other && !one.is_empty() && !other.is_empty();
         match depends {
-            true => told(subject.mode, page, change, Severity::Leak, "keeps what the first visitor brought"),
-            false => told(subject.mode, page, change, Severity::Note, "is set once"),
+            true => finding(subject.mode, page, change, Severity::Leak, "keeps what the first visitor brought"),
+            false => finding(subject.mode, page, change, Severity::Note, "is set once"),
         }
     };
     Ok(kept.iter().map(judge).collect())
 }
 
-fn told(mode: Mode, page: &Page, change: &Change, severity: Severity, why: &str) -> Finding {
+fn finding(mode: Mode, page: &Page, change: &Change, severity: Severity, why: &str) -> Finding {
     Finding {
         mode,
         route: page.name(),

@@ -46,7 +46,7 @@ impl Place {
         let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
         access::only_for(dir.path(), users, access::ENTER)?;
         let mut content = Content::default();
-        look(project, &mut content, 0)?;
+        scan(project, &mut content, 0)?;
         let mut place = Self {
             dir,
             project: project.to_owned(),
@@ -128,13 +128,13 @@ impl Place {
 }
 
 /// Finds databases, and adds up the size of all files.
-fn look(dir: &Path, content: &mut Content, depth: usize) -> Result<()> {
+fn scan(dir: &Path, content: &mut Content, depth: usize) -> Result<()> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot look into {}", dir.display()))?;
     for entry in entries.flatten() {
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();
         if kind.is_dir() && depth < 12 {
-            let _ = look(&path, content, depth + 1);
+            let _ = scan(&path, content, depth + 1);
         } else if kind.is_file() {
             content.bytes += entry.metadata().map_or(0, |about| about.len());
             let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

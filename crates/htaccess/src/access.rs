@@ -85,15 +85,15 @@ impl Require {
     /// Refuses a `<RequireNone>` that would grant access to every client whose host name or group is unknown.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         match self {
-            Self::None(parts) if parts.iter().any(Self::cannot_be_known) => Err(NOT_LOOKED_UP),
+            Self::None(parts) if parts.iter().any(Self::is_undecidable) => Err(NOT_LOOKED_UP),
             _ => Ok(()),
         }
     }
 
-    fn cannot_be_known(&self) -> bool {
+    fn is_undecidable(&self) -> bool {
         match self {
             Self::Unknown => true,
-            Self::All(parts) | Self::Any(parts) | Self::None(parts) => parts.iter().any(Self::cannot_be_known),
+            Self::All(parts) | Self::Any(parts) | Self::None(parts) => parts.iter().any(Self::is_undecidable),
             _ => false,
         }
     }

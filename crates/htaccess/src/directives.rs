@@ -245,7 +245,7 @@ impl Reader<'_> {
         if known {
             return Ok(());
         }
-        if known::is_elsewhere(&name) {
+        if known::is_other_module(&name) {
             return Err(wrong("is not for .htaccess files".to_owned()));
         }
         let Some(why) = known::without_effect(&name) else {

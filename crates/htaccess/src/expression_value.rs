@@ -127,7 +127,7 @@ pub(crate) fn file_test(state: &mut RequestState<'_>, kind: u8, path: &[u8]) -> 
     if matches!(kind, b'l' | b'L' | b'h') {
         return Ok(state.system.is_link(path));
     }
-    let Some(entry) = state.system.look(path) else { return Ok(false) };
+    let Some(entry) = state.system.stat(path) else { return Ok(false) };
     Ok(match kind {
         b'f' => entry.kind == Kind::File,
         b'd' => entry.kind == Kind::Directory,

@@ -198,7 +198,7 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 /// `true` if a directive, in lower case, is allowed only in the server configuration.
-pub(crate) fn is_elsewhere(name: &str) -> bool {
+pub(crate) fn is_other_module(name: &str) -> bool {
     ELSEWHERE.contains(&name)
 }
 

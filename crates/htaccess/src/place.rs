@@ -60,7 +60,7 @@ impl ResolvedPath {
     pub(crate) fn find(root: &[u8], path: &[u8], system: &dyn System) -> Option<Self> {
         let kind = |entry: Option<Entry>| entry.map(|entry| entry.kind);
         let full = [root, path].concat();
-        let whole = kind(system.look(&full));
+        let whole = kind(system.stat(&full));
         if whole.is_some() {
             let few = path.iter().filter(|b| **b == b'/').count() <= limits::DIRECTORIES;
             return few.then(|| Self { filename: full, path_info: Vec::new(), kind: whole });
@@ -70,7 +70,7 @@ impl ResolvedPath {
             if directories > limits::DIRECTORIES {
                 return None;
             }
-            let kind = kind(system.look(&full[..end]));
+            let kind = kind(system.stat(&full[..end]));
             if kind != Some(Kind::Directory) {
                 return Some(Self { filename: full[..end].to_vec(), path_info: full[end..].to_vec(), kind });
             }

@@ -95,7 +95,7 @@ impl Store {
         }
         budget.spend(limits::LOOKUP_EFFORT)?;
         let path = [directory, &self.name].concat();
-        let entry = system.look(&path).filter(|entry| entry.kind == Kind::File);
+        let entry = system.stat(&path).filter(|entry| entry.kind == Kind::File);
         let stamp = entry.map(|entry| entry.stamp);
         if let Some(found) = self.found.lock().get_mut(directory)
             && found.stamp == stamp

@@ -177,7 +177,7 @@ pub struct Stamp {
 /// Access to the environment of a request.
 pub trait System {
     /// Looks up a path, following links; `None` if it does not exist.
-    fn look(&self, path: &[u8]) -> Option<Entry>;
+    fn stat(&self, path: &[u8]) -> Option<Entry>;
     /// `true` if a path names a symbolic link.
     fn is_link(&self, path: &[u8]) -> bool;
     /// A file's content; an error if it is longer than `most` bytes.

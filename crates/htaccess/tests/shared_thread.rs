@@ -16,7 +16,7 @@ struct Expansion {
 }
 
 impl System for Expansion {
-    fn look(&self, path: &[u8]) -> Option<Entry> {
+    fn stat(&self, path: &[u8]) -> Option<Entry> {
         let kind = if path.ends_with(b"/") { Kind::Directory } else { Kind::File };
         let stamp = Stamp::default();
         (path.ends_with(b"/") || path.ends_with(b"/.htaccess")).then_some(Entry {

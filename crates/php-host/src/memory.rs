@@ -55,7 +55,7 @@ impl WorkerMemory {
     pub(crate) fn receive(&mut self) {
         for _ in 0..BATCH_LEN {
             let Ok(Some((_, fds))) = control_socket::receive(&self.socket, true) else { break };
-            self.unclaimed.extend(fds.into_iter().filter_map(|fd| Some((whose(&fd)?, fd))));
+            self.unclaimed.extend(fds.into_iter().filter_map(|fd| Some((owner(&fd)?, fd))));
         }
         let too_many = self.unclaimed.len().saturating_sub(MAX_UNCLAIMED);
         self.unclaimed.drain(..too_many);
@@ -78,7 +78,7 @@ pub(crate) fn size(of: &OwnedFd) -> Option<u64> {
 }
 
 /// Process and kind of the memory file behind a descriptor, if it is one.
-fn whose(fd: &OwnedFd) -> Option<(i32, MemoryFile)> {
+fn owner(fd: &OwnedFd) -> Option<(i32, MemoryFile)> {
     /// `PROC_SUPER_MAGIC`: rules out a file of the same name on a file system that may hang.
     const PROC: libc::c_long = 0x9fa0;
     if rustix::fs::fstatfs(fd).ok()?.f_type != PROC {
@@ -146,14 +146,14 @@ mod tests {
     fn only_the_memory_of_a_process_counts() {
         let own = open_own().unwrap();
         let pid = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(whose(&own), Some((pid, MemoryFile::Content)));
+        assert_eq!(owner(&own), Some((pid, MemoryFile::Content)));
         let rollup = std::fs::File::open("/proc/self/smaps_rollup").unwrap().into();
-        assert_eq!(whose(&rollup), Some((pid, MemoryFile::Size)));
+        assert_eq!(owner(&rollup), Some((pid, MemoryFile::Size)));
         let held = vec![1_u8; 64 << 20];
         assert!(size(&rollup).unwrap() > held.len() as u64 && size(&own).is_none());
         for other in ["/proc/self/maps", "/proc/self/status", "/dev/null", "/etc/passwd"] {
             let file = std::fs::File::open(other).unwrap();
-            assert_eq!(whose(&file.into()), None, "{other}");
+            assert_eq!(owner(&file.into()), None, "{other}");
         }
         assert_eq!(process_of("/proc/12/task/13/mem"), None);
         assert_eq!(process_of("/proc/12/mem (deleted)"), None);

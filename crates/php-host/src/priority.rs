@@ -29,7 +29,7 @@ pub(crate) fn is_restorable() -> bool {
 }
 
 /// Sets the nice value for a request with these flags. Costs a system call, only if the server requests it.
-pub(crate) fn obey(flags: u32) {
+pub(crate) fn apply_priority(flags: u32) {
     if flags & REQUEST_NICE != 0 {
         let amount = (flags >> REQUEST_NICE_SHIFT & 0x1f) as i32;
         // This fails if the right to lower the value again has gone; the worker then keeps its lower priority, and no

@@ -86,7 +86,7 @@ impl SharedBoot {
     }
 
     /// Receives a message from the booting worker or the template; `None` without one.
-    pub(crate) fn hear(&mut self) -> Option<FromZygote> {
+    pub(crate) fn receive(&mut self) -> Option<FromZygote> {
         let Some((bytes, _)) = control_socket::receive(self.socket()?, true).ok()? else {
             // The worker has ended, or has become another program and will not boot. Polling a closed socket would wake
             // the zygote for ever; for a template this lasts only until its end is noticed.
@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(order.worker, 1);
         shared_boot.boots(rustix::process::getpid(), ours);
         assert!(matches!(shared_boot.place(Order { worker: 2, fds: Vec::new() }).unwrap(), Origin::Elsewhere));
-        assert!(shared_boot.hear().is_none() && shared_boot.socket().is_some(), "it has said nothing yet");
+        assert!(shared_boot.receive().is_none() && shared_boot.socket().is_some(), "it has said nothing yet");
         drop(theirs);
-        assert!(shared_boot.hear().is_none() && shared_boot.socket().is_none(), "it will say nothing more");
+        assert!(shared_boot.receive().is_none() && shared_boot.socket().is_none(), "it will say nothing more");
         assert!(matches!(shared_boot.place(Order { worker: 3, fds: Vec::new() }).unwrap(), Origin::Booter(..)));
     }
 }

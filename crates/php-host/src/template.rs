@@ -61,7 +61,7 @@ fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
         }
         Err(why) => FromZygote::Unshared { why },
     };
-    let _ = tell(&offer.socket, &message);
+    let _ = send(&offer.socket, &message);
     plug(offer.socket);
     false
 }
@@ -78,12 +78,12 @@ pub(crate) fn is_expected() -> bool {
 /// id, as this process may be a fork of it.
 pub(crate) fn report(message: impl FnOnce(u32) -> FromZygote) {
     if let Some(offer) = OFFER.0.take() {
-        let _ = tell(&offer.socket, &message(offer.worker.as_raw_nonzero().get() as u32));
+        let _ = send(&offer.socket, &message(offer.worker.as_raw_nonzero().get() as u32));
         OFFER.0.set(Some(offer));
     }
 }
 
-fn tell(socket: &OwnedFd, message: &FromZygote) -> io::Result<()> {
+fn send(socket: &OwnedFd, message: &FromZygote) -> io::Result<()> {
     control_socket::send(socket, &serde_json::to_vec(message)?, &[], false)
 }
 
@@ -112,7 +112,7 @@ fn serve(offer: Offer) -> bool {
             Ok(None) => return true,
             Ok(Some(())) => {}
             Err(error) => {
-                if tell(&offer.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }).is_err() {
+                if send(&offer.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }).is_err() {
                     child::exit(0);
                 }
             }
@@ -135,7 +135,7 @@ fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Opti
     let pid = php::fork_sibling()?;
     if pid != 0 {
         drop(gate);
-        tell(&offer.socket, &FromZygote::Forked { worker, pid: pid as u32 })?;
+        send(&offer.socket, &FromZygote::Forked { worker, pid: pid as u32 })?;
         // If the worker is dead already, the zygote notices.
         let _ = rustix::io::write(&opener, &[1]);
         return Ok(Some(()));

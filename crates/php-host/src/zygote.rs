@@ -81,7 +81,7 @@ pub(crate) fn run() -> ExitCode {
     let learner = match temporary.as_ref().map_err(Clone::clone).and_then(|_| boot(&spec, warm_up)) {
         Ok(learner) => learner,
         Err(error) => {
-            let _ = tell(&socket, &FromZygote::BootFailed { error }, &[]);
+            let _ = send(&socket, &FromZygote::BootFailed { error }, &[]);
             return ExitCode::FAILURE;
         }
     };
@@ -91,7 +91,7 @@ pub(crate) fn run() -> ExitCode {
         restores_nice: priority::is_restorable(),
         form_limit: php::form_limit(),
     };
-    if tell(&socket, &booted, &[]).is_err() {
+    if send(&socket, &booted, &[]).is_err() {
         return ExitCode::SUCCESS;
     }
     let shared_boot = SharedBoot::new(spec.worker.mode == Mode::Snapshot);
@@ -170,7 +170,7 @@ fn receive(socket: &OwnedFd) -> io::Result<Option<(ToZygote, Vec<OwnedFd>)>> {
     Ok(Some((serde_json::from_slice(&bytes)?, fds)))
 }
 
-fn tell(socket: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+fn send(socket: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     control_socket::send(socket, &serde_json::to_vec(message)?, fds, false)
 }
 
@@ -179,12 +179,12 @@ impl Zygote {
     fn step(&mut self) -> io::Result<Next> {
         let (orders, ended) = self.wait()?;
         // Handle a process's messages before its end.
-        self.hear()?;
-        while let Some(needs) = self.learner.as_ref().map_or(Ok(None), Learner::hear)? {
-            tell(&self.socket, &FromZygote::Learnt { needs }, &[])?;
+        self.receive()?;
+        while let Some(needs) = self.learner.as_ref().map_or(Ok(None), Learner::receive)? {
+            send(&self.socket, &FromZygote::Learnt { needs }, &[])?;
         }
         for index in ended.into_iter().rev() {
-            self.bury(index)?;
+            self.reap_child(index)?;
         }
         self.take_memories();
         self.profile()?;
@@ -197,11 +197,11 @@ impl Zygote {
             Some((ToZygote::DropTemplate, _)) => self.drop_template()?,
             Some((ToZygote::Stacks { order, pid, request }, _)) => {
                 let found = self.stacks(pid, request);
-                tell(&self.socket, &FromZygote::Stacks { order, found }, &[])?;
+                send(&self.socket, &FromZygote::Stacks { order, found }, &[])?;
             }
             Some((ToZygote::Measure, _)) => {
                 let sizes = self.sizes();
-                tell(&self.socket, &FromZygote::Sizes { sizes }, &[])?;
+                send(&self.socket, &FromZygote::Sizes { sizes }, &[])?;
             }
             Some((ToZygote::Profile { order, rate, milliseconds }, _)) => {
                 self.profile = Profile::new(order, rate, milliseconds);
@@ -249,12 +249,12 @@ impl Zygote {
             messages.push(profile.last());
             self.profile = None;
         }
-        messages.iter().try_for_each(|message| tell(&self.socket, message, &[]))
+        messages.iter().try_for_each(|message| send(&self.socket, message, &[]))
     }
 
     /// Handles all messages from the booting worker or the template.
-    fn hear(&mut self) -> io::Result<()> {
-        while let Some(message) = self.shared_boot.hear() {
+    fn receive(&mut self) -> io::Result<()> {
+        while let Some(message) = self.shared_boot.receive() {
             self.pass_on(&message)?;
             for order in self.shared_boot.released() {
                 self.place(order)?;
@@ -277,9 +277,9 @@ impl Zygote {
             }
             let ended = !waited[0].revents().is_empty();
             // Children added by this are appended.
-            self.hear()?;
+            self.receive()?;
             if ended {
-                return self.bury(index);
+                return self.reap_child(index);
             }
         }
     }
@@ -304,7 +304,7 @@ impl Zygote {
     }
 
     /// Reaps a child and reports it.
-    fn bury(&mut self, index: usize) -> io::Result<()> {
+    fn reap_child(&mut self, index: usize) -> io::Result<()> {
         let child = self.children.swap_remove(index);
         let Reaped { status, signal, processor_time } = reap(child.pid)?;
         let message = FromZygote::Exited {
@@ -313,7 +313,7 @@ impl Zygote {
             signal,
             processor_us: processor_time.as_micros() as u64,
         };
-        tell(&self.socket, &message, &[])?;
+        send(&self.socket, &message, &[])?;
         for order in self.shared_boot.ended(child.pid) {
             self.place(order)?;
         }
@@ -332,7 +332,7 @@ impl Zygote {
             FromZygote::Forked { .. } => self.children.last().map(|c| c.pidfd.as_fd()),
             _ => None,
         };
-        tell(&self.socket, message, pidfd.as_slice())
+        send(&self.socket, message, pidfd.as_slice())
     }
 
     fn adopt(&mut self, pid: i32) -> io::Result<Pid> {
@@ -353,7 +353,7 @@ impl Zygote {
         };
         match forked {
             Ok(message) => self.pass_on(&message),
-            Err(error) => tell(&self.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }, &[]),
+            Err(error) => send(&self.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }, &[]),
         }
     }
 

@@ -443,7 +443,7 @@ impl Lane {
     /// Asks the worker to exit after its current requests.
     pub(crate) fn stop(&mut self) {
         if self.state.note(WorkerEvent::Stop) {
-            self.tell_to_stop();
+            self.request_stop();
         }
     }
 
@@ -451,11 +451,11 @@ impl Lane {
     pub(crate) fn condemn(&mut self, reason: KillReason) {
         let is_news = self.state.is_to_stay();
         if self.state.note(WorkerEvent::Condemn(reason)) && is_news {
-            self.tell_to_stop();
+            self.request_stop();
         }
     }
 
-    fn tell_to_stop(&mut self) {
+    fn request_stop(&mut self) {
         match self.kind {
             LaneKind::Serial(_) => {
                 if self.sender.send_stop().is_err() {

@@ -303,7 +303,7 @@ impl LaneReader {
                 sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's requests were looked after"));
             }
         }
-        self.lane.tell_gone(death);
+        self.lane.report_death(death);
     }
 }
 

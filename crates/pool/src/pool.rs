@@ -303,7 +303,7 @@ impl Pool {
     /// The reason why the new workers did not start; the old ones then stay.
     pub async fn reload(&self) -> Result<(), String> {
         let (waiter, reloaded) = oneshot::channel();
-        self.shared.tell_supervisor(Event::Reload(waiter));
+        self.shared.notify_supervisor(Event::Reload(waiter));
         reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
     }
 
@@ -330,7 +330,7 @@ impl Pool {
         if is_there {
             scheduler.drain_lane(index, Instant::now());
             drop(scheduler);
-            self.shared.tell_supervisor(Event::WorkerRetires);
+            self.shared.notify_supervisor(Event::WorkerRetires);
         }
         is_there
     }
@@ -342,7 +342,7 @@ impl Pool {
     pub async fn profile(&self, rate: u32, length: Duration) -> Result<Profile, String> {
         let (taker, mut samples) = mpsc::unbounded_channel();
         let (begun, told) = oneshot::channel();
-        self.shared.tell_supervisor(Event::Profile { rate, length, taker, begun });
+        self.shared.notify_supervisor(Event::Profile { rate, length, taker, begun });
         told.await.unwrap_or_else(|_| Err("the pool has stopped".into()))?;
         let mut sum = MergedSamples::default();
         while let Some(seen) = samples.recv().await {
@@ -355,7 +355,7 @@ impl Pool {
     /// left.
     pub async fn stop(&self, grace: Duration) {
         let (done, stopped) = oneshot::channel();
-        self.shared.tell_supervisor(Event::Stop { grace, done });
+        self.shared.notify_supervisor(Event::Stop { grace, done });
         let _ = stopped.await;
     }
 

@@ -199,7 +199,7 @@ impl Shared {
         }
         let submitted = scheduler.submit(pending, io_threads::current(), now);
         if scheduler.wants_workers() {
-            self.tell_supervisor(Event::RequestsWait);
+            self.notify_supervisor(Event::RequestsWait);
         }
         submitted
     }
@@ -219,7 +219,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn tell_supervisor(&self, event: Event) {
+    pub(crate) fn notify_supervisor(&self, event: Event) {
         // Without a supervisor the pool has stopped, and the event has no receiver.
         let _ = self.events.send(event);
     }

@@ -99,7 +99,7 @@ impl Handshake {
                 HandshakeResult::Done(Socket::Tls(Box::new(socket)), is_h2)
             }
             _ => {
-                socket.say_goodbye();
+                socket.send_close_notify();
                 HandshakeResult::Over
             }
         }

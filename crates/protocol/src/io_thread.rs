@@ -197,7 +197,7 @@ impl<H: Handler> IoThread<H> {
         let connections = self.lock();
         for conn in connections.open.values() {
             conn.state.look(now, &conn.timeouts());
-            if connections.draining.is_some_and(|until| conn.state.waits_in_vain(now, until)) {
+            if connections.draining.is_some_and(|until| conn.state.waited_too_long(now, until)) {
                 conn.state.give(Verdict::Idle);
             }
         }

@@ -98,9 +98,9 @@ impl Socket {
     }
 
     /// Sends TLS' `close_notify`; called when everything is written and the close follows.
-    pub(crate) fn say_goodbye(&mut self) {
+    pub(crate) fn send_close_notify(&mut self) {
         if let Self::Tls(tls) = self {
-            tls.say_goodbye();
+            tls.send_close_notify();
         }
     }
 

@@ -445,7 +445,7 @@ impl State {
     /// `true` if a shutdown need not wait for the connection's next request: `until` has passed, or none is likely to
     /// be on its way any more.
     #[must_use]
-    pub fn waits_in_vain(&self, now: u64, until: u64) -> bool {
+    pub fn waited_too_long(&self, now: u64, until: u64) -> bool {
         let busy = self.in_flight.load(Relaxed) > 0 || self.is_write_blocked() || self.reading_head.load(Relaxed);
         let patience = if self.fresh.load(Relaxed) { FIRST_REQUEST } else { NEXT_REQUEST };
         !busy && (now >= until || now.saturating_sub(self.since.load(Relaxed)) > patience)
@@ -491,11 +491,11 @@ mod tests {
     #[test]
     fn a_shutdown_waits_for_requests_that_may_be_on_their_way_and_for_no_others() {
         let state = State::new(10);
-        let in_vain = |now| state.waits_in_vain(now, u64::MAX);
+        let in_vain = |now| state.waited_too_long(now, u64::MAX);
         assert_eq!([11, 10 + FIRST_REQUEST, 11 + FIRST_REQUEST].map(in_vain), [false, false, true]);
-        assert!(state.waits_in_vain(12, 12), "the grace time is shorter");
+        assert!(state.waited_too_long(12, 12), "the grace time is shorter");
         state.on_read();
-        assert!(!state.waits_in_vain(100_000, 12), "its header is to come to its end");
+        assert!(!state.waited_too_long(100_000, 12), "its header is to come to its end");
         state.on_handshake_over();
         state.look(5000, &TIMEOUTS.under(0));
         state.begin();

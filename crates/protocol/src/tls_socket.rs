@@ -229,7 +229,7 @@ impl TlsSocket {
     }
 
     /// Sends `close_notify` (RFC 8446 6.1) in one attempt. Without it, a client cannot tell the end from a truncation.
-    pub(crate) fn say_goodbye(&mut self) {
+    pub(crate) fn send_close_notify(&mut self) {
         self.session.send_close_notify();
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
     }

@@ -84,7 +84,7 @@ impl Addresses {
     }
 
     /// Marks the addresses as outdated: no server responds there.
-    pub(crate) fn doubt(&self) {
+    pub(crate) fn invalidate(&self) {
         self.0.known.send_if_modified(|known| {
             known.at = None;
             false
@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(error, "its name cannot be looked up: no such host");
             answer.send(Ok(at("10.0.0.1:80"))).unwrap();
             assert_eq!(addresses.get().await.unwrap()[0], at("10.0.0.1:80")[0]);
-            addresses.doubt();
+            addresses.invalidate();
             answer.send(Err(io::Error::other("no such host"))).unwrap();
             assert_eq!(addresses.get().await.unwrap()[0], at("10.0.0.1:80")[0]);
             // Silent: two who ask share one lookup, and get what is known.

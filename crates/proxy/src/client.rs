@@ -288,7 +288,7 @@ impl<'a> Exchange<'a> {
         }) else {
             return Err(broken("it switches to a protocol that was not requested"));
         };
-        if self.handshake.as_ref().is_some_and(|handshake| !handshake.is_right(&mut headers)) {
+        if self.handshake.as_ref().is_some_and(|handshake| !handshake.is_accepted(&mut headers)) {
             return Err(broken("it does not answer for the handshake of WebSocket"));
         }
         hop_by_hop::strip(&mut headers);

@@ -25,7 +25,7 @@ async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
         return UnixStream::connect(path).await.map(Transport::Unix);
     }
     let addresses = server.addresses.get().await?;
-    let stream = TcpStream::connect(&*addresses).await.inspect_err(|_| server.addresses.doubt())?;
+    let stream = TcpStream::connect(&*addresses).await.inspect_err(|_| server.addresses.invalidate())?;
     // Writes are already batched, so Nagle's algorithm would only delay them.
     stream.set_nodelay(true)?;
     match (&group.tls, &server.name) {

@@ -40,7 +40,7 @@ impl Handshake {
     }
 
     /// Removes the server's answer from a response's headers. Returns `false` if it is missing or wrong.
-    pub(crate) fn is_right(&self, headers: &mut HeaderMap) -> bool {
+    pub(crate) fn is_accepted(&self, headers: &mut HeaderMap) -> bool {
         headers.remove(ACCEPT).is_some_and(|said| said.as_bytes().trim_ascii() == self.accept.as_bytes())
     }
 }
@@ -56,9 +56,9 @@ mod tests {
         let said = |accept: Option<&'static str>| {
             accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect::<HeaderMap>()
         };
-        assert!(handshake.is_right(&mut said(Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))));
-        assert!(!handshake.is_right(&mut said(Some("S3pPLMBiTxaQ9kYGzzhZRbK+xOo="))));
-        assert!(!handshake.is_right(&mut said(None)));
+        assert!(handshake.is_accepted(&mut said(Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))));
+        assert!(!handshake.is_accepted(&mut said(Some("S3pPLMBiTxaQ9kYGzzhZRbK+xOo="))));
+        assert!(!handshake.is_accepted(&mut said(None)));
         let mut asked = HeaderMap::new();
         Handshake::new().unwrap().ask(&mut asked);
         assert_eq!(STANDARD.decode(&asked[KEY]).unwrap().len(), 16);

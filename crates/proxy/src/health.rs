@@ -32,13 +32,13 @@ async fn watch(group: Arc<Group>, server: Arc<Server>, path: String) {
     let interval = group.settings.health_interval;
     let timeout = group.settings.response_timeout.min(interval.max(group.settings.connect_timeout));
     loop {
-        let verdict = tokio::time::timeout(timeout, ask(&group, &server, &path)).await;
+        let verdict = tokio::time::timeout(timeout, probe(&group, &server, &path)).await;
         group.set_healthy(&server, verdict.unwrap_or_else(|_| Err(format!("no response within {timeout:?}"))));
         tokio::time::sleep(interval).await;
     }
 }
 
-async fn ask(group: &Group, server: &Server, path: &str) -> Result<(), String> {
+async fn probe(group: &Group, server: &Server, path: &str) -> Result<(), String> {
     let mut link = connect(group, server).await?;
     let mut request = http::Request::new(Outgoing::new(RequestBody::none()));
     *request.uri_mut() = path.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;

@@ -15,7 +15,7 @@ struct TestFile {
 }
 
 impl System for TestFile {
-    fn look(&self, path: &[u8]) -> Option<Entry> {
+    fn stat(&self, path: &[u8]) -> Option<Entry> {
         self.looks.set(self.looks.get() + 1);
         let kind = match path {
             b"/root" | b"/root/" | b"/root/dir" | b"/root/dir/" => Kind::Directory,

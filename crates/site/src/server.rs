@@ -161,7 +161,7 @@ impl Server {
     }
 
     /// Takes over tracing, WebSocket connections, hubs and the broker from the `Server` before a reload.
-    pub fn go_on_from(&self, before: &Self) {
+    pub fn inherit_from(&self, before: &Self) {
         let _ = self.websockets.set(before.websockets().clone());
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());

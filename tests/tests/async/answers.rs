@@ -2,7 +2,7 @@
 //! system call. These tests cover the cases that could be missed that way: responses in pieces, the end after a
 //! response, a response that fills the reader's buffer, a descriptor number that is reused.
 
-use howdah_tests::at_once::everyone_sees;
+use howdah_tests::at_once::every_client_sees;
 use howdah_tests::php;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -58,7 +58,7 @@ fn with_lines(script: &str, expected: &str) {
         "$open = fn () => stream_socket_client('tcp://127.0.0.1:{port}');
         $ask = function ($s, $line) {{ fwrite($s, \"$line\\n\"); return rtrim((string) fgets($s)); }};\n"
     );
-    everyone_sees(&format!("{functions}{script}"), expected);
+    every_client_sees(&format!("{functions}{script}"), expected);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Async mode and databases: stock drivers whose queries wait concurrently; each response must reach the request that
 //! sent the query.
 
-use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::at_once::{
+    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+};
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Setup, php, run};
 
@@ -56,7 +58,7 @@ fn one_statement_of_each_row_to_its_reader() {
 fn on_redis(script: &str, expected: &str) {
     let server = Server::redis(false);
     let connect = format!("$r = new Redis; $r->connect('127.0.0.1', {0}); $port = {0};", server.port);
-    everyone_sees(&format!("{connect} {script}"), expected);
+    every_client_sees(&format!("{connect} {script}"), expected);
 }
 
 #[test]
@@ -81,7 +83,7 @@ fn redis_failures_and_read_timeouts() {
 #[test]
 fn postgresql_queries() {
     let server = Server::postgres();
-    everyone_sees(&php!("databases/postgresql_queries.php", PORT = server.port), "@2@ c@ 7");
+    every_client_sees(&php!("databases/postgresql_queries.php", PORT = server.port), "@2@ c@ 7");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Async mode: state that extensions keep in their own variables. Each test is named after a fault: what requests got
 //! from each other.
 
-use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::at_once::{
+    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+};
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Response, php, run, script_scenario};
 
@@ -13,33 +15,33 @@ const ODD: &str = "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2 === 1;";
 #[test]
 fn a_collator_that_sorts_objects_was_another_ones() {
     let sort = php!("extensions/a_collator_that_sorts_objects_was_another_ones.php");
-    everyone_sees(&format!("{ODD} {sort}"), "@");
+    every_client_sees(&format!("{ODD} {sort}"), "@");
 }
 
 #[test]
 fn the_last_error_of_intl_was_another_ones() {
-    everyone_sees(php!("extensions/the_last_error_of_intl_was_another_ones.php"), "no-@");
+    every_client_sees(php!("extensions/the_last_error_of_intl_was_another_ones.php"), "no-@");
 }
 
 /// A client decodes a response with the types, classes and description that are current at that time.
 #[test]
 fn a_soap_call_was_decoded_with_another_ones_types() {
     let client = php!("extensions/a_soap_call_was_decoded_with_another_ones_types.php");
-    everyone_sees(client, "@: @");
+    every_client_sees(client, "@: @");
 }
 
 /// The nesting depth of encoded values was counted across requests, and reset by the first one to finish.
 #[test]
 fn a_soap_call_beside_others_was_nested_too_deep() {
     let client = php!("extensions/a_soap_call_beside_others_was_nested_too_deep.php");
-    everyone_sees(client, ".....@");
+    every_client_sees(client, ".....@");
 }
 
 /// While one request waited in a call, PHP's errors in all requests became faults of its client.
 #[test]
 fn an_error_beside_a_soap_call_was_its_fault() {
     let script = php!("extensions/an_error_beside_a_soap_call_was_its_fault.php");
-    everyone_sees(&format!("{ODD} {script}"), "@");
+    every_client_sees(&format!("{ODD} {script}"), "@");
 }
 
 /// `pg_connect()` returns its earlier link for the same arguments, and functions without a link use the last one.
@@ -48,7 +50,7 @@ fn a_link_to_postgresql_was_another_requests() {
     let server = Server::postgres();
     let connect =
         format!("$where = 'host=127.0.0.1 port={} user=tester dbname=postgres sslmode=disable';", server.port);
-    everyone_sees(
+    every_client_sees(
         &php!("extensions/a_link_to_postgresql_was_another_requests.php", CONNECT = connect),
         &format!("{CROWD} same @kept@"),
     );
@@ -56,7 +58,7 @@ fn a_link_to_postgresql_was_another_requests() {
 
 #[test]
 fn a_persistent_stream_was_used_by_two() {
-    everyone_sees(php!("extensions/a_persistent_stream_was_used_by_two.php"), "ownown@");
+    every_client_sees(php!("extensions/a_persistent_stream_was_used_by_two.php"), "ownown@");
 }
 
 #[test]
@@ -70,12 +72,15 @@ fn the_default_stream_context_was_everybodys() {
 
 #[test]
 fn reports_of_mysqli_followed_the_last_who_set_them() {
-    everyone_sees(&php!("extensions/reports_of_mysqli_followed_the_last_who_set_them.php", ODD = ODD), "@");
+    every_client_sees(&php!("extensions/reports_of_mysqli_followed_the_last_who_set_them.php", ODD = ODD), "@");
 }
 
 #[test]
 fn detecting_and_converting_output_used_another_ones_encodings() {
-    everyone_sees(&php!("extensions/detecting_and_converting_output_used_another_ones_encodings.php", ODD = ODD), "@");
+    every_client_sees(
+        &php!("extensions/detecting_and_converting_output_used_another_ones_encodings.php", ODD = ODD),
+        "@",
+    );
 }
 
 #[test]
@@ -94,12 +99,12 @@ fn a_callback_of_assert_was_another_requests() {
 
 #[test]
 fn errors_of_a_date_were_another_ones() {
-    everyone_sees(&php!("extensions/errors_of_a_date_were_another_ones.php", ODD = ODD), "@");
+    every_client_sees(&php!("extensions/errors_of_a_date_were_another_ones.php", ODD = ODD), "@");
 }
 
 #[test]
 fn errors_of_openssl_were_in_one_list() {
-    everyone_sees(&php!("extensions/errors_of_openssl_were_in_one_list.php", ODD = ODD), "@");
+    every_client_sees(&php!("extensions/errors_of_openssl_were_in_one_list.php", ODD = ODD), "@");
 }
 
 /// A client that does not accept gzip got it because another one does.
@@ -200,19 +205,19 @@ fn ticks_were_counted_together() {
 #[test]
 fn a_loader_of_entities_was_everybodys() {
     let xml = "<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///entity'>]><a>&e;</a>";
-    everyone_sees(&php!("extensions/a_loader_of_entities_was_everybodys.php", ODD = ODD, XML = xml), "@");
+    every_client_sees(&php!("extensions/a_loader_of_entities_was_everybodys.php", ODD = ODD, XML = xml), "@");
 }
 
 /// `array_multisort()` keeps its order in a global variable of PHP, which the next call frees.
 #[test]
 fn sorting_several_arrays_of_objects_that_wait() {
-    everyone_sees(&format!("{ODD} {}", php!("extensions/sorting_several_arrays_of_objects_that_wait.php")), "@");
+    every_client_sees(&format!("{ODD} {}", php!("extensions/sorting_several_arrays_of_objects_that_wait.php")), "@");
 }
 
 /// The compiler calls the error handler; two requests that waited there restored each other's state of it.
 #[test]
 fn code_was_evaluated_with_the_compiler_of_another_request() {
-    everyone_sees(php!("extensions/code_was_evaluated_with_the_compiler_of_another_request.php"), "@");
+    every_client_sees(php!("extensions/code_was_evaluated_with_the_compiler_of_another_request.php"), "@");
 }
 
 #[test]
@@ -234,5 +239,5 @@ fn a_class_is_linked_while_the_error_handler_waits() {
 /// Output of `highlight_string()` may wait in a buffer's callback.
 #[test]
 fn code_was_highlighted_with_the_scanner_of_another_request() {
-    everyone_sees(php!("extensions/code_was_highlighted_with_the_scanner_of_another_request.php"), "2@");
+    every_client_sees(php!("extensions/code_was_highlighted_with_the_scanner_of_another_request.php"), "2@");
 }

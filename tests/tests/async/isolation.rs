@@ -1,6 +1,8 @@
 //! Async mode: a request's state is still its own after other requests have run while it waited.
 
-use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::at_once::{
+    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+};
 use howdah_tests::process::eventually;
 use howdah_tests::{Mode, Part, Request, multipart, php, run};
 use std::time::Duration;
@@ -72,7 +74,7 @@ fn the_request_body_as_a_stream() {
 
 #[test]
 fn filter_input_reads_its_own_request() {
-    everyone_sees(php!("isolation/filter_input_reads_its_own_request.php"), "@@m=@");
+    every_client_sees(php!("isolation/filter_input_reads_its_own_request.php"), "@@m=@");
 }
 
 #[test]
@@ -100,34 +102,34 @@ fn headers_cookies_and_status() {
 
 #[test]
 fn nested_output_buffers_whose_callbacks_wait() {
-    everyone_sees(php!("isolation/nested_output_buffers_whose_callbacks_wait.php"), "[2x@@@]");
+    every_client_sees(php!("isolation/nested_output_buffers_whose_callbacks_wait.php"), "[2x@@@]");
 }
 
 #[test]
 fn flushed_parts_arrive_in_order_in_their_own_answer() {
-    everyone_sees(php!("isolation/flushed_parts_arrive_in_order_in_their_own_answer.php"), "0@ 1@ 2@ 3@ 4@ end");
+    every_client_sees(php!("isolation/flushed_parts_arrive_in_order_in_their_own_answer.php"), "0@ 1@ 2@ 3@ 4@ end");
 }
 
 #[test]
 fn the_output_of_a_started_coroutine_lands_in_its_request() {
-    everyone_sees(php!("isolation/the_output_of_a_started_coroutine_lands_in_its_request.php"), "@@bX-Child: @");
+    every_client_sees(php!("isolation/the_output_of_a_started_coroutine_lands_in_its_request.php"), "@@bX-Child: @");
 }
 
 /// Regression: the end of a coroutine had sent the headers.
 #[test]
 fn headers_can_be_set_after_a_coroutine_has_ended() {
-    everyone_sees(php!("isolation/headers_can_be_set_after_a_coroutine_has_ended.php"), "X-After: @");
+    every_client_sees(php!("isolation/headers_can_be_set_after_a_coroutine_has_ended.php"), "X-After: @");
 }
 
 #[test]
 fn a_coroutine_that_nobody_awaits_belongs_to_the_answer() {
-    everyone_sees("Howdah\\go(function () use ($m) { meet('child'); echo $m, $_GET['m']; }); echo 'a';", "a@@");
+    every_client_sees("Howdah\\go(function () use ($m) { meet('child'); echo $m, $_GET['m']; }); echo 'a';", "a@@");
 }
 
 #[test]
 fn error_and_exception_handlers() {
     let script = php!("isolation/error_and_exception_handlers.php");
-    everyone_sees(script, "{handled by @: first @}{handled by @: second @}(new @: third)<thrown in @ @>");
+    every_client_sees(script, "{handled by @: first @}{handled by @: second @}(new @: third)<thrown in @ @>");
 }
 
 #[test]
@@ -153,17 +155,17 @@ fn a_request_without_handlers_beside_those_with_handlers() {
 
 #[test]
 fn the_last_error_and_silence_across_waits() {
-    everyone_sees(php!("isolation/the_last_error_and_silence_across_waits.php"), "last of @ silent loud");
+    every_client_sees(php!("isolation/the_last_error_and_silence_across_waits.php"), "last of @ silent loud");
 }
 
 #[test]
 fn shutdown_functions() {
-    everyone_sees(php!("isolation/shutdown_functions.php"), "body <1 @><2 @><3 @>");
+    every_client_sees(php!("isolation/shutdown_functions.php"), "body <1 @><2 @><3 @>");
 }
 
 #[test]
 fn settings_that_a_request_changes() {
-    everyone_sees(php!("isolation/settings_that_a_request_changes.php"), "@");
+    every_client_sees(php!("isolation/settings_that_a_request_changes.php"), "@");
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn the_error_level_of_a_request_that_has_ended_is_not_the_next_ones() {
 
 #[test]
 fn random_tokens_and_ids_are_the_requests_own() {
-    everyone_sees(php!("isolation/random_tokens_and_ids_are_the_requests_own.php"), "ab@");
+    every_client_sees(php!("isolation/random_tokens_and_ids_are_the_requests_own.php"), "ab@");
 }
 
 /// The cookies of the crowd: each session id is shared by `sharers` requests.
@@ -291,7 +293,7 @@ fn a_request_that_leaves_while_it_waits_for_a_session_does_not_block_it() {
 /// Regression: one request's links had got the variables of all requests that had set one.
 #[test]
 fn links_get_the_variables_of_their_own_request() {
-    everyone_sees(
+    every_client_sees(
         php!("isolation/links_get_the_variables_of_their_own_request.php"),
         "<form action=\"x\"><input type=\"hidden\" name=\"v\" value=\"@\" /></form>",
     );
@@ -300,7 +302,7 @@ fn links_get_the_variables_of_their_own_request() {
 /// Regression: one request's list of XML errors had held those of all.
 #[test]
 fn xml_errors_are_the_requests_own() {
-    everyone_sees(
+    every_client_sees(
         php!("isolation/xml_errors_are_the_requests_own.php"),
         "Opening and ending tag mismatch: @ line 1 and a",
     );
@@ -309,7 +311,7 @@ fn xml_errors_are_the_requests_own() {
 /// Regression: the error of one coroutine's call was another one's last error.
 #[test]
 fn last_errors_of_libraries() {
-    everyone_sees(php!("isolation/last_errors_of_libraries.php"), "@");
+    every_client_sees(php!("isolation/last_errors_of_libraries.php"), "@");
 }
 
 /// Regression: a tick in a request without tick functions, concurrent with one that had some, had ended the worker.
@@ -326,7 +328,7 @@ fn tick_functions_are_the_requests_own() {
 /// and the setting stayed.
 #[test]
 fn settings_of_a_session_that_is_open() {
-    everyone_sees(php!("isolation/settings_of_a_session_that_is_open.php"), "@");
+    every_client_sees(php!("isolation/settings_of_a_session_that_is_open.php"), "@");
 }
 
 /// The handler's name is a setting too.

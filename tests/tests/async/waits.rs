@@ -1,7 +1,9 @@
 //! Async mode: every kind of wait lets other requests run, and has the same result as in classic mode.
 
 use howdah_skip::skip;
-use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::at_once::{
+    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+};
 use howdah_tests::{Mode, Request, Setup, php, run};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +13,7 @@ use std::sync::{Arc, Barrier};
 fn all_wait_together(wait: &str) {
     // Counts the requests inside; none leaves the crowd before the last one is in. If the wait blocked the others, the
     // first one would wait for ever.
-    everyone_sees(&php!("waits/all_wait_together.php", CROWD = CROWD, WAIT = wait), &format!("@{CROWD}"));
+    every_client_sees(&php!("waits/all_wait_together.php", CROWD = CROWD, WAIT = wait), &format!("@{CROWD}"));
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn every_way_to_sleep() {
 
 #[test]
 fn sleeping_wrongly_fails_as_ever() {
-    everyone_sees(php!("waits/sleeping_wrongly_fails_as_ever.php"), "VVVfalse@");
+    every_client_sees(php!("waits/sleeping_wrongly_fails_as_ever.php"), "VVVfalse@");
 }
 
 /// A server that responds to a connection's line only when `crowd` connections have sent theirs: no client gets its
@@ -100,7 +102,7 @@ fn http_answer(line: &str) -> Vec<u8> {
 
 fn with_server(answer: fn(&str) -> Vec<u8>, script: &str, expected: &str) {
     let port = meeting_server(CROWD, answer);
-    everyone_sees(&script.replace("PORT", &port.to_string()), expected);
+    every_client_sees(&script.replace("PORT", &port.to_string()), expected);
 }
 
 #[test]
@@ -120,13 +122,13 @@ fn fsockopen_by_name() {
 #[test]
 fn a_stream_that_times_out_says_so() {
     let port = meeting_server(CROWD + 1, echo_line);
-    everyone_sees(&php!("waits/a_stream_that_times_out_says_so.php", PORT = port), "false timed out @");
+    every_client_sees(&php!("waits/a_stream_that_times_out_says_so.php", PORT = port), "false timed out @");
 }
 
 #[test]
 fn a_refused_connection_says_so() {
     let port = howdah_tests::site::free_port();
-    everyone_sees(&php!("waits/a_refused_connection_says_so.php", PORT = port), "false 111 Connection refused @");
+    every_client_sees(&php!("waits/a_refused_connection_says_so.php", PORT = port), "false 111 Connection refused @");
 }
 
 #[test]
@@ -136,28 +138,28 @@ fn http_streams() {
 
 #[test]
 fn unix_and_datagram_sockets() {
-    everyone_sees(php!("waits/unix_and_datagram_sockets.php"), "@@");
+    every_client_sees(php!("waits/unix_and_datagram_sockets.php"), "@@");
 }
 
 #[test]
 fn a_server_and_its_client_in_one_request() {
-    everyone_sees(php!("waits/a_server_and_its_client_in_one_request.php"), "hello @");
+    every_client_sees(php!("waits/a_server_and_its_client_in_one_request.php"), "hello @");
 }
 
 #[test]
 fn stream_select_waits_for_others() {
     let script = php!("waits/stream_select_waits_for_others.php");
-    everyone_sees(script, "1y@ 101 00 12");
+    every_client_sees(script, "1y@ 101 00 12");
 }
 
 #[test]
 fn a_stream_closed_by_another_coroutine_wakes_its_reader() {
-    everyone_sees(php!("waits/a_stream_closed_by_another_coroutine_wakes_its_reader.php"), "false@");
+    every_client_sees(php!("waits/a_stream_closed_by_another_coroutine_wakes_its_reader.php"), "false@");
 }
 
 #[test]
 fn sockets_extension() {
-    everyone_sees(php!("waits/sockets_extension.php"), "@@");
+    every_client_sees(php!("waits/sockets_extension.php"), "@@");
 }
 
 #[test]
@@ -173,20 +175,20 @@ fn curl_posts_by_name() {
 #[test]
 fn curl_multi() {
     let port = meeting_server(CROWD * 2, http_answer);
-    everyone_sees(&php!("waits/curl_multi.php", PORT = port), "@ @ @ @ @ @ ");
+    every_client_sees(&php!("waits/curl_multi.php", PORT = port), "@ @ @ @ @ @ ");
 }
 
 #[test]
 fn curl_failures_and_exceptions() {
     let port = meeting_server(CROWD, http_answer);
     let closed = howdah_tests::site::free_port();
-    everyone_sees(&php!("waits/curl_failures_and_exceptions.php", CLOSED = closed, PORT = port), "false7@");
+    every_client_sees(&php!("waits/curl_failures_and_exceptions.php", CLOSED = closed, PORT = port), "false7@");
 }
 
 #[test]
 fn a_curl_timeout_holds() {
     let port = meeting_server(CROWD + 1, http_answer);
-    everyone_sees(&php!("waits/a_curl_timeout_holds.php", PORT = port), "false28@");
+    every_client_sees(&php!("waits/a_curl_timeout_holds.php", PORT = port), "false28@");
 }
 
 #[test]
@@ -202,49 +204,49 @@ fn names_are_resolved_beside_other_requests() {
 #[test]
 fn processes() {
     let script = php!("waits/processes.php");
-    everyone_sees(script, "@3 sh @ sys @\nraw04 5 @0");
+    every_client_sees(script, "@3 sh @ sys @\nraw04 5 @0");
 }
 
 #[test]
 fn processes_run_at_once() {
     // Each child waits for a file that the last request creates.
     let script = php!("waits/processes_run_at_once.php");
-    everyone_sees(script, "@\n");
+    every_client_sees(script, "@\n");
 }
 
 #[test]
 fn big_pipes_in_both_directions() {
     let script = php!("waits/big_pipes_in_both_directions.php");
-    everyone_sees(script, "same0@");
+    every_client_sees(script, "same0@");
 }
 
 #[test]
 fn children_of_scripts_really_block() {
-    everyone_sees("meet('a'); echo trim(shell_exec('php -n -r \"usleep(1000); echo 7;\" 2>&1')), $m;", "7@");
+    every_client_sees("meet('a'); echo trim(shell_exec('php -n -r \"usleep(1000); echo 7;\" 2>&1')), $m;", "7@");
 }
 
 #[test]
 fn file_locks() {
     let script = php!("waits/file_locks.php");
-    everyone_sees(script, &format!("false1 {CROWD}@"));
+    every_client_sees(script, &format!("false1 {CROWD}@"));
 }
 
 #[test]
 fn appending_under_a_lock() {
     let script = php!("waits/appending_under_a_lock.php");
-    everyone_sees(script, &format!("20 {}@", CROWD * 20));
+    every_client_sees(script, &format!("20 {}@", CROWD * 20));
 }
 
 #[test]
 fn sqlite_writers_wait_for_each_other() {
     let script = php!("waits/sqlite_writers_wait_for_each_other.php");
-    everyone_sees(script, &format!("1 {CROWD}@"));
+    every_client_sees(script, &format!("1 {CROWD}@"));
 }
 
 #[test]
 fn waits_inside_of_callbacks() {
     let script = php!("waits/waits_inside_of_callbacks.php");
-    everyone_sees(script, "123456789 a@b@ @ @2312 6,2,4");
+    every_client_sees(script, "123456789 a@b@ @ @2312 6,2,4");
 }
 
 #[test]
@@ -260,7 +262,7 @@ fn serialising_with_waits() {
 #[test]
 fn generators_iterators_and_fibers() {
     let script = php!("waits/generators_iterators_and_fibers.php");
-    everyone_sees(script, "0@1@2@r 0@1@2@9r f@y z1 @");
+    every_client_sees(script, "0@1@2@r 0@1@2@9r f@y z1 @");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) enum Invocation {
 ///
 /// # Errors
 /// A mistake in the command line or environment, with its remedy.
-pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Invocation, String>> {
+pub(crate) fn invocation(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Invocation, String>> {
     let (program, rest) = arguments.split_first()?;
     if Path::new(program).file_name() != Some(OsStr::new("frankenphp")) {
         return None;
@@ -97,7 +97,7 @@ mod tests {
 
     fn ask(arguments: &[&str], env: &[(&str, &str)]) -> Option<Result<Invocation, String>> {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-        asked(&arguments, &env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
+        invocation(&arguments, &env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
     }
 
     #[test]

@@ -33,10 +33,10 @@ use std::process::ExitCode;
 const WRONG_SETTINGS: u8 = 2;
 
 /// Returns the command that the program's name and arguments select. An error has already been printed.
-pub(crate) fn asked() -> Result<Command, ExitCode> {
+pub(crate) fn invocation() -> Result<Command, ExitCode> {
     let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
-    match frankenphp::asked(&arguments, &env) {
+    match frankenphp::invocation(&arguments, &env) {
         None => Ok(Cli::parse().command),
         Some(Ok(frankenphp::Invocation::Serve(flags))) => Ok(Command::Serve(flags)),
         Some(Ok(frankenphp::Invocation::Print(text))) => {
@@ -50,7 +50,7 @@ pub(crate) fn asked() -> Result<Command, ExitCode> {
 /// Runs this program as `howdah-fpm`, if it has that name. `passed`: see `run`.
 pub(crate) fn run_as_fpm(passed: &mut Vec<(OwnedFd, String)>) -> Option<Result<ExitCode>> {
     let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
-    Some(match fpm::asked(&arguments)? {
+    Some(match fpm::invocation(&arguments)? {
         Ok(asked) => fpm::run(asked, std::mem::take(passed)),
         Err(why) => Ok(fpm::wrong_usage(&why)),
     })

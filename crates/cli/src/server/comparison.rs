@@ -161,7 +161,7 @@ impl Comparison {
 
     /// Returns the data to repeat a request; `None` if it must not be repeated, or another comparison is running.
     fn wanted(&self, request: &Request) -> Option<RequestCopy> {
-        let is_private = || request.head.variables().any(|(name, _)| is_somebodys(name));
+        let is_private = || request.head.variables().any(|(name, _)| is_personal(name));
         let may_be_repeated = || howdah_pool::may_be_asked_again(request.target()) && !is_private();
         if !request.is_get || !request.body.is_empty() || !may_be_repeated() {
             return None;
@@ -271,7 +271,7 @@ impl Comparison {
 }
 
 /// `true` if a variable may identify the client, or authorize it.
-fn is_somebodys(name: &[u8]) -> bool {
+fn is_personal(name: &[u8]) -> bool {
     let is_usual =
         || IMPERSONAL_VARIABLES.contains(&name) || IMPERSONAL_PREFIXES.iter().any(|start| name.starts_with(start));
     matches!(name, b"AUTH_TYPE" | b"REMOTE_USER") || (name.starts_with(b"HTTP_") && !is_usual())

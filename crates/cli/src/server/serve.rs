@@ -254,8 +254,9 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> EndReason {
         sockets: upgrades.sockets.clone(),
         patience: boot_patience(&server.revision().settings),
     };
-    let mut beats =
-        std::pin::pin!(async { tokio::join!(service.beat(), tell_when_ready(server, upgrades.predecessor.is_some())) });
+    let mut beats = std::pin::pin!(async {
+        tokio::join!(service.ping_watchdog(), notify_when_ready(server, upgrades.predecessor.is_some()))
+    });
     loop {
         tokio::select! {
             order = ordered.recv() => match order {
@@ -289,7 +290,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> EndReason {
 
 /// Notifies the service manager once every pool serves or has failed. If this process replaced another, its predecessor
 /// must name it first; until then the service manager ignores its notifications.
-async fn tell_when_ready(server: &Server, successor: bool) {
+async fn notify_when_ready(server: &Server, successor: bool) {
     let settles = |pool: &Pool| {
         let status = pool.status();
         pool.can_serve() || status.down.or(status.last_error).is_some()
@@ -303,7 +304,7 @@ async fn tell_when_ready(server: &Server, successor: bool) {
                 said = Instant::now();
             }
         }
-        server.tell_ready();
+        server.notify_ready();
     }
 }
 
@@ -372,7 +373,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let service = Service::of_this_process();
     let fixed = FixedState { reread, log, budgets, context, programs, access, store, certificates, service };
     let server = Server::new(fixed, current.clone());
-    server.introduce(&revision);
+    server.connect(&revision);
     let handler = |number| ThreadHandler::new(&current, number);
     let front = Front::start(&shared, handler, howdah_pool::io_threads::enter, Vec::new(), runtimes)?;
     if let Err(why) = taking_over.ready(&revision.pools).await {

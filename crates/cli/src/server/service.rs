@@ -2,7 +2,7 @@
 //! alive, has a new main process after an upgrade, and stores sockets for the next process. Without `NOTIFY_SOCKET`
 //! none are sent.
 //!
-//! Sending never blocks. The supervision loop (`Service::beat`) repeats notifications that did not fit into the
+//! Sending never blocks. The supervision loop (`Service::ping_watchdog`) repeats notifications that did not fit into the
 //! socket's queue. It also sends the watchdog's signs of life, so a hanging loop is noticed.
 
 use crate::server::own_program::TAKES_OVER;
@@ -172,7 +172,7 @@ impl Service {
     }
 
     /// Repeats unsent notifications and sends signs of life. Polled as long as the server serves; never returns.
-    pub(crate) async fn beat(&self) {
+    pub(crate) async fn ping_watchdog(&self) {
         let Some(manager) = &self.manager else { return std::future::pending().await };
         let period = manager.alive.unwrap_or(Duration::from_secs(3600));
         // Not immediately: the predecessor has yet to name this process to the service manager.

@@ -107,7 +107,7 @@ async fn what_finds_no_room_is_said_later_and_nobody_waits_for_it() {
         filling += 1;
     }
     service.ready("serves");
-    let beat = service.beat();
+    let beat = service.ping_watchdog();
     let reader = async {
         loop {
             match heard(&socket) {
@@ -136,7 +136,7 @@ async fn a_watchdog_hears_again_and_again() {
         }
     };
     tokio::select! {
-        () = service.beat() => panic!("it never ends"),
+        () = service.ping_watchdog() => panic!("it never ends"),
         () = reader => {}
     }
 }

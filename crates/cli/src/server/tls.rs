@@ -192,7 +192,7 @@ impl Tls {
     }
 
     /// Keeps the session ticket keys of `before` if nothing else in the TLS configuration changes.
-    pub(crate) fn go_on_from(&mut self, before: &Self, was: &Settings, is: &Settings) {
+    pub(crate) fn inherit_from(&mut self, before: &Self, was: &Settings, is: &Settings) {
         // The file of a client authority may have new contents under the same name.
         let same = is.tls.client_auth == ClientAuth::Off
             && was.tls.client_auth == ClientAuth::Off

@@ -51,7 +51,7 @@ pub fn text(report: &Report) -> String {
         let _ = writeln!(out, "\nCompared with the last report: {} new leaks", new.len());
         new.iter().for_each(|finding| {
             let _ = writeln!(out, "  {} mode, {}", finding.mode, finding.route);
-            tell(finding, &mut out);
+            write_finding(finding, &mut out);
         });
     }
     let _ = writeln!(out, "\n{}", verdict(report));
@@ -100,7 +100,7 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
         let _ = writeln!(out, "\nLeaks in {} mode", mode.mode);
         for (route, leaks) in routes {
             let _ = writeln!(out, "  {route}");
-            leaks.iter().take(SHOWN_PER_KIND).for_each(|finding| tell(finding, out));
+            leaks.iter().take(SHOWN_PER_KIND).for_each(|finding| write_finding(finding, out));
             if leaks.len() > SHOWN_PER_KIND {
                 let _ = writeln!(out, "      and {} more", leaks.len() - SHOWN_PER_KIND);
             }
@@ -119,7 +119,7 @@ fn of_mode(mode: &ModeReport, out: &mut String) {
 }
 
 /// Appends `App\Cart::$items changed by GET /cart` and details of the finding.
-fn tell(finding: &Finding, out: &mut String) {
+fn write_finding(finding: &Finding, out: &mut String) {
     let what = match &finding.seen_on {
         Some(seen) => format!("changes the {} of {seen}", finding.name),
         None => match finding.kind.as_str() {

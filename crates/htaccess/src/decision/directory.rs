@@ -55,7 +55,7 @@ impl Walk<'_> {
         for name in names.iter().take(50) {
             state.budget.spend(10_000)?;
             let Some(path) = beside(&state.path, &raw(name)) else { continue };
-            if !ruled && !name.contains('/') && self.system.look(&[self.facts.root, &path].concat()).is_none() {
+            if !ruled && !name.contains('/') && self.system.stat(&[self.facts.root, &path].concat()).is_none() {
                 continue;
             }
             match self.within(state, path, state.query.clone())? {

@@ -58,7 +58,7 @@ extern "C" fn howdah_rs_next_request() -> *const WireRequest {
         host.head.clear();
         // SAFETY: `request` was just returned by `next_request`.
         let flags = unsafe { (*request).flags };
-        priority::obey(flags);
+        priority::apply_priority(flags);
         let body = match body_kind(flags) {
             (false, true) => match host.lane.receive_body() {
                 Ok(Some(fd)) => Some(fd),

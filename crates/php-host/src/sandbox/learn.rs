@@ -60,7 +60,7 @@ impl Learner {
     }
 
     /// Returns newly learned needs, if any. An error if the process has ended: workers cannot continue without it.
-    pub(crate) fn hear(&self) -> io::Result<Option<Vec<Need>>> {
+    pub(crate) fn receive(&self) -> io::Result<Option<Vec<Need>>> {
         match control_socket::receive(&self.socket, true) {
             Ok(Some((bytes, _))) => Ok(Some(serde_json::from_slice(&bytes)?)),
             Ok(None) => Err(io::Error::other("the process that learns for the sandbox has ended")),

@@ -88,7 +88,7 @@ impl LaneHandle {
         scheduler.refill(self.index, Instant::now());
         drop(scheduler);
         self.shared.update_about(|about| about.last_error = None);
-        self.shared.tell_supervisor(Event::WorkerReady { worker, generation });
+        self.shared.notify_supervisor(Event::WorkerReady { worker, generation });
     }
 
     /// Begins the response to request `number`; `None` if the worker has no such request.
@@ -138,7 +138,7 @@ impl LaneHandle {
             demotions.note_search(&target);
         }
         if retire || soon {
-            self.shared.tell_supervisor(Event::WorkerRetires);
+            self.shared.notify_supervisor(Event::WorkerRetires);
         }
     }
 
@@ -171,7 +171,7 @@ impl LaneHandle {
         if let Some(pending) = given_up {
             self.give_up(pending);
         }
-        self.shared.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
+        self.shared.notify_supervisor(Event::BootOutdated { generation, boot_began_us });
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl LaneHandle {
 
     /// `true` if a line that a worker logged outside requests is worth logging: each failed boot would repeat its
     /// lines.
-    pub(crate) fn is_news(&self, line: &str) -> bool {
+    pub(crate) fn is_new_line(&self, line: &str) -> bool {
         let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
         ready || self.shared.boot_log.is_new(line)
     }
@@ -296,7 +296,7 @@ impl LaneHandle {
     }
 
     /// Notifies the supervisor of the worker's death.
-    pub(crate) fn tell_gone(&self, death: Death) {
-        self.shared.tell_supervisor(Event::WorkerGone(death));
+    pub(crate) fn report_death(&self, death: Death) {
+        self.shared.notify_supervisor(Event::WorkerGone(death));
     }
 }

@@ -206,6 +206,6 @@ fn run_after_pause(pool: &Shared, pending: Box<Pending>, home: usize) {
     }
     scheduler.resubmit(pending, home, Instant::now());
     if scheduler.wants_workers() {
-        pool.tell_supervisor(Event::RequestsWait);
+        pool.notify_supervisor(Event::RequestsWait);
     }
 }

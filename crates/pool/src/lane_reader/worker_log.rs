@@ -34,7 +34,7 @@ impl WorkerLog {
         if request.is_none() && level <= 3 {
             self.said.get_or_insert_with(|| text.to_string());
         }
-        if request.is_none() && !lane.is_news(&text) {
+        if request.is_none() && !lane.is_new_line(&text) {
             return true;
         }
         if let Some(front) = lane.log_front(number).filter(|_| level <= LOG_INFO) {

@@ -74,7 +74,7 @@ impl LauncherProcess {
         let socket = Arc::new(descriptor::watch_both(Arc::new(self.socket))?);
         let waiting = Arc::new(Mutex::new(Some(HashMap::new())));
         tokio::spawn(send_orders(socket.clone(), queue));
-        tokio::spawn(hear(socket.clone(), waiting.clone(), gone_sender));
+        tokio::spawn(receive(socket.clone(), waiting.clone(), gone_sender));
         let launcher = Launcher(Some(Arc::new(LauncherClient { orders, waiting, next: AtomicU64::new(1) })));
         Ok((launcher, LauncherEnd { child: self.child, socket, gone }))
     }
@@ -236,7 +236,7 @@ async fn send_orders(socket: Arc<AsyncFd<SharedFd>>, mut queue: mpsc::UnboundedR
     }
 }
 
-async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>>>, gone: watch::Sender<bool>) {
+async fn receive(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>>>, gone: watch::Sender<bool>) {
     while let Ok(mut ready) = socket.readable().await {
         match control_socket::receive(socket.get_ref().get(), true) {
             Ok(Some((bytes, _))) => {

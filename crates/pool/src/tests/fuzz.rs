@@ -60,7 +60,7 @@ async fn responses(data: &[u8]) {
     }
     process.life.kill().unwrap();
     // The reader always ends and reports it; a panic would show as a missing report, or as the reason.
-    assert_ne!(stage.funeral().await, Some("panicked"));
+    assert_ne!(stage.reported_end().await, Some("panicked"));
     let mut read = 0;
     for response in responses {
         if response.is_finished() {

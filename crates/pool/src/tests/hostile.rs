@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A worker that breaks the protocol is killed, and its requests move to another worker.
-async fn crime(deed: impl FnOnce(&mut TestWorker)) {
+async fn violation(deed: impl FnOnce(&mut TestWorker)) {
     let mut stage = TestPool::new(10);
     let mut evil = stage.worker().await;
     let responses = vec![stage.get().await, stage.get().await];
     assert_eq!(evil.take(), [1, 2]);
     deed(&mut evil);
     evil.end.publish();
-    assert_eq!(stage.funeral().await, Some("broken"));
+    assert_eq!(stage.reported_end().await, Some("broken"));
     let mut heir = stage.worker().await;
     heir.take().into_iter().for_each(|number| heir.respond(number));
     for result in finish_all(responses).await {
@@ -33,18 +33,18 @@ async fn crime(deed: impl FnOnce(&mut TestWorker)) {
 #[tokio::test]
 async fn a_worker_that_responds_to_a_request_it_does_not_have_is_killed() {
     for number in [0, 3, u64::MAX] {
-        crime(|evil| evil.begin_response(number, b"x")).await;
+        violation(|evil| evil.begin_response(number, b"x")).await;
     }
 }
 
 #[tokio::test]
 async fn a_worker_that_ends_a_request_twice_is_killed() {
-    crime(|evil| {
+    violation(|evil| {
         evil.respond(1);
         evil.end_response(1);
     })
     .await;
-    crime(|evil| {
+    violation(|evil| {
         evil.begin_response(2, b"x");
         evil.end.end_response(false);
         evil.end.end_response(false);
@@ -55,7 +55,7 @@ async fn a_worker_that_ends_a_request_twice_is_killed() {
 #[tokio::test]
 async fn a_worker_that_leaves_heads_unfinished_is_killed() {
     // A head longer than a frame, so that more frames should follow the first, interrupted by another request's head.
-    crime(|evil| {
+    violation(|evil| {
         let (ring, mut head) = (LaneSizes::DEFAULT.response as usize, 200u16.to_ne_bytes().to_vec());
         head.resize(ring, 0);
         evil.end.select(1);
@@ -65,7 +65,7 @@ async fn a_worker_that_leaves_heads_unfinished_is_killed() {
     .await;
 }
 
-/// Like `crime`, when the client may already have a part of the response.
+/// Like `violation`, when the client may already have a part of the response.
 async fn late_crime(deed: impl FnOnce(&mut TestWorker)) {
     let mut stage = TestPool::new(10);
     let mut evil = stage.worker().await;
@@ -73,7 +73,7 @@ async fn late_crime(deed: impl FnOnce(&mut TestWorker)) {
     assert_eq!(evil.take(), [1]);
     deed(&mut evil);
     evil.end.publish();
-    assert_eq!(stage.funeral().await, Some("broken"));
+    assert_eq!(stage.reported_end().await, Some("broken"));
 }
 
 #[tokio::test]
@@ -112,8 +112,8 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
         evil.end.done(WireDone::default());
     })
     .await;
-    crime(|evil| evil.end.ready()).await;
-    crime(|evil| {
+    violation(|evil| evil.end.ready()).await;
+    violation(|evil| {
         evil.end.select(1);
         evil.end.return_request(1);
     })
@@ -124,7 +124,7 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
 async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
     // The body of a request without one, or of no request; then the same body repeatedly.
     for number in [1, 99] {
-        crime(|evil| evil.ask_for_body(number)).await;
+        violation(|evil| evil.ask_for_body(number)).await;
     }
     let mut stage = TestPool::new(10);
     let mut evil = stage.worker().await;
@@ -133,7 +133,7 @@ async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
         tokio::task::yield_now().await;
     }
     evil.ask_for_body(1);
-    assert_eq!(stage.funeral().await, Some("broken"));
+    assert_eq!(stage.reported_end().await, Some("broken"));
     assert_eq!(finish(response).await, Err(FaultKind::WorkerBroken));
 }
 
@@ -186,7 +186,7 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_els
     let untaken = stage.submit(request(false, RequestBody::Empty)).await;
     worker.end.select(1);
     worker.end.head(true, &103u16.to_ne_bytes());
-    assert_eq!(stage.funeral().await, Some("panicked"));
+    assert_eq!(stage.reported_end().await, Some("panicked"));
     assert_eq!(finish(deadly).await, Err(FaultKind::WorkerBroken), "it is not tried on another worker");
     assert_eq!(finish(beside).await, Err(FaultKind::WorkerBroken));
     let mut heir = stage.worker().await;
@@ -208,7 +208,7 @@ async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
         None,
     );
     for _ in 0..3 {
-        pool.shared().tell_supervisor(Event::Panic);
+        pool.shared().notify_supervisor(Event::Panic);
         tokio::task::yield_now().await;
     }
     // The supervisor still handles events.
@@ -233,7 +233,7 @@ async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_ser
     let reason = loop {
         tokio::select! {
             biased;
-            reason = stage.funeral() => break reason,
+            reason = stage.reported_end() => break reason,
             () = tokio::task::yield_now() => turns += 1,
         }
     };
@@ -257,7 +257,7 @@ async fn a_worker_that_floods_the_log_without_a_request_is_killed() {
         }
         evil
     });
-    assert_eq!(stage.funeral().await, Some("broken"), "{life}");
+    assert_eq!(stage.reported_end().await, Some("broken"), "{life}");
     stop.store(true, Ordering::Relaxed);
     drop(stage);
     drop(flood);

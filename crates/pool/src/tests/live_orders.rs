@@ -68,7 +68,7 @@ async fn a_worker_that_sends_an_order_that_makes_no_sense_is_killed() {
             evil.end.live(&payload);
             evil
         });
-        assert_eq!(stage.funeral().await, Some("broken"));
+        assert_eq!(stage.reported_end().await, Some("broken"));
         drop(response);
         drop(crime);
     }

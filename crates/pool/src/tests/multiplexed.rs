@@ -170,7 +170,7 @@ async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_anothe
     let responses =
         [running, stage.submit(request(false, long_body())).await, stage.submit(request(false, long_body())).await];
     dying.life.kill().unwrap();
-    assert_eq!(stage.funeral().await, None);
+    assert_eq!(stage.reported_end().await, None);
     let mut heir = stage.worker().await;
     let mut taken = Vec::new();
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -202,7 +202,7 @@ async fn a_dying_worker_costs_only_the_requests_that_cannot_be_repeated() {
     assert_eq!(finish(answered).await.unwrap(), "whole");
     let mut heir = stage.worker().await;
     dying.life.kill().unwrap();
-    assert_eq!(stage.funeral().await, None);
+    assert_eq!(stage.reported_end().await, None);
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
     // In order of arrival. The first response is being read: its head was seen.
     let mut taken = heir.take();
@@ -225,7 +225,7 @@ async fn a_repeatable_request_runs_again_when_its_worker_dies_unanswered() {
     let responses = vec![stage.get().await, stage.get().await, stage.get().await];
     assert_eq!(dying.take().len(), 3);
     dying.life.kill().unwrap();
-    assert_eq!(stage.funeral().await, None);
+    assert_eq!(stage.reported_end().await, None);
     let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1, 2, 3]);
     (1..=3).for_each(|number| heir.respond(number));
@@ -245,7 +245,7 @@ async fn a_request_outlives_workers_that_all_die_at_once() {
     let response = stage.get().await;
     workers.iter_mut().for_each(|worker| worker.life.kill().unwrap());
     for _ in 0..6 {
-        assert_eq!(stage.funeral().await, None);
+        assert_eq!(stage.reported_end().await, None);
     }
     let mut heir = stage.worker().await;
     assert_eq!(heir.take_so_many(1).await, [1]);
@@ -271,7 +271,7 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
         worker.end.select(3 - number);
         worker.end.select(number);
         worker.life.kill().unwrap();
-        assert_eq!(stage.funeral().await, None);
+        assert_eq!(stage.reported_end().await, None);
         assert_eq!(deadly.is_finished(), life == 2, "it has killed {} workers", life + 1);
     }
     assert_eq!(finish(deadly).await, Err(FaultKind::WorkerDied));
@@ -333,7 +333,7 @@ async fn a_worker_that_does_not_end_a_late_request_is_killed_and_the_others_are_
     assert_eq!(worker.take_all(), [(1, CANCEL_DEADLINE), (2, 0), (3, 0)]);
     deadline::enforce(&stage.shared, Some(Duration::from_secs(60)), Duration::ZERO);
     assert_eq!(stage.pool.status().workers[0].phase, "draining");
-    assert_eq!(stage.funeral().await, Some("stuck"));
+    assert_eq!(stage.reported_end().await, Some("stuck"));
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
     let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1]);

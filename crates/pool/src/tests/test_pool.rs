@@ -133,7 +133,7 @@ impl TestPool {
     }
 
     /// Waits for the end of a worker and returns the label of the reason.
-    pub(crate) async fn funeral(&mut self) -> Option<&'static str> {
+    pub(crate) async fn reported_end(&mut self) -> Option<&'static str> {
         loop {
             if let Event::WorkerGone(Death { reason, .. }) = self.event().await {
                 return reason.map(|reason| reason.label());

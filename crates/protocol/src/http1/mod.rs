@@ -55,7 +55,7 @@ pub(crate) async fn serve<H: Handler>(
     let _ends = InformationalCloser(connection);
     let served = requests(handler, connection, &io).await;
     if served.is_ok() {
-        lock(&io).socket.say_goodbye();
+        lock(&io).socket.send_close_notify();
     }
     served
 }

@@ -117,7 +117,7 @@ impl AsyncWrite for ObservedSocket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().socket.say_goodbye();
+        self.get_mut().socket.send_close_notify();
         // The close that follows sends everything written before it.
         Poll::Ready(Ok(()))
     }

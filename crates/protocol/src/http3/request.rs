@@ -44,7 +44,7 @@ impl HeadResult {
 
 /// Serves the request of one stream.
 pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming: Incoming, mut out: Outgoing) {
-    let early = incoming.came_early() && !link.is_established();
+    let early = incoming.is_early() && !link.is_established();
     let mut frames = Frames::new(incoming);
     let timeout = Duration::from_millis(link.connection.timeouts().header);
     let opening = match tokio::time::timeout(timeout, open(&mut frames, &link, early)).await {

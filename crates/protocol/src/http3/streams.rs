@@ -33,7 +33,7 @@ impl Incoming {
     }
 
     /// `true` if the stream was opened before the handshake was complete, so it may be a replay by an attacker.
-    pub(super) fn came_early(&self) -> bool {
+    pub(super) fn is_early(&self) -> bool {
         self.stream.is_0rtt()
     }
 }

@@ -41,7 +41,7 @@ struct Machine<'a> {
 }
 
 impl System for Machine<'_> {
-    fn look(&self, path: &[u8]) -> Option<Entry> {
+    fn stat(&self, path: &[u8]) -> Option<Entry> {
         let stat = rustix::fs::stat(path).ok()?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Kind::File,

@@ -72,7 +72,7 @@ pub(crate) enum Invocation {
 ///
 /// # Errors
 /// A mistake in the command line.
-pub(crate) fn asked(arguments: &[String]) -> Option<Result<Invocation, String>> {
+pub(crate) fn invocation(arguments: &[String]) -> Option<Result<Invocation, String>> {
     let (program, rest) = arguments.split_first()?;
     let name = Path::new(program).file_name().and_then(OsStr::to_str)?;
     let version = name.strip_prefix("howdah-fpm")?.trim_start_matches('-');
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     fn ask(line: &str) -> Option<Result<Invocation, String>> {
-        asked(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        invocation(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]

@@ -288,13 +288,13 @@ async fn accept(socket: Listening, state: Arc<State>, until: ShutdownWatch) {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
-            () = told_to_end(&mut stopped) => return,
+            () = shutdown_requested(&mut stopped) => return,
         }
     }
 }
 
 /// Waits for the end of the endpoint without holding the channel's read guard across an await.
-async fn told_to_end(ended: &mut watch::Receiver<bool>) {
+async fn shutdown_requested(ended: &mut watch::Receiver<bool>) {
     let _ = ended.wait_for(|ended| *ended).await;
 }
 
@@ -331,7 +331,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Shutdown
         read = stream.read(&mut first) => if !matches!(read, Ok(1)) {
             return;
         },
-        () = told_to_end(&mut ended) => {
+        () = shutdown_requested(&mut ended) => {
             // `howdah stop` waits on such a connection until the exiting process closes it.
             drop(talks);
             return std::future::pending().await;
@@ -344,7 +344,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Shutdown
         // A client that disconnects needs no log line.
         tokio::select! {
             _ = served => {}
-            () = told_to_end(&mut ended) => {}
+            () = shutdown_requested(&mut ended) => {}
         }
         return;
     }
@@ -365,7 +365,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Shutdown
     // A client that disconnects needs no log line.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = told_to_end(&mut ended) => {}
+        () = shutdown_requested(&mut ended) => {}
     }
     if !asked.load(Relaxed) {
         // `howdah stop` waits on such a connection until the exiting process closes it.

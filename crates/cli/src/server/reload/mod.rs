@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// Connects a revision's sites to the certificate store, the ACME challenges, and the maker of event requests.
-    pub(crate) fn introduce(&self, revision: &Revision) {
+    pub(crate) fn connect(&self, revision: &Revision) {
         let store = self.fixed.store.clone();
         revision
             .sites
@@ -173,7 +173,7 @@ impl Server {
     pub(crate) async fn reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
         let done = self.try_to_reload(flags).await;
         if !flags.dry_run && self.running.initialized() && !self.stopping.load(Relaxed) {
-            self.tell_ready();
+            self.notify_ready();
         }
         match &done {
             _ if flags.dry_run => {}
@@ -216,7 +216,7 @@ impl Server {
             programs.settle(&settings, &self.fixed.context.launcher).await?;
         }
         if let (Some(tls), Some(before)) = (&mut tls, &beside.tls) {
-            tls.go_on_from(before, &old.settings, &settings);
+            tls.inherit_from(before, &old.settings, &settings);
         }
         let watched = watch::look_first(&settings).await;
         let opened = opening::open(&self.fixed, &old, &settings, tls.as_ref())?;
@@ -227,8 +227,8 @@ impl Server {
             self.give_up(&old, revision, unused);
             return Err(format!("{why:#}"));
         }
-        self.introduce(&revision);
-        revision.sites.server.go_on_from(&old.sites.server);
+        self.connect(&revision);
+        revision.sites.server.inherit_from(&old.sites.server);
         match self.prove(&revision).await {
             Ok(found) => outcome.found = found,
             Err(why) => {
@@ -311,7 +311,7 @@ impl Server {
     }
 
     /// Notifies the service manager that the server is ready, with the state of its pools.
-    pub(crate) fn tell_ready(&self) {
+    pub(crate) fn notify_ready(&self) {
         let pools = &self.revision().pools;
         let status = match pools.ready() {
             Ok(()) => "every pool serves".to_owned(),

@@ -110,7 +110,7 @@ impl HandOver {
                 return Err(broken(error));
             }
         };
-        let ready = tokio::time::timeout(self.patience, hear(socket)).await;
+        let ready = tokio::time::timeout(self.patience, receive(socket)).await;
         let (pid, unused) = match ready {
             Ok(Ok(FromSuccessor::Ready { pid, unused })) => (pid, unused),
             Ok(Ok(FromSuccessor::Failed { why })) => return Err(why),
@@ -130,7 +130,7 @@ impl HandOver {
             }
         }
         send(socket.get_ref(), &ToSuccessor::Go, &[]).map_err(broken)?;
-        match tokio::time::timeout(MESSAGE_TIMEOUT, hear(socket)).await {
+        match tokio::time::timeout(MESSAGE_TIMEOUT, receive(socket)).await {
             Ok(Ok(FromSuccessor::Serving)) => {}
             Ok(Ok(FromSuccessor::Failed { why })) => return Err(why),
             Ok(Err(error)) => return Err(broken(error)),
@@ -191,7 +191,7 @@ impl Sockets {
 }
 
 /// Receives the successor's next known message.
-async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
+async fn receive(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
     loop {
         let mut ready = socket.readable().await?;
         match control_socket::receive(socket.get_ref(), true) {
