@@ -41,7 +41,7 @@ pub struct CountsArgs {
     /// Rewrite the table with the counted figures; explain the change in `why`
     #[arg(long)]
     update: bool,
-    /// The profile that the server is built with: its instructions have a column of their own
+    /// The profile that the server is built with: its instructions have a separate column
     #[arg(long, value_enum, default_value = "release")]
     build: Build,
     /// Only the cases whose names contain this
