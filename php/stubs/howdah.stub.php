@@ -173,6 +173,14 @@ namespace Howdah {
         public static function event(): ?WebSocketEvent {}
 
         /**
+         * Async mode, in an "open" event: completes the response, which accepts the connection, and lets this coroutine hold it.
+         * Its messages come here and not as events.
+         *
+         * @throws \Error in other modes and in other requests
+         */
+        public static function accept(): WebSocketConnection {}
+
+        /**
          * Sends a message to a connection. No effect if it is closed.
          *
          * @throws \ValueError for a message of more than 1 MiB
@@ -203,6 +211,72 @@ namespace Howdah {
          * @param string|null $id keeps the message under this id for connections that subscribe later
          */
         public static function publish(string $channel, string $data, bool $binary = false, ?string $id = null): void {}
+    }
+
+    /**
+     * A WebSocket connection that a coroutine holds (async mode). Iteration gives the client's messages until the connection
+     * closes.
+     *
+     * @implements \Iterator<int, string>
+     * @strict-properties
+     * @not-serializable
+     */
+    final class WebSocketConnection implements \Iterator
+    {
+        /** @var string the connection's id, for the functions of WebSocket in any request */
+        public string $id;
+
+        /** @var bool the last message received is binary */
+        public bool $binary = false;
+
+        /** @var int after the end the close code; 1006 if the connection broke off; 0 before */
+        public int $code = 0;
+
+        /** @var string after the end the reason */
+        public string $reason = '';
+
+        private function __construct() {}
+
+        /**
+         * Waits for the next message. The server does not read from a client whose messages are not received.
+         *
+         * @param float|null $timeout in seconds
+         *
+         * @return string|null null if the connection is closed
+         *
+         * @throws TimeoutException when the time is over
+         * @throws CancelledException if the coroutine is cancelled
+         * @throws ConcurrentUseError if another coroutine receives from the connection
+         */
+        public function receive(?float $timeout = null): ?string {}
+
+        /**
+         * Sends a message. Waits while the client is too slow.
+         *
+         * @return bool false if the connection is closed
+         *
+         * @throws \ValueError for a message of more than 1 MiB
+         * @throws CancelledException if the coroutine is cancelled
+         */
+        public function send(string $data, bool $binary = false): bool {}
+
+        /**
+         * Closes the connection after the messages that were sent before. Without effect if it is closed. A connection whose
+         * last reference goes is closed with 1000, after an exception with 1011.
+         *
+         * @throws \ValueError for a code other than 1000 and 3000 to 4999, and for a reason of more than 123 bytes
+         */
+        public function close(int $code = 1000, string $reason = ''): void {}
+
+        public function current(): ?string {}
+
+        public function key(): int {}
+
+        public function next(): void {}
+
+        public function rewind(): void {}
+
+        public function valid(): bool {}
     }
 
     /**

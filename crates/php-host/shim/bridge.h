@@ -93,6 +93,21 @@ typedef enum {
     HOWDAH_MODE_ASYNC,
 } howdah_mode;
 
+// The meaning of a part.
+enum howdah_part_kind {
+    // The script holds the connection; its first part, sent before the end of its response.
+    HOWDAH_PART_KIND_ACCEPT = 1,
+    // A text message.
+    HOWDAH_PART_KIND_TEXT = 2,
+    // A binary message.
+    HOWDAH_PART_KIND_BINARY = 3,
+    // The close: a `u16` code, then the reason. The last part.
+    HOWDAH_PART_KIND_CLOSE = 4,
+    // The script's process ends soon, so the client is to connect again (script → server, once).
+    HOWDAH_PART_KIND_LEAVE = 5,
+};
+typedef uint32_t howdah_part_kind;
+
 // Additional fields of `howdah_rs_done()`, in snapshot mode.
 typedef struct {
     // Method by which written pages are found: snapshot_way in snapshot/engine/snapshot.h.
@@ -233,6 +248,14 @@ typedef struct {
     bool code;
 } howdah_code_rule;
 
+// Begins each part; `length` bytes follow.
+typedef struct {
+    // A `PartKind`.
+    uint32_t kind;
+    // At most 1 MiB.
+    uint32_t length;
+} howdah_part_head;
+
 // The worker can take requests: reports this to the server, once.
 void howdah_rs_ready(void);
 
@@ -314,6 +337,11 @@ void howdah_rs_publish(void);
 // not open: none. Cheap. Must not be called between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done()
 // leaves none selected.
 void howdah_rs_select_request(uint64_t number);
+
+// Returns the script's end of a stream to the server, with which the selected request's script may hold its client's
+// WebSocket connection; the caller closes it. -1: there is none, or it was taken before. Layout: howdah_part_head, then
+// the bytes that it announces.
+int howdah_rs_take_stream(void);
 
 // Returns the next event from the server; never waits. REQUEST: `*request` and `*number` are set; the memory (laid out
 // as for howdah_rs_next_request()) belongs to the request until its howdah_rs_done(); it is not selected yet. CANCEL:

@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 2a57bde28814ba4a2f0ac6f86b539b673b822b03 */
+ * Stub hash: 088a9bf8370759e78cb14d13ae69aa1f72077386 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -85,6 +85,9 @@ ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_WebSocket_event, 0, 0, Howdah\\WebSocketEvent, 1)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_WebSocket_accept, 0, 0, Howdah\\WebSocketConnection, 0)
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_send, 0, 2, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
@@ -115,15 +118,42 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_publish, 
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, id, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_INFO_EX(arginfo_class_Howdah_WebSocketConnection___construct, 0, 0, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketConnection_receive, 0, 0, IS_STRING, 1)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, timeout, IS_DOUBLE, 1, "null")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketConnection_send, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketConnection_close, 0, 0, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, code, IS_LONG, 0, "1000")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, reason, IS_STRING, 0, "\'\'")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketConnection_current, 0, 0, IS_STRING, 1)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketConnection_key, 0, 0, IS_LONG, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketConnection_next, 0, 0, IS_VOID, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_class_Howdah_WebSocketConnection_rewind arginfo_class_Howdah_WebSocketConnection_next
+
+#define arginfo_class_Howdah_WebSocketConnection_valid arginfo_fastcgi_finish_request
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_send, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, data, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
 ZEND_END_ARG_INFO()
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_close, 0, 0, IS_VOID, 0)
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, code, IS_LONG, 0, "1000")
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, reason, IS_STRING, 0, "\'\'")
-ZEND_END_ARG_INFO()
+#define arginfo_class_Howdah_WebSocketEvent_close arginfo_class_Howdah_WebSocketConnection_close
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocketEvent_subscribe, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
@@ -160,11 +190,9 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_afterResp
 	ZEND_ARG_TYPE_INFO(0, function, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_count, 0, 0, IS_LONG, 0)
-ZEND_END_ARG_INFO()
+#define arginfo_class_Howdah_Coroutine_count arginfo_class_Howdah_WebSocketConnection_key
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_wake, 0, 0, IS_VOID, 0)
-ZEND_END_ARG_INFO()
+#define arginfo_class_Howdah_Coroutine_wake arginfo_class_Howdah_WebSocketConnection_next
 
 #define arginfo_class_Howdah_Coroutine_join arginfo_class_Howdah_Coroutine_park
 
@@ -178,7 +206,7 @@ ZEND_END_ARG_INFO()
 
 #define arginfo_class_Howdah_Coroutine_isCancelled arginfo_fastcgi_finish_request
 
-#define arginfo_class_Howdah_Coroutine_id arginfo_class_Howdah_Coroutine_count
+#define arginfo_class_Howdah_Coroutine_id arginfo_class_Howdah_WebSocketConnection_key
 
 #define arginfo_class_Howdah_Coroutine_backtrace arginfo_apache_request_headers
 
@@ -201,11 +229,21 @@ ZEND_FUNCTION(Howdah_mode);
 ZEND_FUNCTION(Howdah_route);
 ZEND_FUNCTION(Howdah_request_id);
 ZEND_METHOD(Howdah_WebSocket, event);
+ZEND_METHOD(Howdah_WebSocket, accept);
 ZEND_METHOD(Howdah_WebSocket, send);
 ZEND_METHOD(Howdah_WebSocket, close);
 ZEND_METHOD(Howdah_WebSocket, subscribe);
 ZEND_METHOD(Howdah_WebSocket, unsubscribe);
 ZEND_METHOD(Howdah_WebSocket, publish);
+ZEND_METHOD(Howdah_WebSocketConnection, __construct);
+ZEND_METHOD(Howdah_WebSocketConnection, receive);
+ZEND_METHOD(Howdah_WebSocketConnection, send);
+ZEND_METHOD(Howdah_WebSocketConnection, close);
+ZEND_METHOD(Howdah_WebSocketConnection, current);
+ZEND_METHOD(Howdah_WebSocketConnection, key);
+ZEND_METHOD(Howdah_WebSocketConnection, next);
+ZEND_METHOD(Howdah_WebSocketConnection, rewind);
+ZEND_METHOD(Howdah_WebSocketConnection, valid);
 ZEND_METHOD(Howdah_WebSocketEvent, send);
 ZEND_METHOD(Howdah_WebSocketEvent, close);
 ZEND_METHOD(Howdah_WebSocketEvent, subscribe);
@@ -259,11 +297,26 @@ static const zend_function_entry ext_functions[] = {
 
 static const zend_function_entry class_Howdah_WebSocket_methods[] = {
 	ZEND_ME(Howdah_WebSocket, event, arginfo_class_Howdah_WebSocket_event, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, accept, arginfo_class_Howdah_WebSocket_accept, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, send, arginfo_class_Howdah_WebSocket_send, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, close, arginfo_class_Howdah_WebSocket_close, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, subscribe, arginfo_class_Howdah_WebSocket_subscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, unsubscribe, arginfo_class_Howdah_WebSocket_unsubscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, publish, arginfo_class_Howdah_WebSocket_publish, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_FE_END
+};
+
+
+static const zend_function_entry class_Howdah_WebSocketConnection_methods[] = {
+	ZEND_ME(Howdah_WebSocketConnection, __construct, arginfo_class_Howdah_WebSocketConnection___construct, ZEND_ACC_PRIVATE)
+	ZEND_ME(Howdah_WebSocketConnection, receive, arginfo_class_Howdah_WebSocketConnection_receive, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, send, arginfo_class_Howdah_WebSocketConnection_send, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, close, arginfo_class_Howdah_WebSocketConnection_close, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, current, arginfo_class_Howdah_WebSocketConnection_current, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, key, arginfo_class_Howdah_WebSocketConnection_key, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, next, arginfo_class_Howdah_WebSocketConnection_next, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, rewind, arginfo_class_Howdah_WebSocketConnection_rewind, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_WebSocketConnection, valid, arginfo_class_Howdah_WebSocketConnection_valid, ZEND_ACC_PUBLIC)
 	ZEND_FE_END
 };
 
@@ -312,6 +365,42 @@ static zend_class_entry *register_class_Howdah_WebSocket(void)
 	INIT_NS_CLASS_ENTRY(ce, "Howdah", "WebSocket", class_Howdah_WebSocket_methods);
 	class_entry = zend_register_internal_class_ex(&ce, NULL);
 	class_entry->ce_flags |= ZEND_ACC_FINAL;
+
+	return class_entry;
+}
+
+static zend_class_entry *register_class_Howdah_WebSocketConnection(zend_class_entry *class_entry_Iterator)
+{
+	zend_class_entry ce, *class_entry;
+
+	INIT_NS_CLASS_ENTRY(ce, "Howdah", "WebSocketConnection", class_Howdah_WebSocketConnection_methods);
+	class_entry = zend_register_internal_class_ex(&ce, NULL);
+	class_entry->ce_flags |= ZEND_ACC_FINAL|ZEND_ACC_NO_DYNAMIC_PROPERTIES|ZEND_ACC_NOT_SERIALIZABLE;
+	zend_class_implements(class_entry, 1, class_entry_Iterator);
+
+	zval property_id_default_value;
+	ZVAL_UNDEF(&property_id_default_value);
+	zend_string *property_id_name = zend_string_init("id", sizeof("id") - 1, 1);
+	zend_declare_typed_property(class_entry, property_id_name, &property_id_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
+	zend_string_release(property_id_name);
+
+	zval property_binary_default_value;
+	ZVAL_FALSE(&property_binary_default_value);
+	zend_string *property_binary_name = zend_string_init("binary", sizeof("binary") - 1, 1);
+	zend_declare_typed_property(class_entry, property_binary_name, &property_binary_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_BOOL));
+	zend_string_release(property_binary_name);
+
+	zval property_code_default_value;
+	ZVAL_LONG(&property_code_default_value, 0);
+	zend_string *property_code_name = zend_string_init("code", sizeof("code") - 1, 1);
+	zend_declare_typed_property(class_entry, property_code_name, &property_code_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_LONG));
+	zend_string_release(property_code_name);
+
+	zval property_reason_default_value;
+	ZVAL_EMPTY_STRING(&property_reason_default_value);
+	zend_string *property_reason_name = zend_string_init("reason", sizeof("reason") - 1, 1);
+	zend_declare_typed_property(class_entry, property_reason_name, &property_reason_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_STRING));
+	zend_string_release(property_reason_name);
 
 	return class_entry;
 }

@@ -26,6 +26,9 @@
 // The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no bytes.
 #define REQUEST_BODY_DROPPED 32
 
+// With `REQUEST_BODY_FD`: the descriptor is no body but the script's end of a `connection_stream`.
+#define REQUEST_BODY_STREAM 64
+
 // Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 #define REQUEST_NICE_SHIFT 8
 

@@ -2,7 +2,7 @@
 
 use crate::priority;
 use howdah_transport::awaited_bodies::TakenRequest;
-use howdah_transport::wire::{REQUEST_MEASURE, ROUTE_LINE, WireRequest};
+use howdah_transport::wire::{REQUEST_BODY_STREAM, REQUEST_MEASURE, ROUTE_LINE, WireRequest};
 use howdah_transport::worker_end::{body_kind, request_parts};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -13,8 +13,17 @@ const MAX_ROUTE_LEN: usize = 120;
 /// Source of a request's body.
 enum Body {
     Empty,
-    Inline { data: *const u8, len: usize, read: usize },
-    File { fd: OwnedFd, read: u64 },
+    Inline {
+        data: *const u8,
+        len: usize,
+        read: usize,
+    },
+    File {
+        fd: OwnedFd,
+        read: u64,
+    },
+    /// No body: the script's end of a stream to the server (`connection_stream`).
+    Stream(OwnedFd),
 }
 
 /// Processor time of a request. In async mode requests take turns on one thread, and the thread's processor time counts
@@ -96,10 +105,22 @@ impl OpenRequest {
         self.cancelled = false;
         self.route.length = 0;
         self.body = match (body, body_kind(parts.head.flags)) {
+            (Some(fd), _) if parts.head.flags & REQUEST_BODY_STREAM != 0 => Body::Stream(fd),
             (Some(fd), _) => Body::File { fd, read: 0 },
             (None, (true, _)) => Body::Inline { data: parts.body, len: parts.head.body_len as usize, read: 0 },
             (None, _) => Body::Empty,
         };
+    }
+
+    /// Hands over the script's end of the stream, once.
+    pub(crate) fn take_stream(&mut self) -> Option<OwnedFd> {
+        match std::mem::replace(&mut self.body, Body::Empty) {
+            Body::Stream(fd) => Some(fd),
+            body => {
+                self.body = body;
+                None
+            }
+        }
     }
 
     /// Sets the route that responds to the request. Longer names are ignored.
@@ -174,7 +195,7 @@ impl OpenRequest {
     /// Reads the next bytes of the body; 0 at its end.
     pub(crate) fn read_body(&mut self, buffer: &mut [u8]) -> usize {
         match &mut self.body {
-            Body::Empty => 0,
+            Body::Empty | Body::Stream(_) => 0,
             Body::Inline { data, len, read } => {
                 let n = buffer.len().min(*len - *read);
                 // SAFETY: the request, in whose memory the body lies, is open; it does not overlap C's buffer.

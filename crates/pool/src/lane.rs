@@ -186,6 +186,7 @@ impl Lane {
             {
                 (BodyInLane::Inline(bytes), BodyState::InRequest)
             }
+            RequestBody::Stream(_) => (BodyInLane::Stream, BodyState::ToBeAskedFor),
             body => (BodyInLane::Descriptor(body.len()), BodyState::ToBeAskedFor),
         };
         match self.sender.send_request_with(&pending.request.head, number, in_lane, flags) {
@@ -225,17 +226,22 @@ impl Lane {
     /// runs. An outer error means that the worker broke the protocol.
     pub(crate) fn give_body(&mut self, number: u64) -> Result<std::io::Result<BodyToSend>, &'static str> {
         // Once the requests of earlier bodies are done, the worker must have received those bodies.
-        let others_run = self.in_flight.iter().any(|request| request.body == BodyState::Given);
-        if !others_run && !self.control.all_received() {
+        if !self.control.all_received() && !self.in_flight.iter().any(InFlight::may_await_body) {
             return Err("bodies that it asked for and did not take");
         }
         let request =
             self.responded_to(number).filter(|request| request.body == BodyState::ToBeAskedFor && !request.responding);
         let request = request.ok_or("a body wanted that is not to be had")?;
-        request.body = BodyState::Given;
-        Ok(match &request.pending.request.body {
+        let body = &mut request.pending.request.body;
+        request.body = if matches!(body, RequestBody::Stream(_)) { BodyState::GivenStream } else { BodyState::Given };
+        Ok(match body {
             RequestBody::File(fd, ..) => fd.try_clone().map(BodyToSend::File),
             RequestBody::Memory(bytes) => Ok(BodyToSend::Memory(bytes.clone())),
+            // The server keeps no copy of the script's end, so the stream ends with the script's process.
+            RequestBody::Stream(_) => match std::mem::take(body) {
+                RequestBody::Stream(fd) => Ok(BodyToSend::File(fd)),
+                _ => Ok(BodyToSend::Memory(Bytes::new())),
+            },
             RequestBody::Empty | RequestBody::Dropped(_) => Ok(BodyToSend::Memory(Bytes::new())),
         })
     }

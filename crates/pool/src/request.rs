@@ -158,6 +158,9 @@ pub enum RequestBody {
     /// A body in an unnamed temporary file, with its length in bytes and its charge; the worker reads it through the
     /// descriptor.
     File(OwnedFd, u64, Charge),
+    /// No body but the script's end of a stream (`howdah_transport::connection_stream`), with which the script may hold
+    /// the client's connection.
+    Stream(OwnedFd),
     /// A form above PHP's limit: only its length in bytes was kept, as PHP would not read it.
     Dropped(u64),
 }
@@ -167,7 +170,7 @@ impl RequestBody {
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
-            Self::Empty => 0,
+            Self::Empty | Self::Stream(_) => 0,
             Self::Memory(bytes) => bytes.len() as u64,
             Self::File(_, len, _) | Self::Dropped(len) => *len,
         }

@@ -6,7 +6,13 @@ use howdah_config::{HostPattern, ListenAddr, Settings, SiteSettings};
 use howdah_observe::Metrics;
 use howdah_protocol::{Connection, Head, Peer, Shared, Target};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use parking_lot::Mutex;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -63,6 +69,25 @@ pub struct EventRequest {
     pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
     /// The reason why it is made.
     pub purpose: Purpose,
+    /// Gets the server's end of a stream to a script that may hold the connection.
+    pub stream: Option<StreamSlot>,
+}
+
+/// Place for the server's end of a stream to a script. Empty if no such stream was made.
+pub type StreamSlot = Arc<Mutex<Option<UnixStream>>>;
+
+/// Size of the kernel's buffer in each direction; Linux doubles it for its own bookkeeping.
+const STREAM_BUFFER: usize = 32 << 10;
+
+/// Makes a stream: puts the server's end into the slot and returns the script's end.
+pub(crate) fn open_stream(slot: &StreamSlot) -> io::Result<OwnedFd> {
+    let (server, script) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_send_buffer_size(&server, STREAM_BUFFER)?;
+    set_socket_send_buffer_size(&script, STREAM_BUFFER)?;
+    let server = UnixStream::from(server);
+    server.set_nonblocking(true)?;
+    *slot.lock() = Some(server);
+    Ok(script)
 }
 
 /// The status and header fields of a response.
@@ -94,7 +119,7 @@ impl EventRequest {
         headers.insert(header::USER_AGENT, HeaderValue::from_static(purpose.agent()));
         let head = Head { method: Method::POST, target, version: Version::HTTP_11, headers };
         let connection = connection(settings, budgets, metrics, peer(settings));
-        Self { head, body, connection, variables: Vec::new(), purpose }
+        Self { head, body, connection, variables: Vec::new(), purpose, stream: None }
     }
 }
 

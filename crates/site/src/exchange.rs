@@ -3,6 +3,7 @@
 
 use crate::applied_rules::AppliedRules;
 pub use crate::event_request::Purpose;
+use crate::event_request::StreamSlot;
 use crate::forwarded::Client;
 use crate::preferred_pool::PreferredPool;
 use crate::site::Site;
@@ -85,6 +86,8 @@ pub struct Changes {
     pub max_body: Option<u64>,
     /// The authenticated user.
     pub user: Option<Arc<str>>,
+    /// Gets the server's end of a stream to a script that may hold the client's connection.
+    pub stream: Option<StreamSlot>,
 }
 
 /// The worker that ran a request, and its timings.

@@ -102,7 +102,7 @@ impl BodySource for Complete {
 impl<U: Upstream> Service<U> {
     /// Makes a request for an event, and returns its outcome when the response is complete.
     pub async fn event(&self, request: EventRequest) -> Outcome {
-        let EventRequest { head, body, connection, variables, purpose } = request;
+        let EventRequest { head, body, connection, variables, purpose, stream } = request;
         let length = body.len() as u64;
         let body = if body.is_empty() {
             RequestBody::none()
@@ -114,7 +114,7 @@ impl<U: Upstream> Service<U> {
             Request { head, body, informational: None, variables: None, messages: None, connection, received, time };
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
         exchange.purpose = Some(purpose);
-        exchange.changes = Some(Box::new(Changes { variables, ..Changes::default() }));
+        exchange.changes = Some(Box::new(Changes { variables, stream, ..Changes::default() }));
         let (head, body) = self.complete(exchange, body).await.into_parts();
         match body.discard().await {
             Ok(()) => (head.status, head.headers),

@@ -15,7 +15,10 @@ use crate::request_state;
 use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
-use crate::wire::{EncodedRequest, FrameKind, REQUEST_BODY_DROPPED, REQUEST_BODY_FD, REQUEST_BODY_INLINE, WireRequest};
+use crate::wire::{
+    EncodedRequest, FrameKind, REQUEST_BODY_DROPPED, REQUEST_BODY_FD, REQUEST_BODY_INLINE, REQUEST_BODY_STREAM,
+    WireRequest,
+};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -69,6 +72,8 @@ pub enum BodyInLane<'a> {
     Inline(&'a [u8]),
     /// Its descriptor is sent over the control socket when the worker asks for it; the length in bytes.
     Descriptor(u64),
+    /// As `Descriptor`, for the script's end of a `connection_stream`.
+    Stream,
     /// The body was too large to keep; its length in bytes.
     Dropped(u64),
 }
@@ -152,6 +157,7 @@ impl RequestSender {
             BodyInLane::None => (&[], 0, 0),
             BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, REQUEST_BODY_INLINE),
             BodyInLane::Descriptor(len) => (&[], len, REQUEST_BODY_FD),
+            BodyInLane::Stream => (&[], 0, REQUEST_BODY_FD | REQUEST_BODY_STREAM),
             BodyInLane::Dropped(len) => (&[], len, REQUEST_BODY_DROPPED),
         };
         let len = request.wire_len() + inline.len();

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_t
 
 /// Incremented with every change of the layout. Both ends compare it when a lane is attached and refuse a different
 /// version.
-pub const WIRE_VERSION: u32 = 11;
+pub const WIRE_VERSION: u32 = 12;
 
 /// A byte string inside the string area of a request. It is followed by a NUL byte, so C can use it in place.
 #[repr(C)]
@@ -47,6 +47,8 @@ pub const REQUEST_MEASURE: u32 = 8;
 pub const REQUEST_NICE: u32 = 16;
 /// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no bytes.
 pub const REQUEST_BODY_DROPPED: u32 = 32;
+/// With `REQUEST_BODY_FD`: the descriptor is no body but the script's end of a `connection_stream`.
+pub const REQUEST_BODY_STREAM: u32 = 64;
 /// Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 pub const REQUEST_NICE_SHIFT: u32 = 8;
 

@@ -13,6 +13,7 @@ const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Files that define C's side of the border, in addition to the wire.
 const BRIDGE_FILES: &[&str] = &[
     "transport/src/c_text.rs",
+    "transport/src/connection_stream.rs",
     "transport/src/live_order.rs",
     "transport/src/worker_spec.rs",
     "php-host/src/bridge.rs",
@@ -42,6 +43,8 @@ const NAMES: &[(&str, &str)] = &[
     ("LiveField", "howdah_live_field"),
     ("LiveKind", "howdah_live_kind"),
     ("Mode", "howdah_mode"),
+    ("PartHead", "howdah_part_head"),
+    ("PartKind", "howdah_part_kind"),
     ("Recorded", "howdah_warmup_response"),
     ("RecordedPath", "howdah_warmup_path"),
     ("ScriptError", "howdah_error"),
@@ -133,6 +136,7 @@ fn bridge() -> String {
     config.sys_includes = ["stdbool.h", "stddef.h", "stdint.h"].map(str::to_owned).to_vec();
     config.includes.push("wire.h".to_owned());
     config.export.exclude = WIRE_TYPES.iter().map(|name| (*name).to_owned()).collect();
+    config.export.include = ["PartHead", "PartKind"].map(str::to_owned).to_vec();
     render(config, BRIDGE_FILES)
 }
 

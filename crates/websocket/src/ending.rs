@@ -21,7 +21,7 @@ pub(crate) fn failure(status: u16) -> Option<Close> {
 /// Work left at a connection's end: messages already read, then the close event.
 pub(crate) struct End {
     pub(crate) registered: Registered,
-    events: Box<dyn Events>,
+    pub(crate) events: Box<dyn Events>,
     pub(crate) handling: Option<Handled>,
     pub(crate) inbox: VecDeque<(Bytes, bool)>,
     pub(crate) close: (u16, Bytes),
@@ -44,18 +44,25 @@ impl End {
         let Self { registered, events, handling, inbox, close: (code, reason), messages } = self;
         let link = registered.link.clone();
         drop(registered);
-        if let Some(handling) = handling {
-            handling.await;
-        }
-        for (data, binary) in inbox {
-            if failure(events.handle(&link, Event::Message(data, binary)).await).is_some() {
-                break;
-            }
-        }
         let (id, error) = (link.id(), error.map(tracing::field::display));
         let text = String::from_utf8_lossy(&reason);
         tracing::debug!(target: "howdah::websocket", id, code, reason = &*text, messages, error, "connection closed");
-        events.handle(&link, Event::Close(code, reason.clone())).await;
+        let limit = events.ends();
+        let rest = async {
+            if let Some(handling) = handling {
+                handling.await;
+            }
+            for (data, binary) in inbox {
+                if failure(events.handle(&link, Event::Message(data, binary)).await).is_some() {
+                    break;
+                }
+            }
+            events.handle(&link, Event::Close(code, reason.clone())).await;
+        };
+        match limit {
+            Some(limit) => _ = tokio::time::timeout(limit, rest).await,
+            None => rest.await,
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! The events of a connection, and the application that handles them.
 
+use crate::close::Close;
 use crate::connections::Link;
 use bytes::Bytes;
+use howdah_live::Update;
 use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +20,30 @@ pub enum Event {
 /// The outcome of an event: a status of HTTP.
 pub type Handled = Pin<Box<dyn Future<Output = u16> + Send>>;
 
+/// Output of an application to a connection that it holds itself.
+#[derive(Debug)]
+pub enum Sent {
+    /// A message.
+    Message(Update),
+    /// The close; nothing follows.
+    Close(Close),
+    /// The application ends soon: the client is to connect again.
+    Leave,
+}
+
 /// Handles the events of connections. Those of one connection come one after the other.
 pub trait Events: Send + Sync {
     /// Handles an event.
     fn handle(&self, link: &Link, event: Event) -> Handled;
+
+    /// The next thing that an application sends which holds the connection itself. Called when the client has taken
+    /// everything before, so a slow client suspends the application.
+    fn poll_sent(&mut self, _: &mut Context<'_>) -> Poll<Sent> {
+        Poll::Pending
+    }
+
+    /// Called at the connection's end. Returns the time limit for handling what is left; `None` for no limit.
+    fn ends(&self) -> Option<Duration> {
+        None
+    }
 }

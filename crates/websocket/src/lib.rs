@@ -22,7 +22,7 @@ mod session;
 pub use close::Close;
 pub use connections::{Connections, Link, Registered, new_id};
 pub use deflate::Deflate;
-pub use events::{Event, Events, Handled};
+pub use events::{Event, Events, Handled, Sent};
 pub use frames::{Incoming, Receiver};
 pub use handshake::{Accepted, Rejected, judge, same_origin};
 pub use message::message;

@@ -7,7 +7,7 @@
 use crate::close::Close;
 use crate::connections::{Next, Registered};
 use crate::ending::{End, Unfinished, failure};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Sent};
 use crate::frames::{Incoming, Receiver};
 use crate::{MAX_MESSAGE, message};
 use bytes::{Buf, Bytes};
@@ -397,13 +397,38 @@ impl Talk {
                 self.close(close);
                 self.next_frame(cx)
             }
-            Next::Nothing => None,
+            Next::Nothing => self.next_of_application(cx),
+        }
+    }
+
+    /// The next frame from an application that holds the connection itself.
+    fn next_of_application(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        loop {
+            let Poll::Ready(sent) = self.unfinished.0.as_mut()?.events.poll_sent(cx) else { return None };
+            match sent {
+                Sent::Message(update) => {
+                    self.metrics.websocket_sent.inc();
+                    return Some(message::encoded(&update, self.deflate));
+                }
+                Sent::Close(close) => {
+                    self.close(close);
+                    return self.next_frame(cx);
+                }
+                Sent::Leave => self.leave(),
+            }
         }
     }
 
     /// Notices that the server stops.
     fn look_at_server(&mut self) {
-        if self.closing == Closing::No && self.leaves_at.is_none() && self.client.is_to_end() {
+        if self.closing == Closing::No && self.client.is_to_end() {
+            self.leave();
+        }
+    }
+
+    /// Closes the connection after a random part of the grace time.
+    fn leave(&mut self) {
+        if self.leaves_at.is_none() {
             let spread = (self.grace / 2).min(MAX_SPREAD);
             let at = Instant::now() + spread.mul_f64(fastrand::f64());
             self.leaves_at = Some(at);

@@ -122,6 +122,7 @@ mod users;
 mod warm_code;
 mod websocket_channels;
 mod websocket_events;
+mod websocket_held;
 mod wordpress_hosts;
 mod worker_trust;
 mod wrong_lengths;

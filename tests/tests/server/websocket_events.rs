@@ -16,7 +16,7 @@ pub(super) fn chat(setup: Setup) -> Setup {
 }
 
 /// Waits for the script's records of closed connections.
-fn closed(site: &Site, expected: &str) {
+pub(super) fn closed(site: &Site, expected: &str) {
     let notes = || std::fs::read_to_string(site.file("closed")).unwrap_or_default();
     let has_come = eventually(PATIENCE, || notes().lines().any(|line| line == expected));
     assert!(has_come, "no {expected:?} in {:?}", notes());

@@ -5,6 +5,7 @@
 
 #include "shim.h"
 #include "async/core/coroutine_class.h"
+#include "async/core/websocket_connection.h"
 #include "async/pools/pools.h"
 #include "async/tools/stacks.h"
 #include "howdah_arginfo.h"
@@ -22,6 +23,7 @@
 #include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
+#include <zend_interfaces.h>
 
 /* Completes the response; the script continues. Returns true for the call that completed it, false for later ones. */
 PHP_FUNCTION(fastcgi_finish_request) {
@@ -205,6 +207,7 @@ static PHP_MINIT_FUNCTION(howdah) {
     register_howdah_symbols(module_number);
     register_class_Howdah_WebSocket();
     websocket_class_startup(register_class_Howdah_WebSocketEvent());
+    websocket_connection_class_startup(register_class_Howdah_WebSocketConnection(zend_ce_iterator));
     coroutine_class_startup(register_class_Howdah_Coroutine());
     async_stacks_class_startup();
     async_pools_class_startup();

@@ -13,8 +13,6 @@
 
 #define MAX_MESSAGE (1 << 20)
 #define MAX_STATE 4096
-/* RFC 6455 5.5: a control frame's 125 bytes, minus two for the code. */
-#define MAX_REASON 123
 
 static zend_class_entry *event_class;
 
@@ -58,13 +56,20 @@ static void order_message(howdah_live_kind kind, howdah_live_field to_field, con
     }
 }
 
-static void order_close(const zend_string *connection, zend_long code, const zend_string *reason, uint32_t argument) {
+bool websocket_close_is_valid(zend_long code, const zend_string *reason, uint32_t argument) {
     if (code != 1000 && (code < 3000 || code > 4999)) {
         zend_argument_value_error(argument, "must be 1000 or from 3000 to 4999");
-        return;
+        return false;
     }
-    if (ZSTR_LEN(reason) > MAX_REASON) {
-        zend_argument_value_error(argument + 1, "must be at most %d bytes long", MAX_REASON);
+    if (ZSTR_LEN(reason) > WEBSOCKET_MAX_REASON) {
+        zend_argument_value_error(argument + 1, "must be at most %d bytes long", WEBSOCKET_MAX_REASON);
+        return false;
+    }
+    return true;
+}
+
+static void order_close(const zend_string *connection, zend_long code, const zend_string *reason, uint32_t argument) {
+    if (!websocket_close_is_valid(code, reason, argument)) {
         return;
     }
     char digits[8];
@@ -98,8 +103,7 @@ static zend_string *connection_of(zval *event) {
     return Z_TYPE_P(value) == IS_STRING ? Z_STR_P(value) : zend_empty_string;
 }
 
-/* Returns a variable that the server has sent with its name as text. */
-static const char *variable(const char *name, size_t *length) {
+const char *websocket_variable(const char *name, size_t *length) {
     for (uint32_t i = 0; i < shim.request->n_vars; i++) {
         const WireVar *var = &shim.vars[i];
         if (var->name_id == 0 && strcmp(shim_text(var->name), name) == 0) {
@@ -123,14 +127,14 @@ static zend_string *whole_body(void) {
 PHP_METHOD(Howdah_WebSocket, event) {
     ZEND_PARSE_PARAMETERS_NONE();
     size_t length, id_length, state_length, code_length;
-    const char *type = shim.request != NULL ? variable("HOWDAH_WEBSOCKET_EVENT", &length) : NULL;
+    const char *type = shim.request != NULL ? websocket_variable("HOWDAH_WEBSOCKET_EVENT", &length) : NULL;
     if (type == NULL) {
         RETURN_NULL();
     }
-    const char *id = variable("HOWDAH_WEBSOCKET_ID", &id_length);
-    const char *state = variable("HOWDAH_WEBSOCKET_STATE", &state_length);
-    const char *code = variable("HOWDAH_WEBSOCKET_CODE", &code_length);
-    bool binary = variable("HOWDAH_WEBSOCKET_BINARY", &code_length) != NULL;
+    const char *id = websocket_variable("HOWDAH_WEBSOCKET_ID", &id_length);
+    const char *state = websocket_variable("HOWDAH_WEBSOCKET_STATE", &state_length);
+    const char *code = websocket_variable("HOWDAH_WEBSOCKET_CODE", &code_length);
+    bool binary = websocket_variable("HOWDAH_WEBSOCKET_BINARY", &code_length) != NULL;
     zend_string *data = whole_body();
     object_init_ex(return_value, event_class);
     zend_object *event = Z_OBJ_P(return_value);

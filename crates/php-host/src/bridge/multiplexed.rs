@@ -5,7 +5,7 @@ use crate::open_request::OpenRequest;
 use howdah_transport::Event;
 use howdah_transport::wire::WireRequest;
 use std::ffi::{c_int, c_uint};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 
 /// An event from the server.
 #[repr(C)]
@@ -67,6 +67,15 @@ extern "C" fn howdah_rs_select_request(number: u64) {
     let number = if host.current.is_some() { number } else { 0 };
     running::select(number);
     host.lane.select(number);
+}
+
+/// Returns the script's end of a stream to the server, with which the selected request's script may hold its client's
+/// WebSocket connection; the caller closes it. -1: there is none, or it was taken before. Layout: howdah_part_head, then
+/// the bytes that it announces.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_take_stream() -> c_int {
+    let stream = host().and_then(|host| host.current.as_mut()).and_then(|current| current.take_stream());
+    stream.map_or(-1, IntoRawFd::into_raw_fd)
 }
 
 impl Host {

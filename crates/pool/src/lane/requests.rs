@@ -20,6 +20,8 @@ pub(crate) enum BodyState {
     ToBeAskedFor,
     /// The worker has asked, so it has begun the request.
     Given,
+    /// The same for a request whose script may hold the client's connection.
+    GivenStream,
 }
 
 /// A request in a lane.
@@ -50,7 +52,21 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// True if the worker has begun this request, according to its frames and shared memory.
     pub(crate) fn is_begun(&self, sender: &RequestSender) -> bool {
-        self.responding || self.body == BodyState::Given || sender.is_begun(self.slot)
+        self.responding || self.body_given() || sender.is_begun(self.slot)
+    }
+
+    fn body_given(&self) -> bool {
+        matches!(self.body, BodyState::Given | BodyState::GivenStream)
+    }
+
+    /// True if the worker may not have received the body that it was sent.
+    pub(crate) fn may_await_body(&self) -> bool {
+        self.body_given() && !self.holds_connection()
+    }
+
+    /// True if the script holds a client's connection: it goes on after its response, for as long as the client stays.
+    pub(crate) fn holds_connection(&self) -> bool {
+        self.body == BodyState::GivenStream && self.pending.sink.is_delivered()
     }
 }
 

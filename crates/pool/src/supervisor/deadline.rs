@@ -118,7 +118,7 @@ fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
     let now = Instant::now();
     let late = |request: &&InFlight| {
         let limit = or_of_pool(request.pending.limits.deadline, of_pool);
-        limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
+        limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit) && !request.holds_connection()
     };
     let begun: Vec<u64> = lane
         .in_flight

@@ -148,7 +148,9 @@ impl SlowRequests {
 fn slow_requests(lane: &Lane, pool: &Shared, now: Instant) -> Vec<u64> {
     let is_slow = |request: &&InFlight| {
         let limit = pool.config().settings.slow_log_after;
-        !request.noted && limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
+        !request.noted
+            && limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
+            && !request.holds_connection()
     };
     let numbers = |request: &InFlight| request.number;
     match lane.kind {

@@ -266,8 +266,8 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
             exchange.head.headers.insert(name.clone(), value.clone());
         }
     }
-    // Keeps the variables of an event, which were set earlier.
-    let mut variables = exchange.changes.take().map_or_else(Vec::new, |changes| changes.variables);
+    // Keeps what an event has set earlier.
+    let Changes { mut variables, stream, .. } = exchange.changes.take().map_or_else(Changes::default, |own| *own);
     variables.extend_from_slice(&outcome.variables);
     exchange.changes = Some(Box::new(Changes {
         query: outcome.query.clone(),
@@ -275,6 +275,7 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
         ini: outcome.ini.clone(),
         max_body: outcome.max_body,
         user,
+        stream,
     }));
 }
 

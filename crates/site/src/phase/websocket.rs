@@ -1,8 +1,10 @@
 //! Responder "websocket": accepts upgrade requests for paths with a `websocket` rule. The server holds the connection.
 //! The rule's script gets its events as requests, with the header fields of the handshake, so it has the client's
-//! session.
+//! session. In async mode a script may take the connection instead (`held`).
 
-use crate::event_request::{EventRequest, Outcome};
+mod held;
+
+use crate::event_request::{EventRequest, Outcome, StreamSlot};
 use crate::exchange::{Exchange, Purpose};
 use crate::explanation::ExplanationBuilder;
 use crate::phase::rules::response::admits;
@@ -11,6 +13,7 @@ use crate::responder::{Context, Responder};
 use crate::server::Server;
 use crate::upstream::Upstream;
 use bytes::Bytes;
+use held::Held;
 use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
 use howdah_websocket::{
     Accepted, Deflate, Event, Events, Handled, Link, Rejected, Session, judge, new_id, same_origin,
@@ -81,13 +84,20 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     let (name, hub) = (site.settings.name.as_str(), server.hubs().of(&site.settings.name));
     let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange) };
     let registered = server.websockets().open(id, name.into(), &hub, exchange.connection.charge());
-    let (status, mut fields) = script.event(&registered.link, "open", Bytes::new(), &[]).await;
+    let stream = StreamSlot::default();
+    let (status, mut fields) = script.event(&registered.link, "open", Bytes::new(), &[], Some(stream.clone())).await;
     if status.as_u16() >= 400 {
         return Err(Refusal::new(status));
     }
+    let held = Held::of(&stream, exchange.connection.charge());
+    let held = held.map_err(|_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE))?;
+    let events: Box<dyn Events> = match held {
+        Some(held) => Box::new(held),
+        None => Box::new(script),
+    };
     let session = Session::new(
         registered,
-        Box::new(script),
+        events,
         accepted.deflate.is_some(),
         server.metrics.clone(),
         server.settings.grace,
@@ -185,6 +195,7 @@ impl Script {
         kind: &str,
         body: Bytes,
         more: &[(&str, &[u8])],
+        stream: Option<StreamSlot>,
     ) -> impl Future<Output = Outcome> + Send + 'static {
         let mut variables: Vec<(Arc<str>, Arc<[u8]>)> = vec![
             ("HOWDAH_WEBSOCKET_EVENT".into(), kind.as_bytes().into()),
@@ -196,7 +207,7 @@ impl Script {
         }
         variables.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let (head, connection) = (self.origin.head(), self.origin.connection.clone());
-        let request = EventRequest { head, body, connection, variables, purpose: Purpose::WebSocket };
+        let request = EventRequest { head, body, connection, variables, purpose: Purpose::WebSocket, stream };
         let events = self.server.upgrade().and_then(|server| server.events().cloned());
         async move {
             match events {
@@ -212,12 +223,12 @@ impl Events for Script {
         const BINARY: &[(&str, &[u8])] = &[("HOWDAH_WEBSOCKET_BINARY", b"1")];
         match event {
             Event::Message(data, binary) => {
-                let done = self.event(link, "message", data, if binary { BINARY } else { &[] });
+                let done = self.event(link, "message", data, if binary { BINARY } else { &[] }, None);
                 Box::pin(async move { done.await.0.as_u16() })
             }
             Event::Close(code, reason) => {
                 let code = code.to_string();
-                let done = self.event(link, "close", reason, &[("HOWDAH_WEBSOCKET_CODE", code.as_bytes())]);
+                let done = self.event(link, "close", reason, &[("HOWDAH_WEBSOCKET_CODE", code.as_bytes())], None);
                 Box::pin(async move { done.await.0.as_u16() })
             }
         }

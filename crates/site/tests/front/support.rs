@@ -133,7 +133,7 @@ impl Drop for Running {
 
 fn content(body: &RequestBody) -> Vec<u8> {
     match body {
-        RequestBody::Empty | RequestBody::Dropped(_) => Vec::new(),
+        RequestBody::Empty | RequestBody::Stream(_) | RequestBody::Dropped(_) => Vec::new(),
         RequestBody::Memory(bytes) => bytes.to_vec(),
         RequestBody::File(fd, len, _) => {
             let file = std::fs::File::from(fd.try_clone().unwrap());
@@ -161,6 +161,7 @@ impl Upstream for PhpStandIn {
                     RequestBody::Empty => "empty",
                     RequestBody::Memory(_) => "memory",
                     RequestBody::File(..) => "file",
+                    RequestBody::Stream(_) => "stream",
                     RequestBody::Dropped(_) => "dropped",
                 };
                 headers.push(line("X-Body", kind));

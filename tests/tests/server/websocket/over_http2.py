@@ -84,7 +84,8 @@ class Connection:
             elif isinstance(event, h2.events.StreamEnded):
                 stream.end = stream.end or "end"
             elif isinstance(event, h2.events.StreamReset):
-                stream.end = f"reset {h2.errors.ErrorCodes(event.error_code).name}"
+                # After a complete response, a server may reset the stream without an error (RFC 9113 8.1).
+                stream.end = stream.end or f"reset {h2.errors.ErrorCodes(event.error_code).name}"
         self.flush()
 
 

@@ -32,6 +32,8 @@
 static zend_fcall_info handler;
 static zend_fcall_info_cache handler_cache;
 static uint32_t requests;
+/* Ends the connections that a request holds; NULL before the class is there. */
+static void (*end_connections)(const async_request *request, bool failed);
 
 /* Maximum number of ended requests that are kept for reuse. */
 #define IDLE_REQUESTS 256
@@ -176,9 +178,7 @@ static void finish(void) {
 static void request_body(coroutine *self) {
     async_request *request = self->request;
     async_audit_begin(requests == 1);
-    if (coroutine_guarded(open_request, request)) {
-        coroutine_guarded(run_handler, request);
-    }
+    bool failed = coroutine_guarded(open_request, request) && !coroutine_guarded(run_handler, request);
     /* However the handler has ended, the remaining steps are not interrupted. */
     bool cancelled = self->cancelled;
     call_functions(&self->at_end);
@@ -194,11 +194,16 @@ static void request_body(coroutine *self) {
     call_functions(&request->after_response);
     wait_for_others(request);
     async_audit_end();
+    if (end_connections != NULL) {
+        end_connections(request, failed);
+    }
     coroutine_guarded(give_connections_back, self);
     coroutine_guarded(put_away, request);
     finish();
     self->request = NULL;
-    async_admission_ended(request);
+    if (!request->stays) {
+        async_admission_ended(request);
+    }
     give_request_back(request);
 }
 
@@ -222,6 +227,17 @@ void async_request_begin(async_request *request) {
     }
     request->coroutines = 1;
     async_audit_overlap();
+}
+
+void async_request_ends_connections(void (*end)(const async_request *request, bool failed)) {
+    end_connections = end;
+}
+
+void async_request_stays(async_request *request) {
+    if (!request->stays) {
+        request->stays = true;
+        async_admission_ended(request);
+    }
 }
 
 bool async_output_to_main(const char *data, size_t length) {

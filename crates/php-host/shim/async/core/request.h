@@ -21,6 +21,8 @@ struct async_request {
     async_request *next;
     /* The superglobals that it has (async/isolation/request_globals.c). */
     uint8_t superglobals;
+    /* It holds a connection for as long as a client stays, and does not count as under way. */
+    bool stays;
     /* Number of pauses before it began (admission.c). */
     uint32_t pauses;
     /* PHP's globals of this request while another one's are installed. */
@@ -33,6 +35,10 @@ bool async_request_start(const WireRequest *encoded, uint64_t number);
 void async_request_begin(async_request *request);
 /* Called when the client or the server has cancelled the request. */
 void async_request_cancel(uint64_t number, const char *reason);
+/* Sets what ends the connections that a request holds, at its end. `failed`: by a fatal error. */
+void async_request_ends_connections(void (*end)(const async_request *request, bool failed));
+/* It goes on after its response for as long as a client stays. */
+void async_request_stays(async_request *request);
 uint32_t async_request_count(void);
 /* Writes output of a coroutine other than the main one into the main one's buffers. False: the caller is printing for
  * the main one itself. */

@@ -8,6 +8,7 @@
 #include "async/core/loop.h"
 #include "async/core/request.h"
 #include "async/core/throw.h"
+#include "async/core/websocket_connection.h"
 #include "async/core/worker.h"
 #include "async/hooks/hooks.h"
 #include "async/isolation/ini.h"
@@ -23,7 +24,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
-static bool stopping;
+/* Connections have been asked to leave. */
+static bool left;
 
 static void (*original_interrupt)(zend_execute_data *execute_data);
 
@@ -50,8 +52,13 @@ static void interrupt(zend_execute_data *execute_data) {
 
 /* --- serving --- */
 
+/* Asked before each sleep, so it is also the moment to ask for the end of connections, which may last. */
 static bool finished(void) {
-    return (stopping || async_draining()) && async_request_count() == 0;
+    if (async_leaving() && !left) {
+        left = true;
+        websocket_connections_leave();
+    }
+    return async_leaving() && async_request_count() == 0;
 }
 
 /* Handles events from the server: new requests, cancellations, the end. */
@@ -75,7 +82,7 @@ static void take_events(void) {
             }
             break;
         case HOWDAH_EVENT_STOP:
-            stopping = true;
+            async_stop();
             break;
         default:
             return;

@@ -3,6 +3,7 @@
 #include "shim.h"
 
 static bool draining;
+static bool stopping;
 static bool ending;
 /* PHP's memory usage in bytes when the worker began to serve. */
 static size_t booted_memory;
@@ -13,6 +14,14 @@ void async_drain(void) {
 
 bool async_draining(void) {
     return draining;
+}
+
+void async_stop(void) {
+    stopping = true;
+}
+
+bool async_leaving(void) {
+    return stopping || draining;
 }
 
 void async_end(void) {

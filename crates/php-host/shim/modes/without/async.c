@@ -3,6 +3,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/coroutine_class.h"
+#include "async/core/websocket_connection.h"
 #include "async/pools/pools.h"
 #include "async/tools/stacks.h"
 
@@ -20,16 +21,22 @@ void coroutine_class_startup(zend_class_entry *registered) {
     (void)registered;
 }
 
+void websocket_connection_class_startup(zend_class_entry *registered) {
+    (void)registered;
+}
+
 void async_pools_class_startup(void) {
 }
 
 void async_stacks_class_startup(void) {
 }
 
-#define UNAVAILABLE(method)                                                                                            \
-    PHP_METHOD(Howdah_Coroutine, method) {                                                                             \
+#define UNAVAILABLE_IN(class, method)                                                                                  \
+    PHP_METHOD(class, method) {                                                                                        \
         zend_throw_error(NULL, "howdah-php was built without async mode");                                             \
     }
+
+#define UNAVAILABLE(method) UNAVAILABLE_IN(Howdah_Coroutine, method)
 
 UNAVAILABLE(afterResponse)
 UNAVAILABLE(atEnd)
@@ -46,3 +53,16 @@ UNAVAILABLE(park)
 UNAVAILABLE(shield)
 UNAVAILABLE(start)
 UNAVAILABLE(wake)
+
+#define NO_CONNECTION(method) UNAVAILABLE_IN(Howdah_WebSocketConnection, method)
+
+UNAVAILABLE_IN(Howdah_WebSocket, accept)
+NO_CONNECTION(__construct)
+NO_CONNECTION(receive)
+NO_CONNECTION(send)
+NO_CONNECTION(close)
+NO_CONNECTION(current)
+NO_CONNECTION(key)
+NO_CONNECTION(next)
+NO_CONNECTION(rewind)
+NO_CONNECTION(valid)

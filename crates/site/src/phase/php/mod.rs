@@ -9,6 +9,7 @@ mod respond;
 pub(in crate::phase) mod spool;
 mod variables;
 
+use crate::event_request::open_stream;
 use crate::exchange::Exchange;
 use crate::phase::limits;
 use crate::refusal::Refusal;
@@ -69,6 +70,7 @@ pub(crate) async fn run<U: Upstream>(
     if let Some(trace) = &mut exchange.trace {
         trace.handed_on = Some(complete);
     }
+    let body = with_stream(exchange, target, body);
     let head = variables::encode(site, exchange, script, &body);
     let request = howdah_pool::Request {
         head,
@@ -111,6 +113,24 @@ pub(crate) async fn run<U: Upstream>(
                 return Ok(error_page::page(&fault, exchange));
             }
             Err(Refusal::from(&fault))
+        }
+    }
+}
+
+/// Replaces the empty body of an event by the script's end of a stream, if the script may hold the connection.
+fn with_stream(exchange: &Exchange, target: Target, body: howdah_pool::RequestBody) -> howdah_pool::RequestBody {
+    let slot = exchange.changes.as_ref().and_then(|changes| changes.stream.as_ref());
+    let Some(slot) = slot.filter(|_| body.is_empty()) else { return body };
+    let pools = &exchange.site.server.settings.pools;
+    let is_multiplexed = |pool: usize| pools.get(pool).is_some_and(|pool| pool.mode.is_multiplexed());
+    if !is_multiplexed(target.preferred.unwrap_or(target.pool)) {
+        return body;
+    }
+    match open_stream(slot) {
+        Ok(script) => howdah_pool::RequestBody::Stream(script),
+        Err(error) => {
+            tracing::warn!(target: "howdah::websocket", id = %exchange.id, %error, "cannot make a stream to the script");
+            body
         }
     }
 }

@@ -77,7 +77,7 @@ pub(in crate::phase) async fn read_own(exchange: &Exchange, body: &mut Incoming,
     match read(&room, body.take()).await.map_err(|error| error.into_refusal(&room, exchange))? {
         RequestBody::Memory(bytes) => Ok(bytes),
         RequestBody::Empty => Ok(Bytes::new()),
-        RequestBody::File(..) | RequestBody::Dropped(_) => Err(Refusal::over_budget()),
+        RequestBody::File(..) | RequestBody::Stream(_) | RequestBody::Dropped(_) => Err(Refusal::over_budget()),
     }
 }
 

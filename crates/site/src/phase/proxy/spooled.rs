@@ -15,7 +15,7 @@ const PART: usize = 64 * 1024;
 pub(super) fn body(spooled: Spooled) -> RequestBody {
     match spooled {
         // No body of a proxied request is dropped (`Allowance::of_proxy`).
-        Spooled::Empty | Spooled::Dropped(_) => RequestBody::none(),
+        Spooled::Empty | Spooled::Stream(_) | Spooled::Dropped(_) => RequestBody::none(),
         Spooled::Memory(bytes) => {
             let length = bytes.len() as u64;
             RequestBody::new(Box::new(Memory(Some(bytes))), Some(length))
