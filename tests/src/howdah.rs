@@ -97,7 +97,7 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
     if is_stressed() {
         // Timeouts for slow clients must hit clients that the scenario makes slow, not those that a busy machine makes
         // slow.
-        let limits = ["http.client_timeout", "http.header_timeout", "http.idle_timeout"];
+        let limits = ["http.client_timeout", "http.idle_timeout"];
         let unset = limits.iter().filter(|limit| setup.settings.iter().all(|(key, _)| key != *limit));
         lines.extend(unset.map(|limit| format!("{limit} = \"10m\"")));
     }
@@ -106,6 +106,17 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
     lines.extend(setup.env.iter().map(|(key, value)| format!("php.env.{key} = {}", toml_text(value))));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The durations without a setting that differ for this scenario. As for the timeouts above, a disturbed machine must not
+/// look like a slow client.
+fn times(setup: &Setup) -> Option<String> {
+    const HEADER: &str = "http.header_timeout";
+    let mut times = setup.times.clone();
+    if is_stressed() && !times.iter().any(|time| time.starts_with(HEADER)) {
+        times.push(format!("{HEADER}=10m"));
+    }
+    (!times.is_empty()).then(|| times.join(","))
 }
 
 /// Copies a program that will be started. A separate process does it: another test may start a process at any moment,
@@ -219,7 +230,7 @@ impl Howdah {
             .env("TMPDIR", &place.tmp)
             .env(name, value)
             .envs(setup.own_env.iter().map(|(key, value)| (key, value)))
-            .envs((!setup.times.is_empty()).then(|| ("HOWDAH_TEST_TIMES", setup.times.join(","))))
+            .envs(times(setup).map(|times| ("HOWDAH_TEST_TIMES", times)))
             .envs(manager.is_some().then(|| ("NOTIFY_SOCKET", place.top.join("notify.sock"))))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))

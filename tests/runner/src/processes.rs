@@ -52,6 +52,11 @@ pub(crate) fn runs(pid: i32) -> bool {
     stat(pid).and_then(|fields| fields.first().map(|state| state != "Z")).unwrap_or(false)
 }
 
+/// True while the process is stopped by a signal.
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    stat(pid).and_then(|fields| fields.first().map(|state| state == "T")).unwrap_or(false)
+}
+
 /// The command line of a process, at most 200 characters.
 pub(crate) fn command_line(pid: i32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

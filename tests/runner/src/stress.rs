@@ -2,7 +2,7 @@
 //! second test runs with a low priority, and processes of the tests are stopped for a moment now and then.
 
 use crate::load::INTERVAL;
-use crate::processes::{descendants, signal};
+use crate::processes::{descendants, is_stopped, signal};
 use crate::test::{Outcome, Place, Running, take_ended};
 use rustix::process::Signal;
 use std::io;
@@ -86,7 +86,10 @@ fn stop_one(running: &[Running], seed: &mut usize) {
     *seed = seed.wrapping_mul(31).wrapping_add(7);
     let Some(test) = running.get(*seed % running.len().max(1)) else { return };
     let processes = descendants(test.pid());
-    if let Some(&process) = processes.get(*seed % processes.len().max(1)) {
+    // A scenario may have stopped a process itself, and must find it stopped.
+    if let Some(&process) = processes.get(*seed % processes.len().max(1))
+        && !is_stopped(process)
+    {
         signal(process, Signal::STOP);
         std::thread::sleep(STOPPED_FOR);
         signal(process, Signal::CONT);
