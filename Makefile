@@ -42,7 +42,7 @@ setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-ge
 
 quick: ## Build howdah and howdah-php in the shortest time, for tests (profile quick), the first while apt installs PHP
 	@scripts/setup.sh build $(CARGO) build --profile quick --locked -p howdah
-	@echo "building howdah and howdah-php: two to three minutes on two cores the first time; the fast ones: make dist"
+	@echo "building howdah and howdah-php: some minutes on two cores the first time; for speed: make dist"
 	$(CARGO) build --profile quick --locked -p howdah -p howdah-php
 
 build: setup-build ## Build howdah and howdah-php for speed (profile release)

@@ -174,8 +174,7 @@ impl Served<'_> {
         assert!(eventually(PATIENCE, || self.get("/mode") == expected), "not in {mode} mode: {}", self.log());
     }
 
-    /// Each page without request-specific parts; requested twice, so that state left by the first request shows in the
-    /// second.
+    /// Each page without request-specific parts; requested twice, so that state left by the first request shows.
     fn pages(&self, paths: &[&str]) -> Vec<String> {
         let own = regex_lite::Regex::new(r#""REQUEST_ID": "\w+""#).unwrap();
         let ask = |path: &str| {
@@ -304,8 +303,7 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     need_symfony!();
     let project = Project::symfony();
     project.write(".env", "APP_ENV=dev\nAPP_SECRET=secret\nGREETING=hello\n");
-    // The classic pool, which serves before the boot, must check files for changes at every request, not every other
-    // second.
+    // The classic pool, which serves before the boot, must check files at every request, not every other second.
     let served = project.serve(&["-d", "opcache.revalidate_freq=0"]);
     served.wait_for_mode("snapshot");
     assert!(served.get("/env").1.contains(r#"["hello","hello",false,"dev",true]"#));
