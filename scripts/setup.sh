@@ -117,7 +117,7 @@ install() {
         as_root sh -c "printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy"
     fi
     local status=0
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" || status=$?
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends "$@" || status=$?
     if [ $own_policy = yes ]; then
         as_root rm -f $policy
     fi
