@@ -279,7 +279,8 @@ pub fn builtin() -> Vec<Box<dyn System>> {
 }
 
 /// Returns the names of [`builtin`].
-pub fn builtin_ids() -> Vec<String> {
+#[cfg(test)]
+pub(crate) fn builtin_ids() -> Vec<String> {
     builtin().iter().map(|system| system.id()).collect()
 }
 
