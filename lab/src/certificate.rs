@@ -16,7 +16,6 @@ pub const NAME: &str = "localhost";
 pub struct Certificate {
     /// PEM file for servers.
     pub chain: PathBuf,
-    /// Its key.
     pub key: PathBuf,
     /// PEM file with the authority's certificate, for clients.
     pub authority: PathBuf,

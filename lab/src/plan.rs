@@ -51,7 +51,6 @@ pub struct Plan {
     pub systems: Vec<(Box<dyn System>, SystemStatus)>,
     /// The cases, in order.
     pub cases: Vec<Case>,
-    /// Rounds.
     pub rounds: u32,
     /// Seconds of each measured run.
     pub seconds: f64,

@@ -190,7 +190,6 @@ impl CaseRecord {
 pub struct Floor {
     /// The case whose answer size and connections were used.
     pub case: String,
-    /// Requests per second.
     pub requests_per_second: f64,
     /// Processor time of the generator for one request, in microseconds.
     pub generator_us: f64,
@@ -240,7 +239,6 @@ pub enum RunKind {
 pub enum Outcome {
     /// It succeeded.
     Measured(Box<Sample>),
-    /// It failed.
     Failed {
         /// The lab's step at that time.
         stage: String,
@@ -250,10 +248,7 @@ pub enum Outcome {
         log_tail: Vec<String>,
     },
     /// The system cannot do this case by design.
-    Skipped {
-        /// The reason.
-        reason: String,
-    },
+    Skipped { reason: String },
 }
 
 /// Everything measured in one run.
@@ -300,7 +295,6 @@ pub struct Sample {
 /// requests that were due in it, or waited through all of it, whenever the response arrived.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KindSample {
-    /// Its name.
     pub name: String,
     /// Number of requests in the percentiles.
     pub due: u64,
@@ -366,7 +360,6 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Returns the total.
     pub fn total(&self) -> u64 {
         self.connect + self.read + self.write + self.timeout + self.status
     }
@@ -486,7 +479,6 @@ pub struct Switches {
 /// Work of MariaDB during a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct MysqlWork {
-    /// New connections.
     pub connections: u64,
     /// Statements.
     pub questions: u64,

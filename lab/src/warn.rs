@@ -67,13 +67,7 @@ pub enum Warning {
         share: f64,
     },
     /// The constant rate was not reached, so its latency is that of an overloaded system.
-    RateNotReached {
-        system: String,
-        case: String,
-        offered: f64,
-        /// Reached.
-        reached: f64,
-    },
+    RateNotReached { system: String, case: String, offered: f64, reached: f64 },
     /// The generator of a mixed load was late itself: system, case, and the 99th percentile of its delay in
     /// microseconds.
     GeneratorLate(Vec<(String, String, f64)>),

@@ -50,7 +50,6 @@ impl Apache {
     ///
     /// # Panics
     /// Apache does not listen.
-    #[must_use]
     pub fn start(sites: &[(&str, &Path)]) -> Option<Self> {
         let versions = ["8.5", "8.4", "8.3", "8.2"].iter().map(|version| format!("{MODULES}/libphp{version}.so"));
         let php = versions.map(PathBuf::from).find(|path| path.exists() && Path::new(PROGRAM).exists())?;
@@ -78,19 +77,16 @@ impl Apache {
     }
 
     /// The port on 127.0.0.1.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number
     }
 
     /// A new connection. Apache serves one at a time.
-    #[must_use]
     pub fn conn(&self) -> Conn {
         Conn::open(&Target::Tcp(([127, 0, 0, 1], self.port.number).into()))
     }
 
     /// The log's messages about an `.htaccess` file that Apache cannot process.
-    #[must_use]
     pub fn complaints(&self) -> String {
         let text = fs::read_to_string(self.directory.path().join("error.log")).unwrap_or_default();
         text.lines().filter(|line| line.contains("/.htaccess: ")).fold(String::new(), |mut all, line| {

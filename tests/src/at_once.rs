@@ -15,7 +15,6 @@ pub const CROWD: usize = 12;
 const MEETING: &str = php!("meeting.php");
 
 /// A setup for one async worker in which `crowd` requests meet.
-#[must_use]
 pub fn crowd_of(setup: Setup, crowd: usize) -> Setup {
     setup
         .workers(1)
@@ -27,13 +26,11 @@ pub fn crowd_of(setup: Setup, crowd: usize) -> Setup {
 }
 
 /// A script that may call `meet()` and `pause()`; its marker is in `$m`.
-#[must_use]
 pub fn meeting(code: &str) -> String {
     format!("require_once __DIR__ . '/meeting.php'; $m = $_GET['m']; {code}")
 }
 
 /// The marker of the request with this number.
-#[must_use]
 pub fn marker(number: usize) -> String {
     format!("mark{number}end")
 }
@@ -52,7 +49,6 @@ pub fn only_own(response: &Response, number: usize) {
 }
 
 /// Sends `count` requests before reading the first response; returns the responses in the requests' order.
-#[must_use]
 pub fn at_once(site: &Site, count: usize, request: impl Fn(usize, &str) -> Request) -> Vec<Response> {
     let mut open = Vec::new();
     for number in 0..count {

@@ -81,12 +81,10 @@ impl Conn {
         Ok(Self { stream, buffer: Vec::new(), framing: Framing::Ended })
     }
 
-    #[must_use]
     pub fn open(target: &Target) -> Self {
         Self::try_open(target).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
     }
 
-    #[must_use]
     pub fn open_for(target: &Target, protocol: &str) -> Self {
         Self::try_open_for(target, protocol).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
     }
@@ -101,7 +99,6 @@ impl Conn {
     }
 
     /// The client's port, for comparison with `REMOTE_PORT`.
-    #[must_use]
     pub fn local_port(&self) -> u16 {
         if let Stream::Translated(translated) = &self.stream {
             return translated.local_port;

@@ -71,7 +71,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Collector {
     /// Starts a collector that accepts everything.
-    #[must_use]
     pub fn start() -> Self {
         let mut collector = Self::absent();
         collector.listen();
@@ -79,7 +78,6 @@ impl Collector {
     }
 
     /// A collector with a reserved port that does not listen yet.
-    #[must_use]
     pub fn absent() -> Self {
         Self { port: Port::hold(), shared: Arc::default(), end: None, thread: None }
     }
@@ -114,13 +112,11 @@ impl Collector {
     }
 
     /// The address for settings.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
     }
 
     /// A `[telemetry]` section for `Setup::setting` that exports to this collector, with additional keys.
-    #[must_use]
     pub fn section(&self, more: &str) -> String {
         format!("{{ endpoint = \"{}\"{}{more} }}", self.url(), if more.is_empty() { "" } else { ", " })
     }
@@ -130,19 +126,16 @@ impl Collector {
     }
 
     /// Targets and fields of all exports so far.
-    #[must_use]
     pub fn exports(&self) -> Vec<(String, HeaderMap)> {
         lock(&self.shared.heads).clone()
     }
 
     /// All spans so far.
-    #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         lock(&self.shared.spans).clone()
     }
 
     /// Waits for the span of a request for this path.
-    #[must_use]
     pub fn of_path(&self, path: &str) -> Span {
         let find = || self.spans().into_iter().find(|span| span.attributes.get("url.path").is_some_and(|p| p == path));
         assert!(eventually(PATIENCE, || find().is_some()), "no span of {path}; there are {:#?}", self.spans());
@@ -150,7 +143,6 @@ impl Collector {
     }
 
     /// The children of a span, by name.
-    #[must_use]
     pub fn below(&self, span: &Span) -> BTreeMap<String, Span> {
         let all = self.spans().into_iter().filter(|other| other.parent == span.id);
         all.map(|span| (span.name.clone(), span)).collect()

@@ -36,7 +36,6 @@ const EMPTY_OR_ABSENT: &[&str] = &["REMOTE_USER"];
 
 /// Sends each request to Howdah with one setup and to the reference with the other, and returns every difference
 /// between the scripts' responses (JSON objects).
-#[must_use]
 pub fn differences(ours: &Setup, theirs: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
     let setup = ours;
     let ours = Site::start(Mode::Classic, setup);
@@ -97,7 +96,6 @@ fn dump(site: &Site, bytes: &[u8], whole: bool) -> Map<String, Value> {
 }
 
 /// A request's bytes with its name for messages.
-#[must_use]
 pub fn named(name: &'static str, request: &Request) -> (&'static str, Vec<u8>) {
     (name, request.clone().close().bytes())
 }

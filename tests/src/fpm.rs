@@ -20,7 +20,6 @@ pub struct Fpm {
 }
 
 /// `howdah-fpm` as a link, as packages install it.
-#[must_use]
 pub fn howdah_fpm(directory: &Path) -> PathBuf {
     let link = directory.join("howdah-fpm");
     if !link.exists() {
@@ -30,13 +29,11 @@ pub fn howdah_fpm(directory: &Path) -> PathBuf {
 }
 
 /// The newest installed PHP-FPM, with its version.
-#[must_use]
 pub fn php_fpm() -> Option<(PathBuf, &'static str)> {
     let versions = ["8.5", "8.4", "8.3", "8.2"];
     versions.into_iter().map(|v| (PathBuf::from(format!("/usr/sbin/php-fpm{v}")), v)).find(|(path, _)| path.exists())
 }
 
-#[must_use]
 pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -46,7 +43,6 @@ pub fn is_root() -> bool {
 }
 
 /// A directory with access for every user.
-#[must_use]
 pub fn open_directory() -> tempfile::TempDir {
     let directory = tempfile::Builder::new().prefix("howdah-fpm-").tempdir().unwrap_or_else(|e| panic!("{e}"));
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap_or_else(|e| panic!("{e}"));
@@ -55,7 +51,6 @@ pub fn open_directory() -> tempfile::TempDir {
 
 impl Fpm {
     /// Starts a program with the configuration in this directory.
-    #[must_use]
     pub fn start(program: &Path, top: &Path, sockets: &[&str]) -> Self {
         let log = fs::File::create(top.join("out.log")).unwrap_or_else(|e| panic!("{e}"));
         let mut command = Command::new("setpriv");
@@ -71,7 +66,6 @@ impl Fpm {
     }
 
     /// The messages of the process.
-    #[must_use]
     pub fn log(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.top.join(name)).unwrap_or_default();
         read("out.log") + &read("error.log")
@@ -95,7 +89,6 @@ impl Drop for Fpm {
 }
 
 /// nginx in front of a directory's pools. Each pool's name is its URL path and the name of its socket.
-#[must_use]
 pub fn front(top: &Path, pools: &[&str], root: &Path) -> Nginx {
     Nginx::start(1, |_, ports| {
         let location = |pool: &str| {
@@ -114,7 +107,6 @@ pub fn front(top: &Path, pools: &[&str], root: &Path) -> Nginx {
 }
 
 /// Sends a GET request through nginx and returns the response.
-#[must_use]
 pub fn get(nginx: &Nginx, target: &str) -> Response {
     let mut conn = Conn::open(&Target::Tcp(([127, 0, 0, 1], nginx.port(0)).into()));
     conn.exchange(&Request::get(target).close())

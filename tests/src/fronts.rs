@@ -34,7 +34,6 @@ pub struct Front {
 
 impl Front {
     /// Apache with mod_proxy_fcgi, in front of the server on a socket. `/pretty/…` is rewritten to `/dump.php/…`.
-    #[must_use]
     pub fn apache(root: &Path, socket: &Path) -> Self {
         let (root, socket) = (root.display(), socket.display());
         Self::apache_with(|_| {
@@ -47,7 +46,6 @@ impl Front {
     }
 
     /// Apache with the virtual hosts that `hosts` returns for its port.
-    #[must_use]
     pub fn apache_with(hosts: impl FnOnce(u16) -> String) -> Self {
         let names = APACHE.iter().chain(&APACHE_FURTHER);
         let modules: String =
@@ -63,7 +61,6 @@ impl Front {
     }
 
     /// HAProxy with an `fcgi-app`, which keeps connections open.
-    #[must_use]
     pub fn haproxy(root: &Path, socket: &Path) -> Self {
         let (root, socket) = (root.display(), socket.display());
         Self::start("/usr/sbin/haproxy", &["-db", "-f"], |_, port| {
@@ -77,7 +74,6 @@ impl Front {
     }
 
     /// lighttpd with mod_fastcgi. `/pretty/…` is rewritten to `/dump.php/…`.
-    #[must_use]
     pub fn lighttpd(root: &Path, socket: &Path) -> Self {
         let (root, socket) = (root.display(), socket.display());
         Self::start("/usr/sbin/lighttpd", &["-D", "-f"], |dir, port| {
@@ -111,13 +107,11 @@ impl Front {
     }
 
     /// The port on 127.0.0.1.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number
     }
 
     /// A new connection.
-    #[must_use]
     pub fn conn(&self) -> Conn {
         Conn::open(&Target::Tcp(([127, 0, 0, 1], self.port.number).into()))
     }

@@ -46,13 +46,11 @@ impl Gate {
 
     /// Returns the script that waits here now, if there is one. It stays held only if this is not called for the same
     /// script again.
-    #[must_use]
     pub fn script_is_here(&self) -> Option<Held> {
         self.try_open().map(|pipe| Held { pipe })
     }
 
     /// Waits until a script has arrived and keeps it at the gate.
-    #[must_use]
     pub fn wait(&self) -> Held {
         let mut pipe = None;
         let arrived = eventually(PATIENCE, || {

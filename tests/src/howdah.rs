@@ -46,14 +46,12 @@ pub struct Howdah {
 }
 
 /// The `howdah` program under test.
-#[must_use]
 pub fn program() -> PathBuf {
     report::failures_at_once();
     built_program("HOWDAH_BIN", "howdah")
 }
 
 /// The `howdah-php` program under test.
-#[must_use]
 pub fn php_program() -> PathBuf {
     match std::env::var_os("HOWDAH_PHP_BIN") {
         Some(path) => path.into(),
@@ -128,7 +126,6 @@ pub fn copy_program(from: &Path, to: &Path) {
 }
 
 /// The link through which the server is started (`Setup::linked_program`).
-#[must_use]
 pub fn link_to_program(place: &Place) -> PathBuf {
     place.top.join("howdah")
 }
@@ -260,13 +257,11 @@ impl Howdah {
     }
 
     /// The server's process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
     }
 
     /// The server's service manager (`Setup::notified`).
-    #[must_use]
     pub fn manager(&self) -> &Manager {
         self.manager.as_ref().unwrap_or_else(|| panic!("the setup has no service manager"))
     }
@@ -300,7 +295,6 @@ impl Howdah {
     }
 
     /// The server and all its child processes.
-    #[must_use]
     pub fn processes(&self) -> BTreeSet<Identity> {
         tree(self.pid())
     }
@@ -335,13 +329,11 @@ impl Howdah {
     }
 
     /// The admin endpoint.
-    #[must_use]
     pub fn admin(&self) -> Target {
         Target::Unix(self.admin.clone())
     }
 
     /// Runs `howdah SUBCOMMAND --admin …` against this server.
-    #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Output {
         Command::new(program())
             .args(arguments)
@@ -354,7 +346,6 @@ impl Howdah {
     }
 
     /// Everything that was logged so far.
-    #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }

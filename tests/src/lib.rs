@@ -92,7 +92,6 @@ pub fn time_limit(seconds: u64, why: &str) {
 
 /// A time limit of the server that must expire in a scenario, but not during PHP's start: ten times as long in `make
 /// test-stress`, where everything is slow.
-#[must_use]
 pub fn limit(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds * if is_stressed() { 10 } else { 1 })
 }
@@ -103,7 +102,6 @@ pub(crate) fn is_stressed() -> bool {
 
 /// Number of repetitions of a scenario that needs many to prove something: the environment variable `name`, which `make
 /// test-long` sets, else `usual`. Declares a time limit for `per_second` repetitions per second on a slow machine.
-#[must_use]
 pub fn repetitions(name: &str, usual: u64, per_second: u64) -> u64 {
     let number =
         std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")));

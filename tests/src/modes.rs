@@ -22,7 +22,6 @@ pub enum Mode {
 /// The server that a scenario runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Howdah in this mode.
     Howdah(Mode),
     /// nginx and PHP-FPM as Debian configures them: the environment that scripts expect, so the reference for
     /// expectations.

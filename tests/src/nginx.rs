@@ -22,7 +22,6 @@ impl Nginx {
     ///
     /// # Panics
     /// nginx does not listen.
-    #[must_use]
     pub fn start(ports: usize, servers: impl FnOnce(&Path, &[u16]) -> String) -> Self {
         let directory = tempfile::Builder::new().prefix("howdah-nginx-").tempdir().unwrap_or_else(|e| panic!("{e}"));
         let ports: Vec<Port> = (0..ports).map(|_| Port::hold()).collect();
@@ -50,12 +49,10 @@ impl Nginx {
     }
 
     /// One of the ports that nginx listens on.
-    #[must_use]
     pub fn port(&self, at: usize) -> u16 {
         self.ports[at].number
     }
 
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }

@@ -89,19 +89,16 @@ impl Pebble {
 
 impl Authority {
     /// URL of its ACME directory.
-    #[must_use]
     pub fn directory(&self) -> String {
         format!("https://localhost:{}/dir", self.listen.number)
     }
 
     /// The authority that issued its server's certificate.
-    #[must_use]
     pub fn ca_file(&self) -> PathBuf {
         self.own.cert.clone()
     }
 
     /// Settings of `[acme]` for this authority; they need `Setup::time("acme.retry", "5s")`.
-    #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {
         let text = |text: &str| format!("{text:?}");
         [("acme.directory", text(&self.directory())), ("acme.ca_file", text(&self.ca_file().display().to_string()))]
@@ -151,19 +148,16 @@ impl Authority {
     }
 
     /// Pebble's log.
-    #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("pebble.log")).unwrap_or_default()
     }
 
     /// Number of certificates that it has issued.
-    #[must_use]
     pub fn issued(&self) -> usize {
         self.log().matches("Issued certificate serial").count()
     }
 
     /// The certificate that signs all others; no client trusts it.
-    #[must_use]
     pub fn root(&self) -> String {
         let url = format!("https://localhost:{}/roots/0", self.management.number);
         curl(&["--insecure", &url]).unwrap_or_else(|| panic!("no root"))
@@ -205,7 +199,6 @@ pub fn curl(arguments: &[&str]) -> Option<String> {
 }
 
 /// A name's entry in `howdah status --json`.
-#[must_use]
 pub fn certificate_of(status: &Value, name: &str) -> Value {
     let all = status["certificates"].as_array().cloned().unwrap_or_default();
     all.into_iter().find(|one| one["name"] == name).unwrap_or(Value::Null)

@@ -38,7 +38,6 @@ pub struct Port {
 impl Port {
     /// Reserves a port that is not bound. Numbers do not repeat in a process, so no test receives traffic meant for a
     /// server that has ended, and they are below those that the system assigns.
-    #[must_use]
     pub fn hold() -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         for _ in 0..2000 {
@@ -72,7 +71,6 @@ fn bind_alone(port: u16) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Reserves a port of this test until the test program ends.
-#[must_use]
 pub fn free_port() -> u16 {
     let port = Port::hold();
     let number = port.number;

@@ -45,7 +45,6 @@ fn all() -> Vec<Stat> {
 }
 
 /// The process and all its descendants.
-#[must_use]
 pub fn tree(root: u32) -> BTreeSet<Identity> {
     let processes = all();
     let mut found: BTreeSet<Identity> =
@@ -61,32 +60,27 @@ pub fn tree(root: u32) -> BTreeSet<Identity> {
 }
 
 /// The process that currently has this number.
-#[must_use]
 pub fn identity(pid: u32) -> Option<Identity> {
     stat(pid).map(|stat| stat.identity)
 }
 
 /// The direct children of a process.
-#[must_use]
 pub fn children(parent: u32) -> Vec<u32> {
     all().iter().filter(|p| p.parent == parent && p.state != 'Z').map(|p| p.identity.pid).collect()
 }
 
 /// Unreaped descendants. Excludes the root itself, which its parent has to reap.
-#[must_use]
 pub fn zombies(root: u32) -> Vec<u32> {
     let members: BTreeSet<u32> = tree(root).iter().map(|i| i.pid).filter(|pid| *pid != root).collect();
     all().iter().filter(|p| p.state == 'Z' && members.contains(&p.identity.pid)).map(|p| p.identity.pid).collect()
 }
 
 /// True while the process exists and is not a zombie.
-#[must_use]
 pub fn alive(identity: Identity) -> bool {
     stat(identity.pid).is_some_and(|s| s.identity == identity && s.state != 'Z')
 }
 
 /// Living processes among the known ones, and among all with `mark` in their environment or in this process group.
-#[must_use]
 pub fn left_over(known: &BTreeSet<Identity>, mark: &str, group: u32) -> Vec<String> {
     let marked = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -115,7 +109,6 @@ pub fn wait_until_asleep(pid: u32) {
 }
 
 /// Open descriptors of a process, by kind. Names that differ only in a number count as one kind.
-#[must_use]
 pub fn descriptors(pid: u32) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return kinds };
@@ -137,7 +130,6 @@ pub fn signal(pid: u32, signal: Signal) {
 }
 
 /// Polls `condition` until it is true; returns false after `limit`.
-#[must_use]
 pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + limit;
     loop {

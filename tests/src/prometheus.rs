@@ -22,7 +22,6 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Path of the program. Tests that need it are skipped if it is missing.
-    #[must_use]
     pub fn program() -> Option<PathBuf> {
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
@@ -30,7 +29,6 @@ impl Prometheus {
     }
 
     /// Starts Prometheus, which scrapes an admin address of this machine twice a second, including exemplars.
-    #[must_use]
     pub fn start(program: &Path, admin: u16) -> Self {
         let directory = tempfile::Builder::new().prefix("howdah-prometheus-").tempdir();
         let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
@@ -63,7 +61,6 @@ impl Prometheus {
     }
 
     /// The log and the targets, for the message of a failed test.
-    #[must_use]
     pub fn log(&self) -> String {
         let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
         let targets = curl(&[&self.url("/api/v1/targets")]).unwrap_or_default();
@@ -71,7 +68,6 @@ impl Prometheus {
     }
 
     /// The current value of an expression with one series, if there is one.
-    #[must_use]
     pub fn value(&self, expression: &str) -> Option<f64> {
         let query = format!("query={expression}");
         let found = curl(&["--get", "--data-urlencode", &query, &self.url("/api/v1/query")])?;
@@ -82,7 +78,6 @@ impl Prometheus {
     }
 
     /// Response of the API to a path with parameters.
-    #[must_use]
     pub fn ask(&self, path: &str, parameters: &[&str]) -> Value {
         let mut arguments = vec!["--get"];
         arguments.extend(parameters.iter().flat_map(|parameter| ["--data-urlencode", parameter]));
@@ -92,7 +87,6 @@ impl Prometheus {
     }
 
     /// Exemplars of a series in the last hour.
-    #[must_use]
     pub fn exemplars(&self, series: &str) -> String {
         let query = format!("query={series}");
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();

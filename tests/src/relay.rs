@@ -46,7 +46,6 @@ impl Shared {
 
 impl Relay {
     /// Starts a relay to this port. Each piece, in each direction, is delayed by `delay`.
-    #[must_use]
     pub fn to(target: u16, delay: Duration) -> Self {
         let held = Port::hold();
         let listener = TcpListener::bind(("127.0.0.1", held.number)).unwrap_or_else(|e| panic!("{e}"));

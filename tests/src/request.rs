@@ -18,24 +18,20 @@ enum Body {
 
 impl Request {
     /// Begins a request without a body. A `Host` header is added unless one is set.
-    #[must_use]
     pub fn new(method: &str, target: &str) -> Self {
         Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Body::None }
     }
 
-    #[must_use]
     pub fn get(target: &str) -> Self {
         Self::new("GET", target)
     }
 
     /// A POST request with a body of the given type.
-    #[must_use]
     pub fn post(target: &str, content_type: &str, body: impl AsRef<[u8]>) -> Self {
         Self::new("POST", target).header("Content-Type", content_type).body(body)
     }
 
     /// A POST request with the encoding of an HTML form.
-    #[must_use]
     pub fn form(target: &str, body: &str) -> Self {
         Self::post(target, "application/x-www-form-urlencoded", body)
     }
@@ -67,13 +63,11 @@ impl Request {
         self.header("Connection", "close")
     }
 
-    #[must_use]
     pub fn method(&self) -> &str {
         &self.method
     }
 
     /// The bytes as sent over the wire.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -115,7 +109,6 @@ pub struct Part<'a> {
 }
 
 /// A POST request with a `multipart/form-data` body.
-#[must_use]
 pub fn multipart(target: &str, parts: &[Part<'_>]) -> Request {
     let boundary = "----howdah-test-boundary-7d1f";
     let mut body = Vec::new();

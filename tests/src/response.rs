@@ -22,25 +22,21 @@ pub struct Response {
 
 impl Response {
     /// The value of the first header with this name.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
     /// All values of the headers with this name, in order.
-    #[must_use]
     pub fn all(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str()).collect()
     }
 
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// The body as JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("not JSON ({e}): {} {:?}", self.status, self.text()))
@@ -54,7 +50,6 @@ impl Response {
     }
 
     /// The body with its content coding removed.
-    #[must_use]
     pub fn decoded(&self) -> Vec<u8> {
         let mut plain = Vec::new();
         let done = match self.header("content-encoding") {
@@ -71,14 +66,12 @@ impl Response {
     }
 
     /// True if `Vary` names this header.
-    #[must_use]
     pub fn varies_on(&self, name: &str) -> bool {
         self.all("vary").iter().flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(name))
     }
 }
 
 /// The beginning of a long text, for messages.
-#[must_use]
 pub fn clip(text: &str) -> &str {
     match text.char_indices().nth(600) {
         Some((end, _)) => &text[..end],

@@ -3,7 +3,6 @@
 const TAG: &str = "<?php\n";
 
 /// A file's code without its opening tag.
-#[must_use]
 pub const fn code(file: &'static str) -> &'static str {
     let (tag, code) = file.split_at(TAG.len());
     assert!(matches!(tag.as_bytes(), b"<?php\n"), "the first line is the opening tag alone");
@@ -11,7 +10,6 @@ pub const fn code(file: &'static str) -> &'static str {
 }
 
 /// Code with `__NAME__` replaced; fails if the code does not contain it.
-#[must_use]
 pub fn filled(code: &str, name: &str, value: &impl std::fmt::Display) -> String {
     let hole = format!("__{name}__");
     assert!(code.contains(&hole), "{hole} is not in {code}");

@@ -70,13 +70,11 @@ fn quiet(command: &mut Command) -> bool {
 
 impl Server {
     /// Its data directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
     /// Starts MariaDB; user `root` without a password, on TCP and on a Unix socket, encrypted if a client asks for it.
-    #[must_use]
     pub fn mariadb() -> Self {
         let directory = directory();
         let top = directory.path().to_owned();
@@ -136,7 +134,6 @@ impl Server {
 
     /// Starts PostgreSQL; user `tester` without a password, encrypted if a client asks for it. As root it runs as
     /// `postgres`.
-    #[must_use]
     pub fn postgres() -> Self {
         let directory = directory();
         let top = directory.path().to_owned();
@@ -175,7 +172,6 @@ impl Server {
     }
 
     /// Starts Redis; with `encrypted` it accepts only TLS.
-    #[must_use]
     pub fn redis(encrypted: bool) -> Self {
         let directory = directory();
         let held = Port::hold();
@@ -201,7 +197,6 @@ impl Server {
     }
 
     /// Starts Redis that accepts only TLS, for a client that checks its certificate and knows the password.
-    #[must_use]
     pub fn redis_with_password(certificate: &Certificate, password: &str) -> Self {
         let directory = directory();
         let held = Port::hold();
@@ -223,7 +218,6 @@ impl Server {
 
 impl Server {
     /// Starts NATS with JetStream.
-    #[must_use]
     pub fn nats() -> Self {
         let directory = directory();
         let held = Port::hold();

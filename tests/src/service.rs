@@ -28,13 +28,11 @@ pub struct Notice {
 
 impl Notice {
     /// True if the notification contains this line.
-    #[must_use]
     pub fn says(&self, line: &str) -> bool {
         self.text.lines().any(|said| said == line)
     }
 
     /// The value after `NAME=`.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
     }
@@ -42,7 +40,6 @@ impl Notice {
 
 impl Manager {
     /// Listens at this path.
-    #[must_use]
     pub fn bind(path: &Path) -> Self {
         let socket = UnixDatagram::bind(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         sockopt::set_socket_passcred(&socket, true).unwrap_or_else(|e| panic!("{e}"));
@@ -51,19 +48,16 @@ impl Manager {
     }
 
     /// Waits for the next notification.
-    #[must_use]
     pub fn hear(&self) -> Notice {
         self.receive(RecvFlags::empty()).unwrap_or_else(|e| panic!("no notice: {e}"))
     }
 
     /// All pending notifications.
-    #[must_use]
     pub fn heard(&self) -> Vec<Notice> {
         std::iter::from_fn(|| self.receive(RecvFlags::DONTWAIT).ok()).collect()
     }
 
     /// Waits for a notification with this line; skips earlier ones.
-    #[must_use]
     pub fn until(&self, line: &str) -> Notice {
         loop {
             let notice = self.hear();
@@ -97,7 +91,6 @@ impl Manager {
 const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=$0 exec \"$@\"";
 
 /// A command that executes `program` with one stored socket under this name.
-#[must_use]
 pub fn with_kept(socket: OwnedFd, name: &str, program: &str) -> Command {
     let pass = "exec 3<&0 0</dev/null 1>&2; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=$0 exec \"$@\"";
     let mut command = Command::new("sh");
@@ -106,7 +99,6 @@ pub fn with_kept(socket: OwnedFd, name: &str, program: &str) -> Command {
 }
 
 /// As `with_kept`, with two sockets.
-#[must_use]
 pub fn with_two_kept(sockets: [(OwnedFd, String); 2], program: &str) -> Command {
     let [(first, one), (second, other)] = sockets;
     let mut command = Command::new("sh");

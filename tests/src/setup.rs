@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 /// Content of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
-    /// These bytes.
     Bytes(Vec<u8>),
     /// This code, adapted to the mode that runs the scenario (`modes.rs`).
     Script(String),

@@ -88,7 +88,6 @@ fn lay_out(backend: Backend, setup: &Setup) -> (TempDir, Place) {
 
 impl Site {
     /// Starts a server and waits until it responds.
-    #[must_use]
     pub fn start(backend: impl Into<Backend>, setup: &Setup) -> Self {
         let backend = backend.into();
         let (directory, place) = lay_out(backend, setup);
@@ -145,25 +144,21 @@ impl Site {
     }
 
     /// The mode of the site; `None` on the reference.
-    #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         self.backend.mode()
     }
 
     /// True if one process keeps its state between requests, and ends with a script that exits or fails.
-    #[must_use]
     pub fn keeps_state(&self) -> bool {
         matches!(self.mode(), Some(Mode::Worker | Mode::Async))
     }
 
     /// True for nginx and PHP-FPM.
-    #[must_use]
     pub fn is_reference(&self) -> bool {
         self.backend == Backend::Reference
     }
 
     /// Howdah's process; fails on the reference.
-    #[must_use]
     pub fn howdah(&self) -> &Howdah {
         match &self.server {
             Server::Howdah(howdah) => howdah,
@@ -181,25 +176,21 @@ impl Site {
     }
 
     /// The site's directories.
-    #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
     /// A file below the document root.
-    #[must_use]
     pub fn file(&self, path: &str) -> PathBuf {
         self.place.root.join(path)
     }
 
     /// The server's address.
-    #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
     /// The TCP port.
-    #[must_use]
     pub fn port(&self) -> u16 {
         match &self.target {
             Target::Tcp(address) | Target::Tls(address) | Target::Version(address, _) => address.port(),
@@ -208,61 +199,51 @@ impl Site {
     }
 
     /// The Unix socket's path (`Setup::unix_listener`).
-    #[must_use]
     pub fn unix(&self) -> Target {
         Target::Unix(self.place.run.join("http.sock"))
     }
 
     /// The second TCP listener (`Setup::second_listener`).
-    #[must_use]
     pub fn second(&self) -> Target {
         Target::Tcp(([127, 0, 0, 1], self.howdah().second_port()).into())
     }
 
     /// Howdah's own HTTP listener, bypassing the web server in front of it.
-    #[must_use]
     pub fn direct(&self) -> Target {
         Target::Tcp(([127, 0, 0, 1], self.ports[0].number).into())
     }
 
     /// Path of the FastCGI listener (`Setup::behind_nginx`).
-    #[must_use]
     pub fn fastcgi(&self) -> PathBuf {
         reference::socket(&self.place)
     }
 
     /// A new connection.
-    #[must_use]
     pub fn conn(&self) -> Conn {
         Conn::open(&self.target)
     }
 
     /// Sends a request on a separate connection.
-    #[must_use]
     pub fn send(&self, request: &Request) -> Response {
         self.conn().exchange(&request.clone().close())
     }
 
     /// Gets a path on a separate connection.
-    #[must_use]
     pub fn get(&self, target: &str) -> Response {
         self.send(&Request::get(target))
     }
 
     /// Gets a path, fails unless the status is 200, and returns the body's text.
-    #[must_use]
     pub fn get_ok(&self, target: &str) -> String {
         self.get(target).expect(200).text()
     }
 
     /// A gate at which scripts can wait. Each wait of a script needs its own name.
-    #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
         Gate::new(&self.place.top.join("gates"), name)
     }
 
     /// Number of times that scripts have set this mark.
-    #[must_use]
     pub fn marks(&self, name: &str) -> u64 {
         fs::metadata(self.place.top.join("marks").join(name)).map_or(0, |m| m.len())
     }
@@ -274,7 +255,6 @@ impl Site {
     }
 
     /// Everything the server has logged so far.
-    #[must_use]
     pub fn log(&self) -> String {
         match &self.server {
             Server::Howdah(howdah) => howdah.log(),
@@ -283,13 +263,11 @@ impl Site {
     }
 
     /// Everything that the nginx in front has logged so far (`Setup::behind_nginx`).
-    #[must_use]
     pub fn front_log(&self) -> String {
         self.front.as_ref().map(WebServer::log).unwrap_or_default()
     }
 
     /// Waits until the log has a line with all of these texts, and returns that line.
-    #[must_use]
     pub fn wait_for_log(&self, texts: &[&str]) -> String {
         let mut found = None;
         let _ = eventually(PATIENCE, || {

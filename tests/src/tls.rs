@@ -33,7 +33,6 @@ pub struct Certificate {
 
 impl Certificate {
     /// The certificate as an entry of `tls.certificates`.
-    #[must_use]
     pub fn setting(&self) -> String {
         format!("{{ cert = {:?}, key = {:?} }}", self.cert.display().to_string(), self.key.display().to_string())
     }
@@ -41,7 +40,6 @@ impl Certificate {
 
 /// Creates a self-signed certificate for these names, in files that begin with `stem`. Existing files are replaced as
 /// tools do it: one after the other, each atomically.
-#[must_use]
 pub fn certificate(dir: &Path, stem: &str, names: &[&str]) -> Certificate {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     make(dir, stem, &names, false)
@@ -65,7 +63,6 @@ fn make(dir: &Path, stem: &str, names: &[String], expired: bool) -> Certificate 
 }
 
 /// The bytes of a key in PEM.
-#[must_use]
 pub fn key_bytes(pem: &str) -> Vec<u8> {
     let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
     key.secret_der().to_vec()
@@ -133,7 +130,6 @@ pub struct Authority {
 }
 
 /// Creates an authority, in files that begin with `stem`.
-#[must_use]
 pub fn authority(dir: &Path, stem: &str) -> Authority {
     let failed = |e: rcgen::Error| -> ! { panic!("{e}") };
     let new_key = || KeyPair::generate().unwrap_or_else(|e| failed(e));
@@ -160,7 +156,6 @@ pub fn authority(dir: &Path, stem: &str) -> Authority {
 }
 
 /// Output of `openssl s_client` with these arguments and this input; it closes the connection properly after that.
-#[must_use]
 pub fn s_client(port: u16, arguments: &[&str], input: &[u8]) -> String {
     let mut child = Command::new("openssl")
         .args(["s_client", "-connect", &format!("127.0.0.1:{port}")])

@@ -49,7 +49,6 @@ impl Upstream {
     }
 
     /// Starts a server that sends this response for every request with a complete head, and keeps its connections open.
-    #[must_use]
     pub fn saying(response: &'static str) -> Self {
         Self::start(move |peer| {
             while peer.head().is_some() {
@@ -59,7 +58,6 @@ impl Upstream {
     }
 
     /// A server with a reserved port that does not listen yet.
-    #[must_use]
     pub fn absent() -> Self {
         Self { port: Port::hold(), shared: Arc::default(), listening: None }
     }
@@ -109,37 +107,31 @@ impl Upstream {
         }
     }
 
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number
     }
 
     /// The address for settings.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
     }
 
     /// A `[[rule]]` that proxies everything below `/p/` to this server, for `Setup::setting`.
-    #[must_use]
     pub fn route(&self) -> String {
         format!("[{{ path = \"/p/*\", proxy = \"{}\" }}]", self.url())
     }
 
     /// Number of connections so far.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.accepted.load(SeqCst)
     }
 
     /// Number of requests so far.
-    #[must_use]
     pub fn requests(&self) -> usize {
         self.shared.requests.load(SeqCst)
     }
 
     /// The last request's head.
-    #[must_use]
     pub fn last_head(&self) -> String {
         self.shared.heads.lock().unwrap_or_else(PoisonError::into_inner).last().cloned().unwrap_or_default()
     }
@@ -238,7 +230,6 @@ fn half_closed(port: u16) -> bool {
 }
 
 /// The head of a response that switches to WebSocket, for the head of its request (RFC 6455 4.2.2).
-#[must_use]
 pub fn switched(request: &str) -> String {
     let key = field(request, "sec-websocket-key").unwrap_or_else(|| panic!("no handshake: {request}"));
     let digest = Sha1::new().chain_update(key).chain_update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11").finalize();
@@ -248,8 +239,6 @@ pub fn switched(request: &str) -> String {
     )
 }
 
-/// The value of a field in a head.
-#[must_use]
 pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().skip(1).find_map(|line| {
         let (key, value) = line.split_once(':')?;

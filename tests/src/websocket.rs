@@ -29,7 +29,6 @@ pub struct WebSocket {
 
 impl WebSocket {
     /// Opens a connection.
-    #[must_use]
     pub fn open(site: &Site, target: &str) -> Self {
         Self::ask(site, target, &[]).unwrap_or_else(|response| panic!("no connection: {response:?}"))
     }
@@ -107,7 +106,6 @@ impl WebSocket {
 }
 
 /// A client's frame.
-#[must_use]
 pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![first];
     match payload.len() {

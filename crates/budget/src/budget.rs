@@ -22,7 +22,6 @@ const FULL: u64 = 100;
 /// Resource of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Memory.
     Memory,
     /// Temporary files.
     Spool,
@@ -83,7 +82,6 @@ fn thread() -> Option<usize> {
 impl Budget {
     /// A budget of `limit` bytes. Budgets live as long as the server and are never freed, so charges need no reference
     /// count.
-    #[must_use]
     pub fn new(kind: Kind, limit: u64) -> &'static Self {
         Box::leak(Box::new(Self {
             kind,
@@ -97,19 +95,16 @@ impl Budget {
     }
 
     /// Its resource.
-    #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Its size in bytes.
-    #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
     /// Number of bytes in use.
-    #[must_use]
     pub fn used(&self) -> u64 {
         let reserved: u64 = self.reserves.iter().map(|reserve| reserve.0.load(Relaxed)).sum();
         // The counters change while they are read, so the difference may be negative.
@@ -117,7 +112,6 @@ impl Budget {
     }
 
     /// Number of refusals.
-    #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
@@ -133,26 +127,22 @@ impl Budget {
     }
 
     /// Maximum bytes for one connection.
-    #[must_use]
     pub const fn share(&self) -> u64 {
         self.limit / 8
     }
 
     /// `true` if this many bytes are available now.
-    #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let most = if bytes <= SMALL_SHARE { self.limit } else { self.soft_limit() };
         self.taken.0.load(Relaxed).saturating_add(bytes) <= most
     }
 
     /// `true` if so little is left that new work is refused.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.taken.0.load(Relaxed) > self.limit - self.limit / 32
     }
 
     /// Scarcity in percent: 0 up to three quarters of the limit, 100 when nothing is left.
-    #[must_use]
     pub fn pressure(&self) -> u64 {
         let (taken, calm) = (self.taken.0.load(Relaxed), self.limit / 4 * 3);
         if taken <= calm { 0 } else { ((taken - calm) * FULL / (self.limit - calm).max(1)).min(FULL) }

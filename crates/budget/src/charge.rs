@@ -16,13 +16,11 @@ pub struct Share {
 
 impl Share {
     /// A share of these budgets.
-    #[must_use]
     pub fn new(budgets: Budgets) -> Arc<Self> {
         Arc::new(Self { budgets, memory: AtomicU64::new(0), spool: AtomicU64::new(0) })
     }
 
     /// Number of bytes that it holds of a budget.
-    #[must_use]
     pub fn used(&self, kind: Kind) -> u64 {
         self.of(kind).load(Relaxed)
     }
@@ -64,20 +62,16 @@ impl Charge {
         Self { budget, share, bytes: 0 }
     }
 
-    /// Its budget.
-    #[must_use]
     pub const fn budget(&self) -> &'static Budget {
         self.budget
     }
 
     /// An empty charge to another budget with the same share.
-    #[must_use]
     pub fn beside(&self, budget: &'static Budget) -> Self {
         Self::new(budget, self.share.clone())
     }
 
     /// Number of bytes that it holds.
-    #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -28,13 +28,11 @@ pub struct Budgets {
 
 impl Budgets {
     /// Budgets of `memory` and `spool` bytes.
-    #[must_use]
     pub fn new(memory: u64, spool: u64) -> Self {
         Self { memory: Budget::new(Kind::Memory, memory), spool: Budget::new(Kind::Spool, spool) }
     }
 
     /// The higher pressure of the two budgets, see `Budget::pressure`.
-    #[must_use]
     pub fn pressure(&self) -> u64 {
         self.memory.pressure().max(self.spool.pressure())
     }

@@ -69,14 +69,12 @@ impl Machine {
 
     /// Two workers per processor, limited by memory. That is an estimate: a worker may use much more than
     /// `WORKER_MEMORY`.
-    #[must_use]
     pub fn default_workers(&self) -> u32 {
         let by_memory = (self.memory / WORKER_MEMORY).max(2);
         u32::try_from((self.processors as u64 * 2).min(by_memory)).unwrap_or(2)
     }
 
     /// Description for the log.
-    #[must_use]
     pub fn describe(&self) -> String {
         let by =
             |file: &Option<PathBuf>| file.as_ref().map_or_else(String::new, |file| format!(" ({})", file.display()));
@@ -90,13 +88,11 @@ impl Machine {
 }
 
 /// Bytes of memory that this process may use: the machine's, or its control group's limit if that is lower.
-#[must_use]
 pub fn memory() -> u64 {
     here().memory
 }
 
 /// Processors that this process may use.
-#[must_use]
 pub fn processors() -> usize {
     here().processors
 }
@@ -108,7 +104,6 @@ fn total(meminfo: &str) -> Option<u64> {
 }
 
 /// Default of the memory budget: an eighth of the memory, as PHP needs most of it.
-#[must_use]
 pub fn default_memory() -> u64 {
     round(memory() / 8, 16 * MIB, 4096 * MIB)
 }
@@ -119,14 +114,12 @@ fn round(bytes: u64, least: u64, most: u64) -> u64 {
 }
 
 /// Default of the spool budget: a quarter of the free space for temporary files; on a tmpfs, at most `default_memory`.
-#[must_use]
 pub fn default_spool(free: u64, in_memory: bool) -> u64 {
     let most = if in_memory { default_memory() } else { 64 * 1024 * MIB };
     round(free / 4, 16 * MIB, most)
 }
 
 /// Default directory of temporary files: `TMPDIR`; else `/var/tmp` if `/tmp` is a tmpfs; else `/tmp`.
-#[must_use]
 pub fn temp_dir(
     tmpdir: Option<PathBuf>,
     is_memory: impl Fn(&Path) -> bool,
@@ -142,7 +135,6 @@ pub fn temp_dir(
 /// Default maximum of connections for this many descriptors and bytes of memory. Each connection may need a second
 /// descriptor (the file of its request's or response's body), and `kept` descriptors are for workers, logs and open
 /// files. An idle connection costs about 32 KiB, including the kernel's part.
-#[must_use]
 pub fn default_connections(descriptors: u64, kept: u64, memory: u64) -> usize {
     let by_descriptors = (descriptors.saturating_sub(kept) / 2).max(descriptors / 4);
     let by_memory = memory / 4 / (32 * 1024);
@@ -151,7 +143,6 @@ pub fn default_connections(descriptors: u64, kept: u64, memory: u64) -> usize {
 
 /// Largest allowed maximum of connections: all descriptors but the `kept` ones of the server itself, which count for at
 /// most half of all.
-#[must_use]
 pub fn most_connections(descriptors: u64, kept: u64) -> usize {
     usize::try_from(descriptors - kept.min(descriptors / 2)).unwrap_or(usize::MAX)
 }
@@ -161,7 +152,6 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// A machine of these files.
     fn machine(files: &[(&str, &str)]) -> (Machine, PathBuf) {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("howdah-machine-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));

@@ -14,19 +14,16 @@ enum Source {
     HeldUp(PathBuf, Option<u64>),
 }
 
-/// The source of the pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPressure(Source);
 
 impl MemoryPressure {
     /// The pressure source of this process; `None` if the kernel has none.
-    #[must_use]
     pub fn here() -> Option<Self> {
         Self::below(Path::new("/"))
     }
 
     /// Finds the source among the files below a root.
-    #[must_use]
     pub fn below(root: &Path) -> Option<Self> {
         // Stalls in a group also count in its ancestors, so the outermost group with a limit is the most informative.
         let limited = control_group::limits_of_memory(root).pop();
@@ -55,7 +52,6 @@ impl MemoryPressure {
     }
 
     /// The file that is read.
-    #[must_use]
     pub fn path(&self) -> &Path {
         let (Source::Stalls(path) | Source::HeldUp(path, _)) = &self.0;
         path

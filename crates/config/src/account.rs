@@ -62,7 +62,6 @@ impl Account {
 }
 
 /// The name of a user, or its number if it has no name.
-#[must_use]
 pub fn user_name(uid: u32) -> String {
     User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
 }

@@ -28,8 +28,6 @@ pub enum SocketPlace<'a> {
 }
 
 impl ListenAddr {
-    /// Its socket.
-    #[must_use]
     pub fn place(&self) -> SocketPlace<'_> {
         match self {
             Self::Tcp(addr) | Self::Https(addr) | Self::FastCgiTcp(addr) => SocketPlace::Tcp(*addr),
@@ -38,7 +36,6 @@ impl ListenAddr {
     }
 
     /// `true` if the protocol is FastCGI.
-    #[must_use]
     pub const fn is_fastcgi(&self) -> bool {
         matches!(self, Self::FastCgiTcp(_) | Self::FastCgiUnix(_))
     }
@@ -111,7 +108,6 @@ pub enum TrustedProxy {
 
 impl TrustedProxy {
     /// `true` if a peer with this address matches. IPv4-mapped IPv6 addresses count as IPv4.
-    #[must_use]
     pub fn contains(&self, peer: IpAddr) -> bool {
         matches!(self, Self::Net(net) if net.contains(&peer.to_canonical()))
     }

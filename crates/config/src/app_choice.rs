@@ -18,7 +18,6 @@ pub enum AppChoice {
 
 impl AppChoice {
     /// The application's name, if it is known.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         if let Self::Named(name) = self { Some(name) } else { None }
     }

@@ -25,7 +25,6 @@ macro_rules! choice {
             }
 
             /// The choice for a word.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $( $word => Some(Self::$variant), )+ _ => None }
             }

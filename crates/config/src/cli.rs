@@ -277,7 +277,6 @@ const PROJECT: &str = "The project's directory [default: .]";
 
 impl Cli {
     /// Parses the command line of this process. Prints help or an error and exits if nothing else is to be done.
-    #[must_use]
     pub fn parse() -> Self {
         match Self::try_parse_from(std::env::args_os()) {
             Ok(cli) => cli,
@@ -301,7 +300,6 @@ impl Cli {
 }
 
 /// The whole command line's definition.
-#[must_use]
 pub fn definition() -> clap::Command {
     Cli::command()
 }

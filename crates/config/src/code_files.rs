@@ -14,7 +14,6 @@ const ASSETS: &str = "*.{html,htm,css,js,mjs,svg,png,jpg,jpeg,webp,avif}";
 
 /// Patterns for the files that affect a project's pages. `loads_code` is `true` if changed code is loaded without a
 /// reload.
-#[must_use]
 pub fn page_patterns(project: &Path, loads_code: bool) -> Vec<String> {
     let kind = if loads_code { PAGES } else { ASSETS };
     code_patterns(project, None).iter().map(|pattern| pattern.replace(CODE, kind)).collect()
@@ -22,7 +21,6 @@ pub fn page_patterns(project: &Path, loads_code: bool) -> Vec<String> {
 
 /// Patterns for the project's own code: all directories except hidden ones, those that applications write to, and
 /// `without`.
-#[must_use]
 pub fn code_patterns(project: &Path, without: Option<&Path>) -> Vec<String> {
     let mut patterns = vec![format!("{}/{CODE}", project.display()), format!("{}/.env*", project.display())];
     let entries = std::fs::read_dir(project).into_iter().flatten().flatten();

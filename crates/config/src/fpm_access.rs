@@ -92,7 +92,6 @@ impl FpmAccess {
     }
 
     /// `true` if lines contain response headers.
-    #[must_use]
     pub fn needs_headers(&self) -> bool {
         self.format.iter().any(|field| matches!(field, FpmField::Header(_)))
     }

@@ -21,7 +21,6 @@ pub enum HostPattern {
 
 impl HostPattern {
     /// Parses a host of a site's `hosts`; `None` if it is invalid.
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         if matches!(text, "default" | "*") {
             return Some(Self::Any);
@@ -37,7 +36,6 @@ impl HostPattern {
     }
 
     /// `true` if a normalized host matches one of these.
-    #[must_use]
     pub fn fits(&self, host: &str) -> bool {
         match self {
             Self::Any => true,

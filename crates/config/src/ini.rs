@@ -10,13 +10,11 @@ const NOT_IN_NAMES: &[char] =
     &['=', ';', '&', '|', '^', '$', '~', '(', ')', '{', '}', '!', '"', '\'', '[', ']', '#', ' ', '\t'];
 
 /// `true` if PHP's parser accepts this as a setting's name.
-#[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c.is_control() || NOT_IN_NAMES.contains(&c))
 }
 
 /// Formats settings as a part of a `php.ini`.
-#[must_use]
 pub fn text(values: &BTreeMap<String, String>) -> String {
     values.iter().map(|(name, value)| format!("{name}={}\n", written(value))).collect()
 }

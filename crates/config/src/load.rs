@@ -39,7 +39,6 @@ use howdah_detect::Application;
 pub struct Loaded {
     /// The resulting settings.
     pub settings: Settings,
-    /// The origin of each value.
     pub origins: Origins,
     /// The `howdah.toml` that was read.
     pub file: Option<PathBuf>,

@@ -117,7 +117,6 @@ pub(crate) fn read(
 
 impl SiteRules {
     /// Returns the rules with pools renamed.
-    #[must_use]
     pub(crate) fn with_pools(&self, name: impl Fn(&str) -> String) -> Self {
         if self.pools().all(|pool| name(pool) == pool) {
             return self.clone();

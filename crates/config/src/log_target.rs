@@ -19,7 +19,6 @@ pub enum LogTarget {
     Stderr,
     /// A file, opened for appending.
     File(PathBuf),
-    /// A log service.
     Service(LogService),
 }
 
@@ -33,11 +32,9 @@ pub enum AccessTarget {
     Stdout,
     /// A file, opened for appending.
     File(PathBuf),
-    /// A log service.
     Service(LogService),
 }
 
-/// A log service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LogService {
     /// The native protocol of journald, at this socket.

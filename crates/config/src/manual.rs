@@ -17,7 +17,6 @@ use crate::settings_site::SiteKeys;
 use crate::strict::SECTIONS;
 
 /// Completions of the command line; empty for an unknown shell.
-#[must_use]
 pub fn completions(shell: &str) -> Vec<u8> {
     let mut out = Vec::new();
     if let Ok(shell) = shell.parse::<Shell>() {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The missing directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingDirectory(PathBuf);
 
@@ -18,12 +17,10 @@ impl MissingDirectory {
     }
 
     /// The directory of this file or socket, if it is missing.
-    #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
         Self::check(file).err()
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -37,7 +37,6 @@ pub struct Origins(BTreeMap<String, Origin>);
 
 impl Origins {
     /// The origin of a setting.
-    #[must_use]
     pub fn of(&self, name: &str) -> Origin {
         self.0.get(name).cloned().unwrap_or(Origin::Default)
     }

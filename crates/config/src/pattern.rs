@@ -13,7 +13,6 @@ pub struct NamePattern {
 
 impl NamePattern {
     /// Parses a pattern; `None` if it cannot match any name.
-    #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
         let (name, exempts) = pattern.strip_prefix('!').map_or((pattern, false), |name| (name, true));
         let is_name = !name.is_empty() && !name.contains('/');
@@ -21,13 +20,11 @@ impl NamePattern {
     }
 
     /// The pattern's text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// `true` if a list matches this file: some pattern matches, and none exempts it.
-    #[must_use]
     pub fn any(list: &[Self], name: &[u8]) -> bool {
         let is_named =
             |exempts| list.iter().any(|pattern| pattern.exempts == exempts && pattern.glob.matches_any_case(name));
@@ -57,26 +54,5 @@ mod tests {
         for bad in ["", "!", "a/b", "!/"] {
             assert_eq!(NamePattern::new(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn stars_stand_for_any_text() {
-        for (pattern, name, fits) in [
-            ("*", "a", true),
-            ("a", "ab", false),
-            ("a*b*c", "axxbxbyc", true),
-            ("a*b*c", "axxbxby", false),
-            ("a**", "a", true),
-            ("a?", "ab", false),
-        ] {
-            let pattern = NamePattern::new(pattern).unwrap();
-            assert_eq!(NamePattern::any(std::slice::from_ref(&pattern), name.as_bytes()), fits, "{pattern:?} {name}");
-        }
-    }
-
-    #[test]
-    fn many_stars_do_not_take_exponential_time() {
-        let pattern = NamePattern::new(&format!("{}b", "a*".repeat(50))).unwrap();
-        assert!(!NamePattern::any(&[pattern], "a".repeat(5000).as_bytes()));
     }
 }

@@ -25,7 +25,6 @@ pub struct PhpProgram {
 
 impl PhpProgram {
     /// The default program.
-    #[must_use]
     pub fn plain() -> Self {
         Self { path: PathBuf::from(PLAIN), version: None }
     }

@@ -17,7 +17,6 @@ use crate::strict::{SECTIONS, all_rows};
 use howdah_rules::tree::{Node, Tree};
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
-#[must_use]
 pub fn files() -> Vec<(&'static str, String)> {
     vec![
         ("settings.md", settings_page()),
@@ -47,7 +46,6 @@ fn most_set(page: &mut String) {
 }
 
 /// `docs/reference/settings.md`.
-#[must_use]
 pub fn settings_page() -> String {
     let mut page = String::from(
         "# Settings\n\n<!-- Generated from the table in crates/config/src/settings.rs and settings_http.rs; run \
@@ -113,7 +111,6 @@ const WIDTH: usize = 120;
 
 /// Wraps Markdown prose to `WIDTH`. Continuation lines are indented like the list item they belong to. Code is never
 /// broken.
-#[must_use]
 pub fn wrapped(page: &str) -> String {
     let mut text = String::with_capacity(page.len() + page.len() / 50);
     let mut fenced = false;
@@ -190,7 +187,6 @@ fn rows(page: &mut String, rows: &[Row]) {
 }
 
 /// `docs/reference/commands.md`.
-#[must_use]
 pub fn commands_page() -> String {
     let mut page = String::from(
         "# Commands\n\n<!-- Generated from crates/config/src/cli.rs and the table of settings; run `make generate` to write it \
@@ -212,7 +208,6 @@ pub fn commands_page() -> String {
 }
 
 /// `docs/reference/howdah.toml`: every setting as a comment, with its default or, where that is computed, an example.
-#[must_use]
 pub fn example_file() -> String {
     let mut page = String::from(
         "# Every setting of howdah.toml, switched off by `#` before its key. Without `#` each line says what holds anyway,\n\
@@ -264,7 +259,6 @@ fn wrap(page: &mut String, paragraph: &str) {
 }
 
 /// `docs/reference/howdah.schema.json`.
-#[must_use]
 pub fn schema() -> String {
     let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS]);
     for (name, rows) in SECTIONS {
@@ -290,7 +284,6 @@ pub fn schema() -> String {
 }
 
 /// `docs/reference/howdah-site.schema.json`: a file that `sites` names is one site, or has several in `[[site]]` sections.
-#[must_use]
 pub fn site_schema() -> String {
     let sites = json!({ "type": "array", "items": site(), "description": "Sites for some hosts." });
     let mut several = object(Map::from_iter([("site".to_owned(), sites), ("pool".to_owned(), pools())]));

@@ -27,7 +27,6 @@ pub struct Row {
 
 impl Row {
     /// Its documentation as plain text: paragraphs of one line each.
-    #[must_use]
     pub fn text(&self) -> String {
         let paragraphs = self.doc.split("\n\n").map(|paragraph| {
             paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
@@ -36,20 +35,17 @@ impl Row {
     }
 
     /// The environment variable that sets it too, if its value can be written as one text.
-    #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.name().replace('.', "_").to_ascii_uppercase();
         (!matches!(self.kind, Kind::Map) && !self.is_of_list()).then(|| format!("HOWDAH_{name}"))
     }
 
     /// `true` if it belongs to a repeatable section (`[[site]]`, `[proxy.NAME]`).
-    #[must_use]
     pub fn is_of_list(&self) -> bool {
         matches!(self.section, "site" | "proxy")
     }
 
     /// The setting's full name: section and key.
-    #[must_use]
     pub fn name(&self) -> String {
         if self.section.is_empty() { self.key.to_owned() } else { format!("{}.{}", self.section, self.key) }
     }

@@ -15,8 +15,6 @@ const NAMES: &[&str] =
 pub struct Secret(String);
 
 impl Secret {
-    /// The value.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -340,7 +340,6 @@ pub const DEFAULT_POOL: &str = "default";
 
 impl Settings {
     /// The pool with this name.
-    #[must_use]
     pub fn pool(&self, name: &str) -> Option<&PoolSettings> {
         self.pools.iter().find(|pool| pool.name == name)
     }
@@ -387,7 +386,6 @@ fn no_groups() -> Vec<String> {
 
 impl PoolSettings {
     /// Processor time of a page in classic mode, in parts of that in this pool, if a recipe boots its application.
-    #[must_use]
     pub fn gain(&self) -> Option<&'static str> {
         Some(howdah_detect::Recipe::named(self.recipe.as_deref()?)?.gain)
     }

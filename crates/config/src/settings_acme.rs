@@ -48,13 +48,11 @@ settings! {
 
 impl AcmeSettings {
     /// `true` if the server uses ACME or its local CA at all.
-    #[must_use]
     pub fn is_used(&self) -> bool {
         !self.names.is_empty() || self.on_demand.is_some()
     }
 
     /// The address of the authority's directory.
-    #[must_use]
     pub fn directory_url(&self) -> &str {
         match self.directory.as_str() {
             "production" => "https://acme-v02.api.letsencrypt.org/directory",

@@ -14,7 +14,6 @@ const OWN: &[&str] = &[FILE_NAME, "composer.json", "index.php", "index.html", "p
 
 /// The packaged settings, for a command that inspects settings if none are named and the current directory contains
 /// neither settings nor an application.
-#[must_use]
 pub fn installed_settings(flags: &ServeFlags, environment: &Environment) -> Option<PathBuf> {
     let is_named = flags.config.is_some() || flags.values.contains_key("root");
     if is_named || OWN.iter().any(|name| environment.current_dir.join(name).exists()) {

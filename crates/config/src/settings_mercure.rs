@@ -30,13 +30,11 @@ settings! {
 
 impl MercureSettings {
     /// `true` if there is a hub.
-    #[must_use]
     pub fn is_used(&self) -> bool {
         self.publisher_key.is_some() || self.subscriber_key.is_some() || self.anonymous
     }
 
     /// The key of subscribers.
-    #[must_use]
     pub fn key_of_subscribers(&self) -> Option<&Secret> {
         self.subscriber_key.as_ref().or(self.publisher_key.as_ref())
     }

@@ -62,20 +62,17 @@ settings! {
 
 impl ProxySettings {
     /// A proxy that is nothing but an address.
-    #[must_use]
     pub fn to(address: UpstreamAddr) -> Self {
         Self { name: address.to_string(), to: vec![address], ..Self::default() }
     }
 
     /// Maximum pause within a response, and of an upgraded connection in both directions.
-    #[must_use]
     pub fn idle_timeout(&self) -> Duration {
         self.response_timeout.max(self.pause)
     }
 }
 
 /// `true` if a connection may switch to this protocol. `h2c` would let clients bypass all rules.
-#[must_use]
 pub fn may_switch_to(protocol: &[u8]) -> bool {
     protocol.trim_ascii().eq_ignore_ascii_case(b"websocket")
 }

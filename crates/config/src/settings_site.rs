@@ -121,7 +121,6 @@ impl SiteSettings {
     }
 
     /// `true` if some of the site's scripts run in this pool.
-    #[must_use]
     pub fn uses(&self, pool: &str) -> bool {
         self.pool == pool || self.rules.pools().any(|named| named == pool)
     }

@@ -54,7 +54,6 @@ settings! {
 
 impl TelemetrySettings {
     /// The address that exports are sent to.
-    #[must_use]
     pub fn address(&self) -> String {
         let endpoint = self.endpoint.as_deref().unwrap_or("http://localhost:4318");
         if self.exact_endpoint || endpoint.ends_with("/v1/traces") {

@@ -15,7 +15,6 @@ use howdah_rules::tree::quoted;
 
 impl Loaded {
     /// The final settings as a `howdah.toml`, each with its origin as a comment.
-    #[must_use]
     pub fn show(&self) -> String {
         let settings = &self.settings;
         let mut page = Page { text: String::new(), origins: &self.origins, top_rules: &settings.rules };

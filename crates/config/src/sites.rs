@@ -22,7 +22,6 @@ pub const ONLY_SITE: &str = "default";
 
 impl Settings {
     /// The top level as a site for every host.
-    #[must_use]
     pub fn top_level_site(&self) -> SiteSettings {
         SiteSettings {
             name: ONLY_SITE.to_owned(),
@@ -50,13 +49,11 @@ impl Settings {
     }
 
     /// `true` if only web servers connect over FastCGI; they serve static files themselves.
-    #[must_use]
     pub fn only_web_servers(&self) -> bool {
         !self.listen.is_empty() && self.listen.iter().all(ListenAddr::is_fastcgi)
     }
 
     /// `true` if a rule allows requests to upgrade the connection.
-    #[must_use]
     pub fn may_upgrade(&self) -> bool {
         let has_websocket = |site: &SiteSettings| {
             let mut actions = site.rules.rules().iter().flat_map(|rule| &rule.actions);
@@ -68,7 +65,6 @@ impl Settings {
 
     /// Every site; the top level itself if there is no `[[site]]`. Never empty. In development no site serves every
     /// host: otherwise a page in the developer's browser could point its name to this machine and read source code.
-    #[must_use]
     pub fn all_sites(&self) -> Vec<SiteSettings> {
         let mut sites = if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() };
         if self.development {
@@ -95,7 +91,6 @@ impl Settings {
     }
 
     /// The settings with this site at the top level, as the only one.
-    #[must_use]
     pub fn of_one_site(&self, site: &SiteSettings) -> Self {
         // The site's pool becomes the default pool. The current default pool, which another site may use, is renamed.
         let renamed = |name: &str| match name {
@@ -144,7 +139,6 @@ impl Settings {
     /// The site for a pool's warm-up and script: the site whose application the pool boots, else the first site with
     /// this pool as its own, else the first with a route to the pool, else the first. `None` if there is only the top
     /// level.
-    #[must_use]
     pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
         let boots = |site: &&SiteSettings| site.booted.as_ref().is_some_and(|booted| booted.pool == pool.name);
         let own = |site: &&SiteSettings| site.pool == pool.name;
@@ -154,20 +148,17 @@ impl Settings {
     }
 
     /// The recipe's boot in this pool, if there is one.
-    #[must_use]
     pub fn booted_by(&self, pool: &PoolSettings) -> Option<&RecipePool> {
         let all = self.sites.iter().map(|site| &site.booted).chain([&self.booted]);
         all.flatten().find(|booted| booted.pool == pool.name)
     }
 
     /// The root of the site that `site_of` returns.
-    #[must_use]
     pub fn root_of(&self, pool: &PoolSettings) -> &Path {
         self.site_of(pool).map_or(&self.root, |site| &site.root)
     }
 
     /// The roots of the other sites whose scripts the pool runs.
-    #[must_use]
     pub fn further_roots_of(&self, pool: &PoolSettings) -> Vec<&Path> {
         let first = self.root_of(pool);
         let users = self.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| site.root.as_path());

@@ -28,7 +28,6 @@ pub struct Environment {
 
 impl Environment {
     /// The surroundings of this process.
-    #[must_use]
     pub fn of_process() -> Self {
         let env =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));

@@ -42,7 +42,6 @@ pub(crate) fn all_rows() -> impl Iterator<Item = &'static Row> {
     [Settings::ROWS, PoolSettings::ROWS].into_iter().chain(SECTIONS.iter().map(|(_, rows)| *rows)).flatten()
 }
 
-/// The keys of these lists of rows.
 fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
     lists.iter().flat_map(|rows| rows.iter().map(|row| row.key)).collect()
 }
@@ -69,7 +68,6 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     found.errors
 }
 
-/// The errors for unknown keys of a site file.
 pub(crate) fn unknown_keys_of_sites(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let top = entries(&file.root);
@@ -233,7 +231,6 @@ impl Finder<'_> {
     }
 }
 
-/// The keys of a pool.
 fn pool_keys() -> Vec<&'static str> {
     let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
     known.push("sandbox");

@@ -30,7 +30,6 @@ const MAX_WEIGHT: u32 = 1000;
 
 impl UpstreamAddr {
     /// The value of `Host`: host and port, without the scheme's default port.
-    #[must_use]
     pub fn authority(&self) -> String {
         match &self.place {
             UpstreamPlace::Unix(_) => "localhost".to_owned(),

@@ -15,7 +15,6 @@ const CONFIGURATION: &str = "the configuration";
 
 impl Loaded {
     /// All warnings, one line each.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut found = self.adjusted.clone();
         self.private_files_below_the_root(&mut found);

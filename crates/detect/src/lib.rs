@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 /// A detected application.
 #[derive(Debug, Clone)]
 pub struct Application {
-    /// Its kind.
     pub kind: &'static Kind,
     /// Its version, if its files contain one.
     pub version: Option<String>,
@@ -40,7 +39,6 @@ pub struct Application {
 
 impl Application {
     /// Its name, with the version if known.
-    #[must_use]
     pub fn title(&self) -> String {
         match &self.version {
             Some(version) => format!("{} {version}", self.kind.title),
@@ -49,14 +47,12 @@ impl Application {
     }
 
     /// The recipe that boots it by default, if it has one and meets the recipe's requirements.
-    #[must_use]
     pub fn recipe(&self) -> Option<&'static Recipe> {
         let recipe = self.kind.recipe?;
         recipe.package.is_none_or(|package| self.has(package)).then_some(recipe)
     }
 
     /// `true` if this Composer package is installed or required.
-    #[must_use]
     pub fn has(&self, package: &str) -> bool {
         self.packages.iter().any(|name| name == package)
     }
@@ -64,7 +60,6 @@ impl Application {
 
 /// Detects the application of `dir`, which may be its project or its document root. `None` if no known application is
 /// found.
-#[must_use]
 pub fn look(dir: &Path) -> Option<Application> {
     let here = Project::at(dir);
     let above = dir.parent().map(Project::at);

@@ -1,7 +1,6 @@
 //! Recipes: PHP code of the server (`php/recipes`) that boots a known application once for many requests. Everything
 //! about a recipe apart from its PHP is here: its settings, the requests that it serves, and its way of running.
 
-/// A recipe.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recipe {
     /// Value of the setting `app`, and name of its pool and its PHP file.
@@ -95,13 +94,11 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
 
 impl Recipe {
     /// Returns the recipe with this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         RECIPES.iter().find(|recipe| recipe.name == name)
     }
 
     /// Names of all recipes, for people.
-    #[must_use]
     pub fn names() -> String {
         RECIPES.iter().map(|recipe| recipe.name).collect::<Vec<_>>().join(", ")
     }

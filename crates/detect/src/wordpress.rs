@@ -7,13 +7,11 @@ const CONFIGURATIONS: &str = "/etc/wordpress";
 
 /// Returns the only host that WordPress in this document root is configured for, if it is Debian's and has a single
 /// host file.
-#[must_use]
 pub fn only_host(root: &Path) -> Option<String> {
     only_host_in(root, Path::new(CONFIGURATIONS))
 }
 
 /// `true` if the configuration treats a request as HTTPS when a proxy's header says so.
-#[must_use]
 pub fn believes_proxies(root: &Path) -> bool {
     let is_in = |dir: &Path| {
         fs::read_to_string(dir.join("wp-config.php")).is_ok_and(|text| text.contains("HTTP_X_FORWARDED_PROTO"))

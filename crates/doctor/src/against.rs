@@ -220,7 +220,6 @@ fn hint(part: &str, there: &str, here: &str) -> &'static str {
 }
 
 /// Formats the report. Equal differences are listed once, with the number of pages.
-#[must_use]
 pub fn text(comparison: &Comparison) -> String {
     let Comparison { application, address, pages, unanswered, different } = comparison;
     let mut out =

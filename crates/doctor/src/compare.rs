@@ -58,7 +58,6 @@ pub struct Words {
 impl Words {
     /// Splits a response. Names in `fields` are lower case. `port` is the server's, if the compared servers have
     /// different ports: pages may contain addresses with it.
-    #[must_use]
     pub fn of(status: u16, fields: &[(String, String)], body: &[u8], port: Option<u16>) -> Self {
         let mut headers: Vec<String> = fields
             .iter()
@@ -143,13 +142,11 @@ pub struct Expected {
 }
 
 impl Expected {
-    #[must_use]
     pub fn of(samples: Vec<Words>) -> Self {
         Self { samples }
     }
 
     /// Returns the first difference of this response from classic mode's, if any.
-    #[must_use]
     pub fn difference(&self, other: &Words) -> Option<Difference> {
         let first = self.samples.first()?;
         if self.samples.iter().all(|sample| sample.status != other.status) {
@@ -172,7 +169,6 @@ impl Expected {
     }
 
     /// Returns a token that two visitors share although classic mode gives each their own.
-    #[must_use]
     pub fn shared(&self, mine: &Words, others: &Self, other: &Words) -> Option<Difference> {
         let part = |of: fn(&Words) -> &Vec<String>| {
             let lists: Vec<&Vec<String>> =

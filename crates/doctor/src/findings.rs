@@ -37,13 +37,11 @@ pub struct Finding {
 
 impl Finding {
     /// Fields that identify a finding across runs.
-    #[must_use]
     pub fn same(&self) -> (Mode, &str, &str, &str, Option<&str>) {
         (self.mode, &self.route, &self.kind, &self.name, self.seen_on.as_deref())
     }
 
     /// `true` if the finding makes the mode unsafe for its route.
-    #[must_use]
     pub fn is_leak(&self) -> bool {
         self.severity == Severity::Leak
     }

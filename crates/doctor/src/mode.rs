@@ -29,7 +29,6 @@ impl Mode {
     }
 
     /// Returns the mode with this name, if the doctor tests it.
-    #[must_use]
     pub fn tried(name: &str) -> Option<Self> {
         Self::TRIED.into_iter().find(|mode| mode.name() == name)
     }

@@ -16,7 +16,6 @@ pub(crate) struct Record {
     pub(crate) cut: bool,
 }
 
-/// A changed value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(crate) struct Change {
     pub(crate) kind: String,

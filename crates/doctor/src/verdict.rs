@@ -54,7 +54,6 @@ pub struct ModeReport {
 
 impl ModeReport {
     /// Number of routes that are safe in this mode.
-    #[must_use]
     pub fn safe_routes(&self) -> usize {
         self.safe.iter().filter(|safe| **safe).count()
     }

@@ -13,7 +13,6 @@ pub enum Form {
 
 impl Form {
     /// The format for a request with this `Accept`. Clients that name neither HTML nor JSON, such as curl, get text.
-    #[must_use]
     pub fn for_accept(accept: &str) -> Self {
         let types =
             accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());

@@ -28,7 +28,6 @@ pub struct Page {
 }
 
 /// Renders the page. Reads the source files that the report names.
-#[must_use]
 pub fn render(report: &Report, form: Form) -> Page {
     let body = match form {
         Form::Html => html::page(report),

@@ -17,7 +17,6 @@ pub struct PhpError<'a> {
 }
 
 /// Converts the message to a report.
-#[must_use]
 pub fn report(said: &PhpError<'_>, request: Request, server: String) -> Report {
     let place = (!said.file.is_empty()).then(|| Place { file: said.file.to_owned(), line: said.line });
     let mut causes = uncaught(said.message).unwrap_or_else(|| {
@@ -35,7 +34,6 @@ pub fn report(said: &PhpError<'_>, request: Request, server: String) -> Report {
 }
 
 /// The request, from PHP's server variables.
-#[must_use]
 pub fn request<'a>(method: &str, target: &str, variables: impl Iterator<Item = (&'a str, &'a str)>) -> Request {
     let there = variables.filter(|(_, value)| !value.is_empty());
     let headers = there.filter_map(|(name, value)| Some((names::header_of_variable(name)?, value.to_owned())));

@@ -78,7 +78,6 @@ enum Next {
 
 impl Htaccess {
     /// Applies to files with this name (usually `.htaccess`).
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self { store: Store::new(name), auths: Mutex::default() }
     }
@@ -549,7 +548,6 @@ fn redirect(status: u16, location: &[u8]) -> Stop {
 
 impl Decision {
     /// The page that `ErrorDocument` sets for a status.
-    #[must_use]
     pub fn error_document(&self, status: u16) -> Option<&ErrorDocument> {
         self.response.error_document(status)
     }

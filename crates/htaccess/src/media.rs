@@ -30,7 +30,6 @@ impl Media {
 /// Properties of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileType {
-    /// The media type.
     pub media_type: Option<String>,
     /// The charset, for every media type.
     pub charset: Option<String>,

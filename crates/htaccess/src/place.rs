@@ -5,7 +5,6 @@ use crate::system::{Entry, Kind, System};
 use howdah_rules::path::decode;
 use std::borrow::Cow;
 
-/// Splits a path and its query.
 pub(crate) fn split_query(path: &[u8]) -> (&[u8], Option<Vec<u8>>) {
     match path.iter().position(|&b| b == b'?') {
         Some(at) => (&path[..at], Some(path[at + 1..].to_vec())),

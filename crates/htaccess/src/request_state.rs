@@ -78,7 +78,6 @@ impl Environment {
     }
 
     /// A variable's value for directives.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.0.get(name).map(|value| value.first.as_slice())
     }

@@ -26,10 +26,8 @@ pub struct Response {
     query: Option<Vec<u8>>,
 }
 
-/// Source of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseSource {
-    /// A script.
     Script,
     /// A file was sent.
     File,
@@ -75,25 +73,21 @@ impl Response {
     }
 
     /// Properties of a file.
-    #[must_use]
     pub fn file_type(&self) -> &FileType {
         &self.file_type
     }
 
     /// The path that responds, after all internal redirects.
-    #[must_use]
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
     /// The query for that path.
-    #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         self.query.as_deref()
     }
 
     /// Variables that directives have set.
-    #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -109,7 +103,6 @@ impl Response {
     }
 
     /// The page that `ErrorDocument` sets for a status.
-    #[must_use]
     pub fn error_document(&self, status: u16) -> Option<&ErrorDocument> {
         self.config.errors.get(&status).filter(|document| **document != ErrorDocument::Usual)
     }
@@ -131,13 +124,11 @@ impl Response {
     }
 
     /// Names that directory listings omit.
-    #[must_use]
     pub fn unlisted(&self) -> Unlisted {
         self.config.unlisted.clone()
     }
 
     /// `true` if there are `Header` lines.
-    #[must_use]
     pub fn has_lines(&self) -> bool {
         !self.config.headers.is_empty()
     }

@@ -43,7 +43,6 @@ pub struct Facts<'a> {
 
 impl Facts<'_> {
     /// The host without its port.
-    #[must_use]
     pub fn server_name(&self) -> &str {
         let host = self.host;
         let end = match host.rfind(':') {
@@ -114,7 +113,6 @@ impl From<&Facts<'_>> for OwnedFacts {
 
 impl OwnedFacts {
     /// Borrows the facts.
-    #[must_use]
     pub fn facts(&self) -> Facts<'_> {
         Facts {
             method: &self.method,
@@ -146,7 +144,6 @@ pub struct TooExpensive;
 pub enum Kind {
     /// A regular file.
     File,
-    /// A directory.
     Directory,
     /// A device, a socket or the like.
     Other,
@@ -155,7 +152,6 @@ pub enum Kind {
 /// Facts about a path, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Its kind.
     pub kind: Kind,
     /// Its length in bytes.
     pub size: u64,

@@ -19,7 +19,6 @@ pub struct Line {
 /// The role of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A directive.
     Directive,
     /// `<NAME …>`.
     Open,
@@ -145,7 +144,6 @@ pub(crate) fn as_latin1(text: &str) -> String {
 
 /// Splits a directive into words, which are separated by blanks. Quotes enclose words with blanks; within quotes, a
 /// backslash escapes a quote or a backslash.
-#[must_use]
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -181,7 +179,6 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
 }
 
 /// Splits the words of `RewriteRule` and `RewriteCond`: backslashes are kept, except before a blank or the quote.
-#[must_use]
 pub fn rewrite_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut chars = text.trim().chars().peekable();

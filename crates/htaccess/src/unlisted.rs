@@ -32,7 +32,6 @@ impl Unlisted {
     }
 
     /// `true` if listings omit this name.
-    #[must_use]
     pub fn hides(&self, name: &[u8]) -> bool {
         self.names.iter().any(|pattern| wildcard::matches(pattern, name, false))
     }

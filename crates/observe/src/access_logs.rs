@@ -41,7 +41,6 @@ impl AccessLogs {
     }
 
     /// The log for requests with these settings.
-    #[must_use]
     pub fn of(&self, settings: &LogSettings) -> Option<Arc<AccessLog>> {
         let fits = |(target, format, _): &&(AccessTarget, LogFormat, Arc<AccessLog>)| {
             *target == settings.access && *format == settings.format

@@ -50,7 +50,6 @@ impl ProcessorTime {
     }
 
     /// The total as of the last update.
-    #[must_use]
     pub fn us(&self) -> u64 {
         self.shown.load(Relaxed)
     }
@@ -74,7 +73,6 @@ impl Counter {
     }
 
     /// The sum.
-    #[must_use]
     pub fn get(&self) -> u64 {
         self.shards.iter().map(|cell| cell.0.load(Relaxed)).fold(0, u64::wrapping_add)
     }
@@ -119,7 +117,6 @@ impl Gauge {
     }
 
     /// The current value.
-    #[must_use]
     pub fn get(&self) -> i64 {
         self.value.0.load(Relaxed)
     }
@@ -145,13 +142,11 @@ impl Labelled {
     }
 
     /// The count under a label.
-    #[must_use]
     pub fn get(&self, label: &str) -> u64 {
         self.all().iter().find(|(name, _)| *name == label).map_or(0, |(_, count)| *count)
     }
 
     /// All labels with their counts, sorted by label. Labels above the limit are counted as `other`.
-    #[must_use]
     pub fn all(&self) -> Vec<(&'static str, u64)> {
         let named = self.slots.iter().filter_map(|(name, count)| Some((*name.get()?, count.load(Relaxed))));
         let rest = Some(self.rest.load(Relaxed)).filter(|&rest| rest > 0).map(|rest| ("other", rest));

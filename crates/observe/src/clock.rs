@@ -115,13 +115,11 @@ impl fmt::Display for Dashed {
 }
 
 /// A timestamp in the combined format, without brackets.
-#[must_use]
 pub fn log_time(time: SystemTime) -> String {
     Combined(Moment::from(time)).to_string()
 }
 
 /// A timestamp in the format of PHP-FPM's messages, without brackets.
-#[must_use]
 pub fn dashed_time(time: SystemTime) -> String {
     Dashed(Moment::from(time)).to_string()
 }

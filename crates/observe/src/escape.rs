@@ -6,7 +6,6 @@ const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// `true` if a character is visible and does not affect the text around it, unlike control characters, line separators
 /// and format characters (Unicode's category Cf).
-#[must_use]
 pub fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(character,
@@ -57,7 +56,6 @@ fn in_json(character: char) -> String {
 
 /// Escapes the remaining non-plain characters in the strings of serialized JSON; the serializer has escaped those of
 /// ASCII.
-#[must_use]
 pub fn of_json(json: &str) -> String {
     let raw = |c: char| !c.is_ascii_control() && !is_plain(c);
     json.chars().fold(String::with_capacity(json.len()), |mut out, c| {
@@ -71,7 +69,6 @@ pub fn of_json(json: &str) -> String {
 }
 
 /// Escapes multi-line text with tabs for a terminal.
-#[must_use]
 pub fn lines(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for character in value.chars() {

@@ -67,7 +67,6 @@ impl Histogram {
     }
 
     /// The current counts.
-    #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         HistogramSnapshot::of(self.shards.iter().map(|shard| &shard.0))
     }
@@ -78,7 +77,6 @@ pub(crate) fn whole_us(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A snapshot of a histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistogramSnapshot {
     buckets: [u64; BUCKETS],
@@ -109,7 +107,6 @@ impl HistogramSnapshot {
     }
 
     /// Cumulative counts: the number of durations up to each bound of [`BOUNDS_US`].
-    #[must_use]
     pub fn cumulative(&self) -> [u64; BOUNDS_US.len()] {
         let mut below = 0;
         std::array::from_fn(|bucket| {

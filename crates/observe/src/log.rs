@@ -49,7 +49,6 @@ impl LogHandle {
     }
 
     /// Number of lines lost because the log was not writable, or too slow.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }

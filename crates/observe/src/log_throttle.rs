@@ -14,7 +14,6 @@ pub struct LogThrottle {
 
 impl LogThrottle {
     /// Allows at most one line per interval.
-    #[must_use]
     pub const fn new(pause: Duration) -> Self {
         Self { pause, last: Mutex::new((None, 0)) }
     }

@@ -71,7 +71,6 @@ pub struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -149,7 +148,6 @@ pub struct CertificateNumbers {
 
 impl Metrics {
     /// Creates metrics that are all zero.
-    #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -161,7 +159,6 @@ impl Metrics {
     }
 
     /// The budgets for waiting data, once they are set.
-    #[must_use]
     pub fn budgets(&self) -> Option<Budgets> {
         self.budgets.get().copied()
     }
@@ -177,13 +174,11 @@ impl Metrics {
     }
 
     /// Lost lines of the error log.
-    #[must_use]
     pub fn error_log_dropped(&self) -> u64 {
         self.error_log.get().map_or(0, LogHandle::dropped)
     }
 
     /// The cells of the named pool. Pools keep them, so that requests need no lookup.
-    #[must_use]
     pub fn pool(&self, name: &str) -> Arc<PoolMetrics> {
         let mut pools = self.pools.write();
         if let Some(pool) = pools.iter().find(|pool| &*pool.name == name) {
@@ -203,13 +198,11 @@ impl Metrics {
     }
 
     /// The number of requests answered so far.
-    #[must_use]
     pub fn requests_total(&self) -> u64 {
         self.durations().count
     }
 
     /// Durations of all requests.
-    #[must_use]
     pub fn durations(&self) -> HistogramSnapshot {
         let mut all = HistogramSnapshot::default();
         self.requests.all().iter().for_each(|route| all.add(&route.durations()));

@@ -92,25 +92,21 @@ impl RequestMetrics {
         self.exemplars.lock().iter().flatten().copied().collect()
     }
 
-    #[must_use]
     pub fn site(&self) -> &str {
         &self.site
     }
 
-    #[must_use]
     pub fn route(&self) -> &str {
         &self.route
     }
 
     /// Number of responses by status class.
-    #[must_use]
     pub fn by_class(&self) -> Vec<(&'static str, u64)> {
         let all = |class| Front::ALL.into_iter().map(|front| self.answered(front, class)).sum();
         CLASSES.iter().enumerate().map(|(class, name)| (*name, all(class))).collect()
     }
 
     /// Bytes sent of all bodies.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.sum(|shard| &shard.bytes)
     }
@@ -121,7 +117,6 @@ impl RequestMetrics {
     }
 
     /// Durations of the route's requests.
-    #[must_use]
     pub fn durations(&self) -> HistogramSnapshot {
         HistogramSnapshot::of(self.shards.iter().map(|shard| &shard.durations))
     }
@@ -137,7 +132,6 @@ pub struct Requests(RwLock<Vec<Arc<RequestMetrics>>>);
 
 impl Requests {
     /// The cells of a site's route. Routes keep them, so that requests need no lookup.
-    #[must_use]
     pub fn of(&self, site: &str, route: &str) -> Arc<RequestMetrics> {
         let mut all = self.0.write();
         if let Some(known) = all.iter().find(|known| &*known.site == site && &*known.route == route) {
@@ -149,7 +143,6 @@ impl Requests {
     }
 
     /// The cells of all routes.
-    #[must_use]
     pub fn all(&self) -> Vec<Arc<RequestMetrics>> {
         self.0.read().clone()
     }

@@ -113,7 +113,6 @@ impl SlowLogs {
 
     /// The log of the named pool. `None` if the pool has none, or if it cannot be opened; the error log then has the
     /// reason.
-    #[must_use]
     pub fn of_pool(&self, settings: &Settings, name: &str, metrics: &Arc<Metrics>) -> Option<Arc<SlowLog>> {
         let pool = settings.pool(name).filter(|pool| pool.slow_log_after.is_some())?;
         match self.opened(pool, settings.log.format, metrics) {
@@ -159,7 +158,6 @@ impl SlowLogs {
 
 impl SlowEntry<'_> {
     /// Formats the entry, including its line ends.
-    #[must_use]
     pub fn format(&self, format: LogFormat) -> Vec<u8> {
         match format {
             LogFormat::Text | LogFormat::Terminal => self.text().into_bytes(),

@@ -27,7 +27,6 @@ pub struct UpstreamMetrics {
 }
 
 impl UpstreamMetrics {
-    #[must_use]
     fn new(proxy: &str, server: &str) -> Self {
         let made = Self { proxy: proxy.into(), server: server.into(), ..Self::default() };
         made.up.set(1);
@@ -41,7 +40,6 @@ pub struct Upstreams(RwLock<Vec<Arc<UpstreamMetrics>>>);
 
 impl Upstreams {
     /// The cells of a proxy's server. Proxies keep them, so that requests need no lookup.
-    #[must_use]
     pub fn of(&self, proxy: &str, server: &str) -> Arc<UpstreamMetrics> {
         let mut all = self.0.write();
         if let Some(known) = all.iter().find(|known| &*known.proxy == proxy && &*known.server == server) {
@@ -54,7 +52,6 @@ impl Upstreams {
     }
 
     /// The cells of all upstream servers.
-    #[must_use]
     pub fn all(&self) -> Vec<Arc<UpstreamMetrics>> {
         self.0.read().iter().filter(|upstream| !upstream.is_gone.load(Relaxed)).cloned().collect()
     }

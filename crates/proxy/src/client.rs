@@ -42,7 +42,6 @@ struct ProxyState {
 
 impl Client {
     /// Creates the client of one I/O thread; `groups` in the order of the settings.
-    #[must_use]
     pub fn new(groups: &[Arc<Group>]) -> Self {
         let proxy = |group: &Arc<Group>| ProxyState {
             group: group.clone(),
@@ -83,7 +82,6 @@ struct Exchange<'a> {
     repeatable: bool,
 }
 
-/// A failed attempt.
 struct FailedAttempt {
     kind: FaultKind,
     why: String,

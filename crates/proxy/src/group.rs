@@ -75,14 +75,12 @@ impl Group {
     }
 
     /// Its name in settings and logs.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.settings.name
     }
 
     /// `true` if a reload with these settings may keep the group. Groups with TLS are rebuilt, so that certificate
     /// files are read again.
-    #[must_use]
     pub fn is_for(&self, settings: &ProxySettings) -> bool {
         self.settings == *settings && self.tls.is_none()
     }

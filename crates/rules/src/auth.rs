@@ -75,7 +75,6 @@ impl Auth {
     }
 
     /// The value of `WWW-Authenticate`.
-    #[must_use]
     pub const fn challenge(&self) -> &HeaderValue {
         &self.challenge
     }

@@ -3,8 +3,6 @@
 use crate::rule::{Action, Rule, Share, Try};
 
 impl Rule {
-    /// Describes each action.
-    #[must_use]
     pub fn describe_actions(&self) -> Vec<String> {
         self.actions.iter().map(Action::describe).filter(|text| !text.is_empty()).collect()
     }
@@ -21,7 +19,6 @@ impl Rule {
     }
 
     /// Description of its condition.
-    #[must_use]
     pub fn describe_conditions(&self) -> String {
         let of = |conditions: &crate::Conditions, sign: &str| {
             let texts = crate::conditions::KEYS.map(|key| (key, conditions.describe(key)));
@@ -35,7 +32,6 @@ impl Rule {
 
 impl Action {
     /// Description of its action.
-    #[must_use]
     pub fn describe(&self) -> String {
         let on = |on: &bool| if *on { "on" } else { "off" };
         match self {

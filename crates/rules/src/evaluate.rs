@@ -49,7 +49,6 @@ impl Rules {
     }
 
     /// The routes of the rules, each at its number minus 1.
-    #[must_use]
     pub fn routes(&self) -> &[Arc<Route>] {
         &self.routes
     }
@@ -61,13 +60,11 @@ impl Rules {
     }
 
     /// The rules, in their order.
-    #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
     /// `true` if there are no rules.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -91,7 +88,6 @@ impl Rules {
     }
 
     /// `true` if any rule protects something by its path.
-    #[must_use]
     pub const fn protect(&self) -> bool {
         !self.protecting.is_empty()
     }

@@ -65,7 +65,6 @@ pub struct Wait(pub Duration);
 
 impl Limit {
     /// Creates a limit: requests per period (0 for no rate limit), burst, and concurrent requests (0 for no limit).
-    #[must_use]
     pub fn new(requests: u32, per: Duration, burst: u32, at_once: u32) -> Self {
         Self {
             rule: "".into(),
@@ -85,7 +84,6 @@ impl Limit {
     }
 
     /// The rate, for servers that share it; `None` if there is no rate limit.
-    #[must_use]
     pub fn rate(&self) -> Option<Rate<'_>> {
         let Self { rule, interval, burst, .. } = self;
         (!interval.is_zero()).then_some(Rate { rule, interval: *interval, burst: *burst })
@@ -176,7 +174,6 @@ impl Drop for Admitted {
 }
 
 /// A client as a nonzero number: an IPv4 address, or an IPv6 /64 network, which usually belongs to one client.
-#[must_use]
 pub fn client_number(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => 1 << 64 | u128::from(address.to_bits()),

@@ -84,7 +84,6 @@ impl Numbers {
     }
 
     /// `true` if the set contains the rule.
-    #[must_use]
     pub fn has(&self, number: u16) -> bool {
         if number < 64 { self.first & 1 << number != 0 } else { self.others.contains(&number) }
     }
@@ -110,7 +109,6 @@ pub enum Access {
 pub enum Attempt {
     /// A path (decoded and normalized), and the query if the step sets one.
     Path(Vec<u8>, Option<Vec<u8>>),
-    /// A status.
     Status(StatusCode),
 }
 
@@ -139,14 +137,11 @@ pub struct Failure {
 }
 
 impl Outcome {
-    /// The page for an error status.
-    #[must_use]
     pub fn error_page(&self, status: u16) -> Option<&str> {
         self.error_pages.iter().rev().find_map(|pages| pages.page(status))
     }
 
     /// The media type that rules assign to a name.
-    #[must_use]
     pub fn media_type(&self, name: &[u8]) -> Option<&HeaderValue> {
         self.mime.iter().rev().find_map(|mime| mime.of(name))
     }

@@ -60,7 +60,6 @@ pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
 }
 
 /// `true` if a path is normalized and has no percent-encoding, so that it can be used unchanged.
-#[must_use]
 pub fn is_plain(raw: &[u8]) -> bool {
     let Some(rest) = raw.strip_prefix(b"/") else { return false };
     if rest.iter().any(|&b| b == b'%' || b == 0) {

@@ -66,7 +66,6 @@ impl PathPattern {
     }
 
     /// Number of groups, including group 0.
-    #[must_use]
     pub fn groups(&self) -> usize {
         match self {
             Self::Exact(_) => 1,
@@ -77,7 +76,6 @@ impl PathPattern {
     }
 
     /// The part of the path that `alias` replaces by a directory: the pattern without its final star.
-    #[must_use]
     pub fn mount(&self) -> Option<&str> {
         match self {
             Self::Exact(text) => Some(text),
@@ -87,7 +85,6 @@ impl PathPattern {
     }
 
     /// The pattern's source text.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Exact(text) => text.to_string(),
@@ -107,7 +104,6 @@ pub struct Glob {
 
 impl Glob {
     /// Parses a pattern.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         let mut parts: Vec<&str> = text.split('*').collect();
         // Consecutive stars match the same as one.
@@ -121,19 +117,16 @@ impl Glob {
     }
 
     /// The pattern's source text.
-    #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("*")
     }
 
     /// `true` if a text matches.
-    #[must_use]
     pub fn matches(&self, text: &[u8]) -> bool {
         self.each(text, |a, b| a == b, |_| ())
     }
 
     /// `true` if a text matches, ignoring case.
-    #[must_use]
     pub fn matches_any_case(&self, text: &[u8]) -> bool {
         self.each(text, |a, b| a.eq_ignore_ascii_case(b), |_| ())
     }
@@ -230,7 +223,6 @@ impl TextPattern {
     }
 
     /// The pattern's source text.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Glob(glob) => glob.text(),

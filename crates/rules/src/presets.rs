@@ -10,7 +10,6 @@ macro_rules! presets {
         pub const NAMES: &[&str] = &[$($name),+];
 
         /// The text of an application's rules.
-        #[must_use]
         pub fn text(name: &str) -> Option<&'static str> {
             match name {
                 $($name => Some(include_str!(concat!("../presets/", $name, ".toml"))),)+

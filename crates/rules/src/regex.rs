@@ -28,7 +28,6 @@ enum Engine {
     Bytes(regex::bytes::Regex),
     /// Linear time, on characters: for patterns with character classes beyond ASCII.
     Characters(regex::Regex),
-    /// Backtracking.
     Backtracking(Box<fancy_regex::Regex>),
 }
 
@@ -44,13 +43,11 @@ pub struct Captures {
 
 impl Captures {
     /// The text of a group; empty if the group did not participate.
-    #[must_use]
     pub fn number(&self, at: usize) -> &[u8] {
         self.groups.get(at).map_or(&[], |(_, text)| text)
     }
 
     /// The text of a named group.
-    #[must_use]
     pub fn name(&self, name: &str) -> Option<&[u8]> {
         let found = self.groups.iter().find(|(group, _)| group.as_deref() == Some(name));
         found.map(|(_, text)| text.as_slice())
@@ -122,13 +119,11 @@ impl Regex {
     }
 
     /// The pattern's text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// `true` if the pattern runs in linear time.
-    #[must_use]
     pub const fn is_linear(&self) -> bool {
         !matches!(self.engine, Engine::Backtracking(_))
     }
@@ -140,7 +135,6 @@ impl Regex {
     }
 
     /// Number of groups, including the whole match.
-    #[must_use]
     pub fn groups(&self) -> usize {
         match &self.engine {
             Engine::Bytes(regex) => regex.captures_len(),
@@ -150,7 +144,6 @@ impl Regex {
     }
 
     /// `true` if there is a group of this name.
-    #[must_use]
     pub fn has_group(&self, name: &str) -> bool {
         match &self.engine {
             Engine::Bytes(regex) => regex.capture_names().flatten().any(|group| group == name),

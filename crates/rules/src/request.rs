@@ -9,7 +9,6 @@ use std::path::Path;
 /// A request, as rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Its method.
     pub method: &'a Method,
     /// Its connection to the client is encrypted.
     pub https: bool,
@@ -19,7 +18,6 @@ pub struct Request<'a> {
     pub path: &'a [u8],
     /// Its query as sent.
     pub query: Option<&'a [u8]>,
-    /// Its headers.
     pub headers: &'a HeaderMap,
     /// The client's address; `None` on a Unix socket.
     pub client: Option<IpAddr>,

@@ -10,11 +10,9 @@ pub struct ResponseChange {
     pub types: Vec<Glob>,
     /// Only responses with a status below 400.
     pub success: bool,
-    /// The change.
     pub change: HeaderChange,
 }
 
-/// A change of headers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HeaderChange {
     /// Sets the header, replacing all its values.
@@ -23,7 +21,6 @@ pub enum HeaderChange {
     Add(HeaderName, HeaderValue),
     /// Sets the header if it is missing.
     Default(HeaderName, HeaderValue),
-    /// Removes the header.
     Remove(HeaderName),
 }
 
@@ -54,7 +51,6 @@ impl ResponseChange {
 
 impl ResponseChange {
     /// Description of the change.
-    #[must_use]
     pub(crate) fn describe(&self) -> String {
         let what = match &self.change {
             HeaderChange::Set(name, value) => format!("set {name}: {}", shown(value)),

@@ -62,7 +62,6 @@ impl Conditions {
 pub enum Kind {
     /// A regular file.
     File,
-    /// A directory.
     Directory,
     /// Neither a file nor a directory.
     No,
@@ -99,7 +98,6 @@ pub enum Action {
     Cors(Arc<Cors>),
     /// Media types by file extension.
     Mime(Arc<Mime>),
-    /// Pages for errors.
     ErrorPages(Arc<ErrorPages>),
     /// Lists directories that have no index.
     Listing(bool),
@@ -216,7 +214,6 @@ pub struct Mime(pub Vec<(Box<str>, HeaderValue)>);
 
 impl Mime {
     /// The media type of a name.
-    #[must_use]
     pub fn of(&self, name: &[u8]) -> Option<&HeaderValue> {
         let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
         let fits = |ending: &str| {
@@ -235,7 +232,6 @@ pub struct ErrorPages(pub Vec<(Statuses, Arc<str>)>);
 /// One status, or a class of statuses by their first digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statuses {
-    /// This one.
     One(u16),
     /// `4xx` or `5xx`.
     Class(u16),
@@ -243,7 +239,6 @@ pub enum Statuses {
 
 impl ErrorPages {
     /// The page for a status; an exact status takes precedence over a class.
-    #[must_use]
     pub fn page(&self, status: u16) -> Option<&str> {
         let of = |wanted: Statuses| self.0.iter().find(|(statuses, _)| *statuses == wanted).map(|(_, page)| &**page);
         of(Statuses::One(status)).or_else(|| of(Statuses::Class(status / 100)))
@@ -262,9 +257,7 @@ pub struct Ini {
 /// The body of a response that a rule defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// Its media type.
     pub media_type: HeaderValue,
-    /// The text.
     pub text: bytes::Bytes,
 }
 

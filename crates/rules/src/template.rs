@@ -65,7 +65,6 @@ enum Place {
 
 /// Provides the values of variables.
 pub trait Variables {
-    /// The value of a variable.
     fn variable(&self, variable: Variable) -> Vec<u8>;
 }
 
@@ -105,7 +104,6 @@ impl Template {
     }
 
     /// The template's source text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -141,13 +139,11 @@ impl Template {
     }
 
     /// `true` if the template uses captures of the path.
-    #[must_use]
     pub fn wants_captures(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Number(_) | Part::Name(_)))
     }
 
     /// The path, and the query if there is a question mark, as the result of a rewrite.
-    #[must_use]
     pub fn expand_path(&self, captures: &Captures, variables: &impl Variables) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut place = Place::Path;
         let (mut path, mut query) = (Vec::new(), None);
@@ -176,7 +172,6 @@ impl Template {
     }
 
     /// The URL of a redirect, encoded.
-    #[must_use]
     pub fn expand_address(&self, captures: &Captures, variables: &impl Variables) -> String {
         let mut address = String::new();
         for part in &self.parts {
@@ -261,7 +256,6 @@ fn encode(value: &[u8], place: Place) -> String {
 }
 
 /// Encodes a query for a URL: keeps its spelling, except for characters that are not allowed.
-#[must_use]
 pub fn encode_query(query: &[u8]) -> String {
     let mut text = String::with_capacity(query.len() + 8);
     for &byte in query {

@@ -8,7 +8,6 @@ use toml::de::{DeTable, DeValue};
 /// A value and its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// The value.
     pub tree: Tree,
     /// The line on which the value begins, from 1; 0 if it is not from a file.
     pub line: usize,
@@ -17,17 +16,14 @@ pub struct Node {
 /// Kinds of values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
-    /// Text.
     Text(String),
     /// A whole number.
     Integer(i64),
     /// Another number.
     Float(f64),
-    /// True or false.
     Bool(bool),
     /// A date or time, which no setting accepts.
     Date,
-    /// A list.
     List(Vec<Node>),
     /// A table, in the order of the file.
     Table(Vec<Entry>),
@@ -40,19 +36,16 @@ pub struct Entry {
     pub key: String,
     /// The key's line.
     pub line: usize,
-    /// Its value.
     pub node: Node,
 }
 
 impl Node {
     /// A text that is not from a file.
-    #[must_use]
     pub fn of_text(text: &str) -> Self {
         Self { tree: Tree::Text(text.to_owned()), line: 0 }
     }
 
     /// Parses a literal in the syntax of `howdah.toml`.
-    #[must_use]
     pub fn from_literal(literal: &str) -> Option<Self> {
         let document = parse(&format!("x = {literal}")).ok()?;
         match document.tree {
@@ -62,7 +55,6 @@ impl Node {
     }
 
     /// Description of the value for error messages.
-    #[must_use]
     pub fn describe(&self) -> String {
         match &self.tree {
             Tree::Text(text) => quoted(text),
@@ -76,19 +68,15 @@ impl Node {
     }
 
     /// The entries of a table; empty for other values.
-    #[must_use]
     pub fn entries(&self) -> &[Entry] {
         if let Tree::Table(entries) = &self.tree { entries } else { &[] }
     }
 
-    /// The text, if the value is one.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         if let Tree::Text(text) = &self.tree { Some(text) } else { None }
     }
 
     /// The items of a list; for other values the value itself, since a single item may be written without brackets.
-    #[must_use]
     pub fn items(&self) -> &[Self] {
         if let Tree::List(items) = &self.tree { items } else { std::slice::from_ref(self) }
     }
@@ -185,7 +173,6 @@ impl Lines {
     }
 }
 /// Quotes a text as in TOML.
-#[must_use]
 pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

@@ -66,13 +66,11 @@ impl Address {
     }
 
     /// `true` if connections are encrypted and the broker's certificate is verified.
-    #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls
     }
 
     /// File in PEM with additional authorities that may have issued the broker's certificate.
-    #[must_use]
     pub fn ca_file(&self) -> Option<&PathBuf> {
         self.ca_file.as_ref()
     }

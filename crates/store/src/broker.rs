@@ -102,7 +102,6 @@ impl Broker {
     }
 
     /// The broker's address for messages, without credentials.
-    #[must_use]
     pub fn place(&self) -> String {
         match &self.0.kind {
             Kind::Redis { values, .. } => values.address().to_string(),
@@ -111,7 +110,6 @@ impl Broker {
     }
 
     /// `true` if the broker supports values, locks and rates; NATS only supports logs.
-    #[must_use]
     pub fn has_values(&self) -> bool {
         matches!(self.0.kind, Kind::Redis { .. })
     }

@@ -38,7 +38,6 @@ impl fmt::Debug for Log {
 
 impl Log {
     /// Opens a log. `deliver` gets every entry once, beginning with those kept by the log; it must not block.
-    #[must_use]
     pub fn open(broker: &Broker, name: &str, deliver: impl Fn(Received) + Send + Sync + 'static) -> Self {
         let progress = watch::Sender::new(false);
         let caught_up = progress.subscribe();

@@ -53,7 +53,6 @@ impl StateDir {
     }
 
     /// Path of a file.
-    #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.top.join(path)
     }
@@ -77,7 +76,6 @@ impl StateDir {
     }
 
     /// Modification time of a file; `None` if it does not exist.
-    #[must_use]
     pub fn written(&self, path: &str) -> Option<SystemTime> {
         std::fs::metadata(self.path(path)).ok()?.modified().ok()
     }
@@ -146,7 +144,6 @@ impl StateDir {
     }
 
     /// Names of the subdirectories.
-    #[must_use]
     pub fn directories(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.top).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

@@ -44,7 +44,6 @@ pub enum Lock {
 
 impl Storage {
     /// Creates a storage in the directory, or in the broker with copies in the directory.
-    #[must_use]
     pub fn new(dir: StateDir, broker: Option<Broker>, prefix: &str) -> Self {
         match broker {
             None => Self::Directory(dir),
@@ -66,7 +65,6 @@ impl Storage {
     }
 
     /// Location of a value, for messages.
-    #[must_use]
     pub fn place(&self, name: &str) -> String {
         match self {
             Self::Directory(dir) => dir.path(name).display().to_string(),
@@ -86,7 +84,6 @@ impl Storage {
     }
 
     /// The directory with copies of the broker's data.
-    #[must_use]
     pub fn copies(&self) -> Option<&StateDir> {
         match self {
             Self::Directory(_) => None,
@@ -119,7 +116,6 @@ impl Storage {
     }
 
     /// The local copy of a value in a broker.
-    #[must_use]
     pub fn copy(&self, name: &str) -> Option<Vec<u8>> {
         self.copies()?.read(name).ok().flatten()
     }
@@ -146,7 +142,6 @@ impl Storage {
     }
 
     /// The version of a value that was just read or written.
-    #[must_use]
     pub fn version_of(&self, name: &str, content: &[u8]) -> Option<Version> {
         match self {
             Self::Directory(dir) => dir.written(name).map(Version::Written),
@@ -208,7 +203,6 @@ impl Storage {
         }
     }
 
-    /// Removes a value.
     pub fn remove(&self, name: &str) {
         match self {
             Self::Directory(dir) => dir.remove(name),

@@ -92,32 +92,27 @@ impl Contexts {
 
 impl Trace {
     /// The trace's id, in its form for logs.
-    #[must_use]
     pub fn id(&self) -> TraceId {
         self.context.trace_id()
     }
 
     /// `true` if the trace's spans are sent.
-    #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.context.is_sampled()
     }
 
     /// The numeric ids of the trace and of the request's span, if spans are sent.
-    #[must_use]
     pub fn sampled_ids(&self) -> Option<(u128, u64)> {
         let (trace, span) = (self.context.trace_id().to_bytes(), self.context.span_id().to_bytes());
         self.is_sampled().then(|| (u128::from_be_bytes(trace), u64::from_be_bytes(span)))
     }
 
     /// `traceparent` for PHP or the upstream server.
-    #[must_use]
     pub fn parent_field(&self) -> String {
         format!("00-{}-{}-{:02x}", self.context.trace_id(), self.inner, self.context.trace_flags())
     }
 
     /// `tracestate` for PHP or the upstream server, if the caller sent one.
-    #[must_use]
     pub fn state_field(&self) -> Option<String> {
         Some(self.context.trace_state().header()).filter(|state| !state.is_empty())
     }

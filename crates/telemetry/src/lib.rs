@@ -47,7 +47,6 @@ impl Telemetry {
     }
 
     /// Begins a request's trace from its header fields. `trusted` is `true` if they come from a trusted proxy.
-    #[must_use]
     pub fn begin(&self, headers: &HeaderMap, trusted: bool) -> Box<Trace> {
         Box::new(self.contexts.begin(headers, trusted))
     }

@@ -22,13 +22,11 @@ impl FileUser<'_> {
     pub const OTHERS: Self = Self { uid: None, groups: &[] };
 
     /// Returns `true` if the user can read the file. Access control lists are not considered.
-    #[must_use]
     pub fn can_read(&self, path: &Path) -> bool {
         self.may(path, 0o4)
     }
 
     /// Returns `true` if the user has one of the permissions in `bits` for the file, and can reach the file.
-    #[must_use]
     pub fn may(&self, path: &Path, bits: u32) -> bool {
         self.uid == Some(0)
             || std::fs::metadata(path).is_ok_and(|meta| self.permissions(&meta) & bits != 0)

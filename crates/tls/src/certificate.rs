@@ -180,7 +180,6 @@ impl Certificate {
     }
 
     /// Warnings about the certificate.
-    #[must_use]
     pub fn concerns(&self, now: SystemTime) -> Vec<CertificateWarning> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut concerns = Vec::new();

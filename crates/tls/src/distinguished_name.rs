@@ -21,7 +21,6 @@ pub(crate) fn text(name: &X509Name<'_>) -> String {
     text
 }
 
-/// The common name.
 pub(crate) fn common_name(name: &X509Name<'_>) -> Option<String> {
     name.iter_common_name().next().map(value)
 }

@@ -89,7 +89,6 @@ impl Files {
     }
 
     /// Merges several lists.
-    #[must_use]
     pub fn joined(all: Vec<Self>) -> Self {
         Self { loaded: all.into_iter().flat_map(|files| files.loaded).collect() }
     }
@@ -100,7 +99,6 @@ impl Files {
     }
 
     /// Warnings about pairs that are still served.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let unreadable = self.loaded.iter().filter_map(|loaded| {
             let (why, path) = (loaded.unreadable.as_ref()?, loaded.pair.certificate.display());

@@ -140,13 +140,11 @@ impl LocalCa {
     }
 
     /// The CA certificate in PEM.
-    #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
     /// The path of that file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -29,7 +29,6 @@ pub enum NameScope {
 
 /// Normalizes a client's name to its stored form, or returns `None` if it is not a valid host. The result becomes a
 /// directory's name.
-#[must_use]
 pub fn of_client(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let is_label = |label: &str| {
@@ -42,7 +41,6 @@ pub fn of_client(name: &str) -> Option<String> {
 
 /// `true` if a certificate's name covers a host: a wildcard stands for one label (RFC 6125 6.4.3). Both must be in
 /// lower case.
-#[must_use]
 pub fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(parent) => host.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest == parent),
@@ -51,7 +49,6 @@ pub fn covers(name: &str, host: &str) -> bool {
 }
 
 /// The authority that can verify a normalized name.
-#[must_use]
 pub fn reach(name: &str) -> NameScope {
     let private = match name.parse::<IpAddr>() {
         Ok(address) => PRIVATE_NETWORKS.iter().any(|(network, prefix)| is_in(address, *network, *prefix)),

@@ -5,7 +5,6 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::sync::{Arc, OnceLock};
 
 /// AWS-LC, with rustls' choice of cipher suites and of key exchange (X25519 with ML-KEM first).
-#[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider())).clone()

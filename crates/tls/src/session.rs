@@ -35,7 +35,6 @@ pub struct ClientCertificate {
     pub subject: String,
     /// The subject's common name.
     pub common_name: String,
-    /// Its issuer.
     pub issuer: String,
     /// Its serial number, in hexadecimal.
     pub serial: String,
@@ -51,7 +50,6 @@ pub struct ClientCertificate {
 
 impl Session {
     /// Facts about a connection after its handshake. `None` if it negotiated an unknown version or cipher.
-    #[must_use]
     pub fn of(connection: &ServerConnection) -> Option<Self> {
         let version = match connection.protocol_version()? {
             ProtocolVersion::TLSv1_3 => "TLSv1.3",
@@ -73,7 +71,6 @@ impl Session {
 
 impl ClientCertificate {
     /// Facts about a verified chain.
-    #[must_use]
     pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let der = chain.first()?;
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
@@ -92,7 +89,6 @@ impl ClientCertificate {
     }
 
     /// Whole days until the certificate expires.
-    #[must_use]
     pub fn days_left(&self, now: SystemTime) -> u64 {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         u64::try_from(self.ends).unwrap_or(0).saturating_sub(now) / 86400

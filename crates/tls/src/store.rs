@@ -44,7 +44,6 @@ struct Table {
     challenges: Arc<HashMap<Box<str>, Arc<CertifiedKey>>>,
 }
 
-/// A certificate of a site.
 #[derive(Debug)]
 struct SiteCertificate {
     names: Vec<Box<str>>,
@@ -59,7 +58,6 @@ impl SiteCertificate {
 
 impl Store {
     /// An empty store.
-    #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -136,7 +134,6 @@ impl Store {
     }
 
     /// `true` if the store is empty, so that every handshake fails.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         let table = self.table.load();
         let of_sites = table.of_sites.iter().all(Vec::is_empty);
@@ -144,7 +141,6 @@ impl Store {
     }
 
     /// `true` if there is a certificate for exactly this name, not a default one.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let Some(name) = lookup_key(name, &mut [0; MAX_NAME_LEN]).map(str::to_owned) else { return false };
         let table = self.table.load();
@@ -152,7 +148,6 @@ impl Store {
     }
 
     /// The certificate for a client that sent this name and supports these signature schemes.
-    #[must_use]
     pub fn find(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let table = self.table.load();
         let mut space = [0; MAX_NAME_LEN];
@@ -168,7 +163,6 @@ impl Store {
     }
 
     /// `true` if the certificate for a client that sends `name` covers `host` too.
-    #[must_use]
     pub fn covers(&self, name: &str, host: &str) -> bool {
         let table = self.table.load();
         let (mut name_space, mut host_space) = ([0; MAX_NAME_LEN], [0; MAX_NAME_LEN]);

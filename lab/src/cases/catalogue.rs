@@ -40,7 +40,6 @@ pub fn static_file() -> Vec<u8> {
     bytes
 }
 
-/// Returns the name in the row with this key.
 pub fn row_name(key: u32) -> String {
     format!("item-{key:06}-{:08x}", key.wrapping_mul(2_654_435_761))
 }

@@ -11,7 +11,6 @@ pub struct Suite {
     pub cases: &'static [&'static str],
     /// System ids; empty means all.
     pub systems: &'static [&'static str],
-    /// Rounds.
     pub rounds: u32,
     /// Seconds of each measured run.
     pub seconds: f64,

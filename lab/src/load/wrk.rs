@@ -52,7 +52,6 @@ impl Wrk {
         Ok(Self { version, script })
     }
 
-    /// One run.
     pub fn run(&self, target: &Target, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport> {
         let threads = shape.threads.clamp(1, shape.connections.max(1));
         let arguments = vec![

@@ -25,7 +25,6 @@ pub struct Article {
     pub source: String,
     /// The comparison in a sentence.
     pub about: String,
-    /// Its machine.
     pub machine: String,
     pub cores: u32,
     pub versions: String,
@@ -265,7 +264,6 @@ pub fn names() -> Vec<&'static str> {
     FILES.iter().map(|(name, _)| *name).collect()
 }
 
-/// Returns the article with that name.
 pub fn find(name: &str) -> Result<Article> {
     let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
         match nearest(name, names()) {

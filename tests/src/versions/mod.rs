@@ -35,7 +35,6 @@ pub enum Version {
 
 impl Version {
     /// The version of this run of the tests (`HOWDAH_TEST_HTTP`), if it is not HTTP/1.1.
-    #[must_use]
     pub fn asked_for() -> Option<Self> {
         match std::env::var("HOWDAH_TEST_HTTP").as_deref() {
             Err(_) | Ok("" | "0" | "1") => None,
@@ -56,7 +55,6 @@ impl Version {
 }
 
 /// Value of `SERVER_PROTOCOL` for scripts in this run of the tests, unless the scenario writes the version itself.
-#[must_use]
 pub fn server_protocol() -> &'static str {
     Version::asked_for().map_or("HTTP/1.1", Version::word)
 }

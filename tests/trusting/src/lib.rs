@@ -17,13 +17,11 @@ pub struct Trusting {
 
 impl Trusting {
     /// The server must have the certificate's key.
-    #[must_use]
     pub fn new(provider: Arc<CryptoProvider>) -> Arc<Self> {
         Arc::new(Self { provider, checks_signatures: true })
     }
 
     /// Not even that is looked at: it is work that a load would do in addition to what it measures.
-    #[must_use]
     pub fn blind(provider: Arc<CryptoProvider>) -> Arc<Self> {
         Arc::new(Self { provider, checks_signatures: false })
     }

@@ -12,7 +12,6 @@ pub(crate) struct Page {
     pub(crate) body: String,
 }
 
-/// A value of a field.
 enum Field {
     Text(String),
     Number(u64),

@@ -5,7 +5,6 @@ use tokio::sync::oneshot;
 /// The receiver of an upgrade's result.
 pub(crate) type Waiter = oneshot::Sender<Result<String, String>>;
 
-/// An order.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Stop; respond when the shutdown is complete.

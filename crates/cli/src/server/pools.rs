@@ -103,7 +103,6 @@ impl Pools {
         self.pools.iter()
     }
 
-    /// The pool with this name.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<Pool>> {
         self.pools.iter().find(|pool| pool.name() == name)
     }

@@ -58,7 +58,6 @@ impl ProfileFormat {
 
 impl ProfileFlags {
     /// The format, and the output file; `-` for standard output.
-    #[must_use]
     pub fn target(&self) -> (ProfileFormat, PathBuf) {
         let of_name = || ProfileFormat::of_name(self.output.as_deref()?);
         let format = self.format.or_else(of_name).unwrap_or(ProfileFormat::Svg);

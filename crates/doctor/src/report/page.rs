@@ -12,7 +12,6 @@ const SHOWN_PER_KIND: usize = 5;
 const PAGE: &str = include_str!("page.html");
 
 /// The report as HTML.
-#[must_use]
 pub fn page(report: &Report) -> String {
     let remarks: String = report.remarks.iter().map(|remark| format!("<li>{}</li>", escaped(remark))).collect();
     let parts = [

@@ -13,7 +13,6 @@ const PAGES: usize = 20;
 const PAGE_WIDTH: usize = 33;
 
 /// Formats the report for a terminal.
-#[must_use]
 pub fn text(report: &Report) -> String {
     let mut out = format!(
         "{}: {} pages of {}, {} visitors\n\n",

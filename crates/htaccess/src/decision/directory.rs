@@ -132,7 +132,6 @@ impl Walk<'_> {
     }
 }
 
-/// Result of a subrequest.
 pub(super) enum SubrequestResult {
     /// The subrequest replaces the request.
     Taken(Next),

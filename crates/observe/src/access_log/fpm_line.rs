@@ -72,7 +72,6 @@ impl FpmEntry<'_> {
         };
     }
 
-    /// The value of a text field.
     fn text(&self, field: &FpmField) -> Option<&[u8]> {
         match field {
             FpmField::Variable(name) => (self.variable)(name),

@@ -12,7 +12,6 @@ pub enum Format {
 impl Format {
     /// The format for a collector with this `Accept` field: the one with the higher weight, OpenMetrics if the weights
     /// are equal, the text format if the field names neither.
-    #[must_use]
     pub fn accepted(accept: &str) -> Self {
         let liked = |format: Self| accept.split(',').filter_map(|range| format.liked(range)).fold(0.0, f32::max);
         let open = liked(Self::OpenMetrics);
@@ -54,7 +53,6 @@ impl Format {
         }
     }
 
-    /// Its media type.
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {

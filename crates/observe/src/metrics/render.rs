@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl Metrics {
     /// All metrics in one of the collectors' formats.
-    #[must_use]
     pub fn render(&self, format: Format) -> String {
         let mut pools = self.pools.read().clone();
         pools.retain(|pool| !pool.is_gone.load(Relaxed));

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-/// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
     /// Only grows.
@@ -28,9 +27,7 @@ impl MetricKind {
 /// One metric: a row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Which one.
     pub(super) id: Id,
-    /// Its name.
     pub name: &'static str,
     pub kind: MetricKind,
     pub labels: &'static [&'static str],
@@ -145,7 +142,6 @@ metrics! {
 }
 
 /// The documentation page of all metrics.
-#[must_use]
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics/table.rs; run `make generate` to write it anew. -->\n\n\

@@ -29,7 +29,6 @@ impl Demand {
     }
 
     /// `true` if the store has no certificate for this name.
-    #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         !self.store.has(name)
     }

@@ -38,7 +38,6 @@ pub(super) struct Failure {
     pub(super) not_before: Option<SystemTime>,
 }
 
-/// The scope of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailureScope {
     /// Only this name: orders for others may succeed.

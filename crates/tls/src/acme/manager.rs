@@ -98,13 +98,11 @@ impl Manager {
     }
 
     /// The HTTP-01 challenges.
-    #[must_use]
     pub fn challenges(&self) -> Arc<Challenges> {
         self.challenges.clone()
     }
 
     /// Requests certificates for handshakes.
-    #[must_use]
     pub fn demand(&self) -> Demand {
         self.demand.clone()
     }

@@ -9,7 +9,6 @@ use std::time::SystemTime;
 /// State of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NameReport {
-    /// The name.
     pub name: String,
     /// Its authority: `acme` or `local`.
     pub source: &'static str,
@@ -33,19 +32,16 @@ pub struct Report {
 
 impl Report {
     /// State of each name, sorted by name.
-    #[must_use]
     pub fn names(&self) -> Vec<NameReport> {
         self.names.lock().values().cloned().collect()
     }
 
     /// Number of certificates obtained.
-    #[must_use]
     pub fn orders(&self) -> u64 {
         self.orders.load(Ordering::Relaxed)
     }
 
     /// Number of failed attempts.
-    #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -54,7 +50,6 @@ impl Report {
         self.names.lock().insert(report.name.clone(), report);
     }
 
-    /// Removes a name.
     pub fn remove(&self, name: &str) {
         self.names.lock().remove(name);
     }

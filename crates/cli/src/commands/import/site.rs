@@ -21,7 +21,6 @@ impl Keys {
         self.put(key, Value::Written(value.into()));
     }
 
-    /// Sets a key to a text.
     pub(super) fn set(&mut self, key: &str, text: &str) {
         self.put(key, Value::Text(text.to_owned()));
     }
@@ -55,7 +54,6 @@ impl Keys {
         self.0.retain(|(own, _)| own != key);
     }
 
-    /// The text of a key.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         let (_, value) = self.0.iter().find(|(own, _)| own == key)?;
         match value {

@@ -80,7 +80,6 @@ fn samples(profile: &Profile) -> u64 {
     profile.stacks.iter().map(|(_, times)| times).sum()
 }
 
-/// The frames of a stack, outermost first.
 fn outermost_first<'a>(profile: &'a Profile, stack: &'a [u32]) -> impl Iterator<Item = &'a StackFrame> {
     stack.iter().rev().filter_map(|&at| profile.frames.get(at as usize))
 }

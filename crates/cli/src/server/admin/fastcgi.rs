@@ -25,7 +25,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum total size of a request's variables, in bytes.
 const MAX_PARAMS_LEN: usize = 64 << 10;
 
-/// The requested page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageRequest {
     pub(crate) method: String,

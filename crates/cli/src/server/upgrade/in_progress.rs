@@ -18,7 +18,6 @@ enum UpgradeError {
     Failed(String),
 }
 
-/// The running upgrade.
 #[derive(Default)]
 pub(crate) struct UpgradeInProgress(Option<(Running, Waiter)>);
 
