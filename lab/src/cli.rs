@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use crate::apps;
@@ -14,14 +14,13 @@ use crate::cases::{catalogue, suites};
 use crate::choose;
 use crate::clock;
 use crate::counts;
-use crate::descriptors;
 use crate::goals;
 use crate::guard;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, RealLoad, floor};
 use crate::outset;
 use crate::plan::{Request, plan};
-use crate::record::{Outcome, ResultSet, Settings, SystemStatus};
+use crate::record::{Outcome, ResultSet, SystemStatus};
 use crate::report;
 use crate::reproduce;
 use crate::runner::Runner;
@@ -233,27 +232,9 @@ fn run(args: &RunArgs) -> Result<u8> {
     let goals = args.goals.as_deref().map(goals::read).transpose()?;
     let load = RealLoad::find()?;
     let interrupt = Interrupt::on_signals()?;
-    let mut results = outset::results(
-        &plan,
-        Settings {
-            rounds: plan.rounds,
-            seconds: plan.seconds,
-            warmup_seconds: plan.warmup,
-            load_threads: args.threads,
-            generator: load.name(),
-            rate_share: if plan.latency { args.rate } else { 0.0 },
-            work_rounds_per_ms: None,
-        },
-    );
-    let out = match &args.out {
-        Some(dir) => dir.clone(),
-        None => outset::directory(&results),
-    };
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    outset::announce(&plan, &out);
+    let mut results = outset::results(&plan, load.name(), args.threads, if plan.latency { args.rate } else { 0.0 });
+    let out = outset::begin(&plan, &results, args.out.as_deref())?;
     let save = |results: &ResultSet| report::json::write(&out, results);
-    save(&results)?;
-    descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
     let rounds_per_ms = if plan.cases.iter().filter_map(|case| case.mix.as_ref()).any(Mix::computes) {
         apps::work_rounds_per_ms()?
     } else {
@@ -262,17 +243,11 @@ fn run(args: &RunArgs) -> Result<u8> {
     results.settings.work_rounds_per_ms = Some(rounds_per_ms).filter(|rounds| rounds.is_finite());
     let stage = Stage::prepare(&plan.cases, plan.app.as_deref(), &interrupt)?;
     let measured = Runner {
-        stage: &stage,
-        load: &load,
-        interrupt: &interrupt,
-        progress: &|line| eprintln!("{line}"),
-        save: &save,
         threads: args.threads,
         rate_share: args.rate,
-        fixed_rate: None,
-        settles: false,
         floor: !args.no_floor,
         rounds_per_ms,
+        ..Runner::new(&stage, &load, &interrupt, &save)
     }
     .run(&plan, &mut results);
     drop(stage);

@@ -1,15 +1,20 @@
 //! The state before the first run: an empty result set, its directory, and the plan.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
 
 use crate::cases::Case;
 use crate::clock;
+use crate::descriptors;
 use crate::plan::Plan;
 use crate::record::{ResultSet, SCHEMA, Settings, SystemRecord, SystemStatus};
+use crate::report;
 use crate::sample::machine;
 
-/// Returns a result set without results.
-pub fn results(plan: &Plan, settings: Settings) -> ResultSet {
+/// Returns a result set without results. `rate_share` is that of [`Runner`](crate::runner::Runner).
+pub fn results(plan: &Plan, generator: String, load_threads: u32, rate_share: f64) -> ResultSet {
     ResultSet {
         schema: SCHEMA,
         suite: plan.suite.clone(),
@@ -18,7 +23,15 @@ pub fn results(plan: &Plan, settings: Settings) -> ResultSet {
         interrupted: false,
         command: std::env::args().collect(),
         lab_version: env!("CARGO_PKG_VERSION").into(),
-        settings,
+        settings: Settings {
+            rounds: plan.rounds,
+            seconds: plan.seconds,
+            warmup_seconds: plan.warmup,
+            load_threads,
+            generator,
+            rate_share,
+            work_rounds_per_ms: None,
+        },
         machine: machine::facts(),
         systems: plan
             .systems
@@ -40,15 +53,25 @@ pub fn results(plan: &Plan, settings: Settings) -> ResultSet {
     }
 }
 
+/// Makes the directory for results and prints the plan. Returns the directory.
+pub fn begin(plan: &Plan, results: &ResultSet, out: Option<&Path>) -> Result<PathBuf> {
+    let out = out.map_or_else(|| directory(results), Path::to_owned);
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    announce(plan, &out);
+    report::json::write(&out, results)?;
+    descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
+    Ok(out)
+}
+
 /// Returns the default directory for results.
-pub fn directory(results: &ResultSet) -> PathBuf {
+fn directory(results: &ResultSet) -> PathBuf {
     let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/raw" } else { "howdah-lab-results" };
     let date = results.started.split('T').next().unwrap_or("undated");
     Path::new(parent).join(format!("{date}-{}", machine::host_class(&results.machine))).join(&results.suite)
 }
 
 /// Prints the missing systems, and the duration of the rest.
-pub fn announce(plan: &Plan, out: &Path) {
+fn announce(plan: &Plan, out: &Path) {
     let mut present = 0;
     for (system, status) in &plan.systems {
         match status {

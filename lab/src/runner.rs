@@ -65,6 +65,34 @@ pub struct Runner<'a> {
     pub rounds_per_ms: f64,
 }
 
+impl<'a> Runner<'a> {
+    /// A runner that prints its steps and measures throughput alone.
+    pub fn new(
+        stage: &'a Stage,
+        load: &'a dyn Load,
+        interrupt: &'a Interrupt,
+        save: &'a dyn Fn(&ResultSet) -> Result<()>,
+    ) -> Self {
+        Self {
+            stage,
+            load,
+            interrupt,
+            progress: &print,
+            save,
+            threads: 2,
+            rate_share: 0.0,
+            fixed_rate: None,
+            settles: false,
+            floor: false,
+            rounds_per_ms: f64::NAN,
+        }
+    }
+}
+
+fn print(line: &str) {
+    eprintln!("{line}");
+}
+
 impl std::fmt::Debug for Runner<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runner").finish_non_exhaustive()

@@ -2,46 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests; only functions marked as tests are exempt by clippy.toml")]
 
+mod bench;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bench::{Bench, LAB, has_generator, text};
 use howdah_lab::record::{Outcome, ResultSet, Sample, SystemStatus};
 use howdah_lab::report;
 use howdah_skip::skip;
 
-const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
-
-/// A lab with a separate temporary directory, so that leftovers can be detected.
-struct Bench {
-    dir: tempfile::TempDir,
-}
-
 impl Bench {
-    fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("lab-test-").tempdir().unwrap();
-        // Servers that drop privileges must reach the applications below.
-        fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        fs::create_dir(dir.path().join("tmp")).unwrap();
-        fs::set_permissions(dir.path().join("tmp"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        Self { dir }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(LAB);
-        command.args(arguments).env("TMPDIR", self.path("tmp")).stdin(Stdio::null());
-        command
-    }
-
     fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
@@ -69,45 +45,9 @@ impl Bench {
         dir.display().to_string()
     }
 
-    fn out(&self) -> String {
-        self.path("out").display().to_string()
-    }
-
     fn results(&self) -> ResultSet {
         report::json::read(&self.path("out")).unwrap().1
     }
-
-    /// Returns the processes whose command line or environment mentions this test's directory.
-    fn processes(&self) -> Vec<String> {
-        let needle = self.dir.path().display().to_string();
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        entries
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
-            .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
-            .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
-            .filter(|line| line.contains(&needle))
-            .collect()
-    }
-
-    /// Checks that nothing is left: no process, no file in the temporary directory.
-    fn assert_clean(&self) {
-        let deadline = Instant::now() + Duration::from_secs(45);
-        loop {
-            let processes = self.processes();
-            let files: Vec<PathBuf> =
-                fs::read_dir(self.path("tmp")).unwrap().flatten().map(|entry| entry.path()).collect();
-            if processes.is_empty() && files.iter().all(|file| file.is_file()) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "left behind: {processes:?} {files:?}");
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 fn failure(results: &ResultSet) -> (&str, &str, &[String]) {
@@ -257,10 +197,6 @@ fn everything_dies_with_a_lab_that_is_killed() {
 }
 
 /// Returns `true` if the load generator is installed; nothing can be measured without it. `make test` installs it.
-fn has_generator() -> bool {
-    howdah_lab::systems::program("wrk").is_some()
-}
-
 /// Returns those of the peers and Howdah that are on this machine.
 fn systems_here(wanted: &[&str]) -> Vec<String> {
     let systems = howdah_lab::systems::builtin();

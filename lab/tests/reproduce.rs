@@ -1,15 +1,16 @@
-//! The published comparisons, a choice and the site, from outside: each runs to its end with the installed systems,
+//! The published comparisons and a choice, from outside: each runs to its end with the installed systems,
 //! names the missing ones, and keeps its measurements when it is stopped.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests; only functions marked as tests are exempt by clippy.toml")]
 
+mod bench;
+
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bench::{Bench, has_generator, text};
 use howdah_lab::apps::REQUIREMENTS;
 use howdah_lab::cases::App;
 use howdah_lab::record::SystemStatus;
@@ -18,67 +19,10 @@ use howdah_lab::reproduce::document::Document;
 use howdah_lab::systems;
 use howdah_skip::skip;
 
-const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
-
-/// A separate directory, for results and for the lab's temporary files.
-struct Bench {
-    dir: tempfile::TempDir,
-}
-
 impl Bench {
-    fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("lab-test-").tempdir().unwrap();
-        fs::create_dir(dir.path().join("tmp")).unwrap();
-        // Servers that drop privileges must reach the applications below.
-        for open in [dir.path().to_owned(), dir.path().join("tmp")] {
-            fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        Self { dir }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(LAB);
-        command.args(arguments).env("TMPDIR", self.path("tmp")).stdin(Stdio::null());
-        command
-    }
-
-    fn out(&self) -> String {
-        self.path("out").display().to_string()
-    }
-
     fn document(&self) -> Document {
         serde_json::from_str(&fs::read_to_string(self.path("out/summary.json")).unwrap()).unwrap()
     }
-
-    /// Checks that no directory of the lab is left.
-    fn assert_clean(&self) {
-        let deadline = Instant::now() + Duration::from_secs(45);
-        loop {
-            let left: Vec<PathBuf> = fs::read_dir(self.path("tmp"))
-                .unwrap()
-                .flatten()
-                .map(|entry| entry.path())
-                .filter(|path| path.is_dir())
-                .collect();
-            if left.is_empty() {
-                return;
-            }
-            assert!(Instant::now() < deadline, "left behind: {left:?}");
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-fn has_generator() -> bool {
-    systems::program("wrk").is_some()
 }
 
 fn found(id: &str) -> bool {

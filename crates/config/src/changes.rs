@@ -3,12 +3,11 @@
 
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
-use crate::row::Row;
+use crate::row::{Row, Shown};
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_site::SiteSettings;
-use crate::value::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -110,39 +109,22 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
 
 /// Changed settings of the server as a whole.
 fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<Differs> {
-    let sections = [
-        ("", old.shown(), new.shown()),
-        ("http", old.http.shown(), new.http.shown()),
-        ("tls", old.tls.shown(), new.tls.shown()),
-        ("static", old.static_files.shown(), new.static_files.shown()),
-        ("compression", old.compression.shown(), new.compression.shown()),
-        ("acme", old.acme.shown(), new.acme.shown()),
-        ("mercure", old.mercure.shown(), new.mercure.shown()),
-        ("pusher", old.pusher.shown(), new.pusher.shown()),
-        ("deploy", old.deploy.shown(), new.deploy.shown()),
-        ("log", old.log.shown(), new.log.shown()),
-        ("telemetry", old.telemetry.shown(), new.telemetry.shown()),
-    ];
-    let mut all = Vec::new();
-    for (section, before, after) in sections {
-        let mut found = differing(section, before, after);
-        // Computed values follow from other settings, or from the machine's current state.
-        let rows: Vec<&Row> = Settings::ROWS
-            .iter()
-            .chain(crate::HttpSettings::ROWS)
-            .chain(AcmeSettings::ROWS)
-            .filter(|row| row.computed)
-            .collect();
-        found.retain(|differs| {
-            let computed = rows.iter().any(|row| row.name() == differs.name);
-            !computed || differs.name == "root" || origins.of(&differs.name) != Origin::Default
-        });
-        all.extend(found);
-    }
+    let mut all = differing("", old.shown(), new.shown());
+    all.extend(differing_parts(old.sections(), new.sections()));
+    // Computed values follow from other settings, or from the machine's current state.
+    let rows = [Settings::ROWS, crate::HttpSettings::ROWS, AcmeSettings::ROWS].into_iter().flatten();
+    let computed: Vec<String> = rows.filter(|row| row.computed).map(Row::name).collect();
+    all.retain(|Differs { name, .. }| {
+        !computed.contains(name) || name == "root" || origins.of(name) != Origin::Default
+    });
     all
 }
 
-type Shown = Vec<(&'static Row, String)>;
+/// The differences of sections, which both lists have in the same order.
+fn differing_parts<const N: usize>(before: [(&str, Shown); N], after: [(&str, Shown); N]) -> Vec<Differs> {
+    let pairs = before.into_iter().zip(after);
+    pairs.flat_map(|((section, before), (_, after))| differing(section, before, after)).collect()
+}
 
 fn differing(section: &str, before: Shown, after: Shown) -> Vec<Differs> {
     let pairs = before.into_iter().zip(after).filter(|((_, before), (_, after))| before != after);
@@ -237,33 +219,14 @@ fn sites(old: &Settings, new: &Settings, whole: &[&str], changes: &mut Vec<Chang
 }
 
 fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
-    let values = |site: &SiteSettings| {
-        [
-            ("hosts", site.hosts.show()),
-            ("root", site.root.show()),
-            ("root_links", site.root_links.show()),
-            ("pool", site.pool.show()),
-            ("index", site.index.show()),
-            ("front_controller", site.front_controller.show()),
-            ("app", site.app.show()),
-            ("server_name", site.server_name.show()),
-            ("htaccess", site.htaccess.show()),
-        ]
-    };
-    let pairs = values(old).into_iter().zip(values(new)).filter(|(before, after)| before.1 != after.1);
+    let pairs = old.values().into_iter().zip(new.values()).filter(|(before, after)| before.1 != after.1);
     let mut all: Vec<Differs> =
         pairs.map(|(before, after)| Differs { name: before.0.to_owned(), how: how(&before.1, &after.1) }).collect();
     let mut said = |name: &str| all.push(Differs { name: name.to_owned(), how: "changed".to_owned() });
     if old.rules != new.rules {
         said("rules");
     }
-    all.extend(differing("http", old.http.shown(), new.http.shown()));
-    all.extend(differing("static", old.static_files.shown(), new.static_files.shown()));
-    all.extend(differing("compression", old.compression.shown(), new.compression.shown()));
-    all.extend(differing("log", old.log.shown(), new.log.shown()));
-    all.extend(differing("tls", old.tls.shown(), new.tls.shown()));
-    all.extend(differing("mercure", old.mercure.shown(), new.mercure.shown()));
-    all.extend(differing("pusher", old.pusher.shown(), new.pusher.shown()));
+    all.extend(differing_parts(old.sections(), new.sections()));
     // Computed from the machine's current state, or read only at the start.
     all.retain(|differs| {
         let name = &*differs.name;

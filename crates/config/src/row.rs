@@ -25,6 +25,9 @@ pub struct Row {
     pub example: &'static str,
 }
 
+/// Rows with their values as they would be written.
+pub(crate) type Shown = Vec<(&'static Row, String)>;
+
 impl Row {
     /// Its documentation as plain text: paragraphs of one line each.
     pub fn text(&self) -> String {

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
-use crate::row::Row;
+use crate::row::{Row, Shown};
 use crate::rules::SiteRules;
-use crate::settings::{DEFAULT_POOL, PoolSettings};
+use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
 use crate::value::Value;
 use howdah_rules::tree::quoted;
@@ -41,16 +41,9 @@ impl Loaded {
             page.section("php", default.php.shown());
             page.section("sandbox", default.sandbox.shown());
         }
-        page.section("http", settings.http.shown());
-        page.section("tls", settings.tls.shown());
-        page.section("static", settings.static_files.shown());
-        page.section("compression", settings.compression.shown());
-        page.section("acme", settings.acme.shown());
-        page.section("mercure", settings.mercure.shown());
-        page.section("pusher", settings.pusher.shown());
-        page.section("deploy", settings.deploy.shown());
-        page.section("log", settings.log.shown());
-        page.section("telemetry", settings.telemetry.shown());
+        for (name, rows) in settings.sections() {
+            page.section(name, rows);
+        }
         for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();
@@ -67,6 +60,53 @@ impl Loaded {
             page.site(site);
         }
         page.text
+    }
+}
+
+impl Settings {
+    /// The sections of the server as a whole.
+    pub(crate) fn sections(&self) -> [(&'static str, Shown); 10] {
+        [
+            ("http", self.http.shown()),
+            ("tls", self.tls.shown()),
+            ("static", self.static_files.shown()),
+            ("compression", self.compression.shown()),
+            ("acme", self.acme.shown()),
+            ("mercure", self.mercure.shown()),
+            ("pusher", self.pusher.shown()),
+            ("deploy", self.deploy.shown()),
+            ("log", self.log.shown()),
+            ("telemetry", self.telemetry.shown()),
+        ]
+    }
+}
+
+impl SiteSettings {
+    /// The site's keys outside of sections, with their values as they would be written.
+    pub(crate) fn values(&self) -> [(&'static str, String); 9] {
+        [
+            ("hosts", self.hosts.show()),
+            ("root", self.root.show()),
+            ("root_links", self.root_links.show()),
+            ("index", self.index.show()),
+            ("front_controller", self.front_controller.show()),
+            ("app", self.app.show()),
+            ("server_name", self.server_name.show()),
+            ("htaccess", self.htaccess.show()),
+            ("pool", self.pool.show()),
+        ]
+    }
+
+    pub(crate) fn sections(&self) -> [(&'static str, Shown); 7] {
+        [
+            ("http", self.http.shown()),
+            ("static", self.static_files.shown()),
+            ("compression", self.compression.shown()),
+            ("log", self.log.shown()),
+            ("tls", self.tls.shown()),
+            ("mercure", self.mercure.shown()),
+            ("pusher", self.pusher.shown()),
+        ]
     }
 }
 
@@ -87,13 +127,13 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn section(&mut self, name: &str, rows: Vec<(&'static Row, String)>) {
+    fn section(&mut self, name: &str, rows: Shown) {
         let _ = writeln!(self.text, "\n[{name}]");
         self.rows(name, rows);
     }
 
     /// Prints a section whose header differs from the prefix of its settings' names.
-    fn section_of(&mut self, header: &str, name: &str, rows: Vec<(&'static Row, String)>) {
+    fn section_of(&mut self, header: &str, name: &str, rows: Shown) {
         let _ = writeln!(self.text, "\n[{header}]");
         self.rows(name, rows);
     }
@@ -123,31 +163,12 @@ impl Page<'_> {
             let own = self.origins.of(&format!("{section}.{key}"));
             if own == Origin::Default { self.origins.of(key) } else { own }.to_string()
         };
-        let lines = [
-            ("name", Some(&site.name).cloned().show(), site.origin.to_string()),
-            ("hosts", site.hosts.show(), origin("hosts")),
-            ("root", site.root.show(), origin("root")),
-            ("root_links", site.root_links.show(), origin("root_links")),
-            ("index", site.index.show(), origin("index")),
-            ("front_controller", site.front_controller.show(), origin("front_controller")),
-            ("app", site.app.show(), origin("app")),
-            ("server_name", site.server_name.show(), origin("server_name")),
-            ("htaccess", site.htaccess.show(), origin("htaccess")),
-            ("pool", site.pool.show(), site.origin.to_string()),
-        ];
-        for (key, value, origin) in lines {
+        self.line("name", &Some(&site.name).cloned().show(), &site.origin.to_string());
+        for (key, value) in site.values() {
+            let origin = if key == "pool" { site.origin.to_string() } else { origin(key) };
             self.line(key, &value, &origin);
         }
-        let sections = [
-            ("http", site.http.shown()),
-            ("static", site.static_files.shown()),
-            ("compression", site.compression.shown()),
-            ("log", site.log.shown()),
-            ("tls", site.tls.shown()),
-            ("mercure", site.mercure.shown()),
-            ("pusher", site.pusher.shown()),
-        ];
-        for (name, rows) in sections {
+        for (name, rows) in site.sections() {
             let section = format!("{section}.{name}");
             let is_own = |row: &Row| self.origins.of(&format!("{section}.{}", row.key)) != Origin::Default;
             let own: Vec<_> = rows.into_iter().filter(|(row, _)| is_own(row)).collect();
@@ -160,7 +181,7 @@ impl Page<'_> {
         }
     }
 
-    fn rows(&mut self, section: &str, rows: Vec<(&'static Row, String)>) {
+    fn rows(&mut self, section: &str, rows: Shown) {
         for (row, value) in rows {
             let name = if section.is_empty() { row.key.to_owned() } else { format!("{section}.{}", row.key) };
             let origin = self.origin(row, &name, &value);

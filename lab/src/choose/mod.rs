@@ -13,12 +13,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::clock;
-use crate::descriptors;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, RealLoad};
 use crate::outset;
 use crate::plan::{Request, plan};
-use crate::record::Settings;
+use crate::record::ResultSet;
 use crate::report;
 use crate::runner::Runner;
 use crate::stage::Stage;
@@ -93,6 +92,9 @@ fn paths(args: &ChooseArgs) -> Result<Vec<(String, f64)>> {
     Ok(paths)
 }
 
+/// Share of the slowest system's throughput at which latency is measured, unless a load is given.
+const RATE_SHARE: f64 = 0.5;
+
 /// Measures, and writes the page.
 pub fn main(args: &ChooseArgs) -> Result<u8> {
     if !(args.need > 0.0 && args.load.is_none_or(|load| load >= 1.0)) {
@@ -113,38 +115,13 @@ pub fn main(args: &ChooseArgs) -> Result<u8> {
     })?;
     let load = RealLoad::find()?;
     let interrupt = Interrupt::on_signals()?;
-    let mut results = outset::results(
-        &plan,
-        Settings {
-            rounds: plan.rounds,
-            seconds: plan.seconds,
-            warmup_seconds: plan.warmup,
-            load_threads: 2,
-            generator: load.name(),
-            rate_share: 0.5,
-            work_rounds_per_ms: None,
-        },
-    );
-    let out = args.out.clone().unwrap_or_else(|| outset::directory(&results));
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    outset::announce(&plan, &out);
-    descriptors::make_room(args.connections)?;
+    let mut results = outset::results(&plan, load.name(), 2, RATE_SHARE);
+    let out = outset::begin(&plan, &results, args.out.as_deref())?;
     let doctor = if args.no_doctor { None } else { doctor::ask(&args.app, &out) };
     let measured = Stage::prepare(&plan.cases, plan.app.as_deref(), &interrupt).and_then(|stage| {
-        Runner {
-            stage: &stage,
-            load: &load,
-            interrupt: &interrupt,
-            progress: &|line| eprintln!("{line}"),
-            save: &|results| report::json::write(&out, results),
-            threads: 2,
-            rate_share: 0.5,
-            fixed_rate: args.load,
-            settles: true,
-            floor: false,
-            rounds_per_ms: f64::NAN,
-        }
-        .run(&plan, &mut results)
+        let save = |results: &ResultSet| report::json::write(&out, results);
+        let runner = Runner::new(&stage, &load, &interrupt, &save);
+        Runner { rate_share: RATE_SHARE, fixed_rate: args.load, settles: true, ..runner }.run(&plan, &mut results)
     });
     results.interrupted = interrupt.is_raised();
     results.finished = Some(clock::now());

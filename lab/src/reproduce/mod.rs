@@ -14,19 +14,17 @@ pub mod page;
 pub mod verdict;
 pub mod weight;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::clock;
-use crate::descriptors;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, RealLoad, ab::Ab, vegeta::Vegeta};
 use crate::outset;
 use crate::plan::Plan;
-use crate::record::{Outcome, ResultSet, Settings, SystemStatus};
+use crate::record::{Outcome, ResultSet, SystemStatus};
 use crate::report;
 use crate::runner::Runner;
 use crate::stage::Stage;
@@ -66,20 +64,9 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn measure(&self, plan: &Plan, load: &dyn Load, results: &mut ResultSet) -> Result<()> {
-        Runner {
-            stage: self.stage,
-            load,
-            interrupt: self.interrupt,
-            progress: &|line| eprintln!("{line}"),
-            save: &|results| report::json::write(self.out, results),
-            threads: self.article.method.threads,
-            rate_share: 0.0,
-            fixed_rate: None,
-            settles: true,
-            floor: false,
-            rounds_per_ms: f64::NAN,
-        }
-        .run(plan, results)
+        let save = |results: &ResultSet| report::json::write(self.out, results);
+        let runner = Runner::new(self.stage, load, self.interrupt, &save);
+        Runner { threads: self.article.method.threads, settles: true, ..runner }.run(plan, results)
     }
 
     /// Measures the same waiting script with every available way of counting.
@@ -180,23 +167,8 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
     let plan = method::plan(&article, form, args.app.as_deref().map(|app| (app, args.path.as_str())))?;
     let load = generator(&article, form)?;
     let interrupt = Interrupt::on_signals()?;
-    let mut results = outset::results(
-        &plan,
-        Settings {
-            rounds: plan.rounds,
-            seconds: plan.seconds,
-            warmup_seconds: plan.warmup,
-            load_threads: article.method.threads,
-            generator: load.name(),
-            rate_share: 0.0,
-            work_rounds_per_ms: None,
-        },
-    );
-    let out = args.out.clone().unwrap_or_else(|| outset::directory(&results));
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
-    outset::announce(&plan, &out);
-    report::json::write(&out, &results)?;
-    descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
+    let mut results = outset::results(&plan, load.name(), article.method.threads, 0.0);
+    let out = outset::begin(&plan, &results, args.out.as_deref())?;
     let staged: Vec<_> =
         plan.cases.iter().cloned().chain(article.counting.then(|| counting::case("", "", "")).flatten()).collect();
     let mut notes: Vec<String> = args

@@ -9,17 +9,15 @@ mod frankenphp;
 mod import;
 mod init;
 mod octane;
+mod orders;
 mod profile;
 mod recipes;
-mod reload;
 mod routes;
 mod sandbox;
 mod serve;
 mod status;
-mod stop;
 mod top;
 mod trust;
-mod upgrade;
 
 use crate::output::{self, complain};
 use anyhow::{Context, Result};
@@ -93,9 +91,9 @@ pub(crate) fn run(command: Command, passed: Vec<(OwnedFd, String)>) -> Result<Ex
         Command::Init { directory, print: true, .. } => init::page(&directory).and_then(print),
         Command::Init { directory, .. } => init::write(&directory).map(|()| ExitCode::SUCCESS),
         Command::Doctor(flags) => Ok(doctor::run(&flags)),
-        Command::Reload { server, reload } => at_server(&server, |admin| reload::run(admin, reload)),
-        Command::Upgrade(server) => at_server(&server, upgrade::run),
-        Command::Stop(server) => at_server(&server, stop::run),
+        Command::Reload { server, reload } => at_server(&server, |admin| orders::reload(admin, reload)),
+        Command::Upgrade(server) => at_server(&server, orders::upgrade),
+        Command::Stop(server) => at_server(&server, orders::stop),
         Command::Trust { server, print, uninstall } => match howdah_config::find_acme(&server.serve) {
             Ok(acme) => trust::run(&acme, print, uninstall),
             Err(errors) => Ok(wrong(errors)),

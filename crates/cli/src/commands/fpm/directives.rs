@@ -39,7 +39,7 @@ pub(super) enum Form {
     AccessFormat,
     /// `NAME[] = VALUE` or `NAME[KEY] = VALUE`, in reverse order.
     Entries(&'static [&'static str]),
-    /// Without a line of its own, as in PHP-FPM.
+    /// Without a separate line, as in PHP-FPM.
     Hidden,
 }
 

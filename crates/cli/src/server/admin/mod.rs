@@ -2,19 +2,17 @@
 //! and `stop`, by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
-//! `GET /livez`, `GET /readyz`, requests about one pool (`pools`; its pages over FastCGI too, `fastcgi`), `POST
-//! /reload`, `POST /stop`, `POST /upgrade`, `POST /routes/restore` (`routes`); FrankenPHP's paths are in `frankenphp`.
+//! `GET /livez`, `GET /readyz`, requests about one pool (`pools`; its pages over FastCGI too, `fastcgi`), `POST /stop`,
+//! other orders (`orders`); FrankenPHP's paths are in `frankenphp`.
 //! Clients can stop the server, so by default only the server's user can access the socket file, and `guard` checks
 //! connections and requests.
 
 mod fastcgi;
 mod frankenphp;
 mod guard;
+mod orders;
 mod pools;
 mod profile;
-mod reload;
-mod routes;
-mod upgrade;
 
 use crate::control::outcome::{json, outcome, text};
 use crate::server::admin::guard::{DASHBOARD, Guard, RESTORE};
@@ -434,17 +432,14 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
                 outcome(StatusCode::SERVICE_UNAVAILABLE, false, &format!("no worker serves in: {}", down.join(", ")))
             }
         }
-        (&Method::POST, "/reload") => reload::respond(request.uri().query(), &state.server).await,
+        (&Method::POST, "/reload") => orders::reload(request.uri().query(), &state.server).await,
         (&Method::POST, "/stop") => {
             let (waiter, _stopped) = oneshot::channel();
             let sent = state.orders.send(Order::Stop(waiter)).await.is_ok();
             outcome(StatusCode::OK, sent, "stopping")
         }
-        (&Method::POST, "/upgrade") => {
-            let (status, outcome) = upgrade::respond(request.uri().query(), &state.orders).await;
-            json(status, &outcome)
-        }
-        (&Method::POST, RESTORE) => routes::restore(&pools, request.uri().query()),
+        (&Method::POST, "/upgrade") => orders::upgrade(request.uri().query(), &state.orders).await,
+        (&Method::POST, RESTORE) => orders::restore(&pools, request.uri().query()),
         (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop" | "/upgrade" | RESTORE) => {
             outcome(StatusCode::METHOD_NOT_ALLOWED, false, PATHS)
         }
