@@ -24,6 +24,7 @@ use crate::record::{Outcome, ResultSet, SystemStatus};
 use crate::report;
 use crate::reproduce;
 use crate::runner::Runner;
+use crate::site;
 use crate::stage::Stage;
 use crate::systems;
 use crate::{doctor, quick, view, warn};
@@ -64,6 +65,8 @@ enum Sub {
     Reproduce(reproduce::ReproduceArgs),
     /// Measure an application's own paths over all systems and modes, for a decision
     Choose(Box<choose::ChooseArgs>),
+    /// Make a static site of all summaries in a repository
+    Site(site::SiteArgs),
     /// Make the reports again, or compare two result sets
     Report {
         /// A result.json, or the directory that holds it
@@ -169,6 +172,7 @@ pub fn main() -> ExitCode {
         Sub::Counts(args) => counts::main(&args),
         Sub::Load(args) => quick::main(&args),
         Sub::Choose(args) => choose::main(&args),
+        Sub::Site(args) => site::main(&args),
         Sub::Reproduce(args) => reproduce::main(&args),
         Sub::Report { result, against, goals } => render(&result, against.as_deref(), goals.as_deref()),
         Sub::Summarise { result, into } => summarise(&result, into),

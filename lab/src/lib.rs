@@ -33,6 +33,7 @@ pub mod reproduce;
 pub mod runner;
 pub mod sample;
 pub mod services;
+pub mod site;
 pub mod stage;
 pub mod stats;
 pub mod systems;

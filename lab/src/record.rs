@@ -324,6 +324,11 @@ impl Sample {
         per(self.succeeded as f64, self.seconds)
     }
 
+    /// Returns the received bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        per(self.bytes as f64, self.seconds)
+    }
+
     /// Returns the processor time of the whole system for one request, in microseconds.
     pub fn server_us(&self) -> f64 {
         per(self.cpu.system_seconds() * 1e6, self.requests as f64)

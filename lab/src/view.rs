@@ -78,6 +78,11 @@ impl Measured<'_> {
         self.median(|sample| sample.cpu.machine_busy / sample.cpu.machine_total.max(1e-9))
     }
 
+    /// Returns the share of all processors that the system itself used.
+    pub fn system_share(&self) -> f64 {
+        self.median(|sample| sample.cpu.system_seconds() / sample.cpu.machine_total.max(1e-9))
+    }
+
     /// Returns the new MariaDB connections for one request.
     pub fn connections_per_request(&self) -> Option<f64> {
         self.per_request(|work| work.connections)

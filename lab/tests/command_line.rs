@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -159,7 +160,7 @@ fn an_interrupt_keeps_the_results_and_leaves_nothing() {
     let results = bench.results();
     assert!(results.interrupted && results.finished.is_some());
     assert!(results.runs.iter().any(|run| matches!(run.outcome, Outcome::Measured(_))), "{:?}", results.runs);
-    assert!(bench.path("out/report.md").is_file());
+    assert!(bench.path("out/report.html").is_file());
     bench.assert_clean();
 }
 
@@ -246,6 +247,7 @@ fn smoke() {
         let php = system.php.as_ref().unwrap_or_else(|| panic!("{} did not answer the probe", system.id));
         assert!(php.opcache, "{}: OPcache is off", system.id);
     }
+    open_in_browser(&bench.path("out/report.html"), systems.len() * 3);
     bench.assert_clean();
 }
 
@@ -390,4 +392,26 @@ fn a_load_from_a_file_is_sent_to_a_server_that_already_runs() {
     let output = bench.run(&["load", "--mix", "mix-slep-1", &url]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("did you mean \"mix-sleep-1\"?"), "{}", text(&output));
+}
+
+/// If a Chromium is installed, it must show the page without errors.
+fn open_in_browser(page: &Path, cells: usize) {
+    let Some(browser) =
+        ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(howdah_lab::systems::program)
+    else {
+        skip!("chromium", "the page was not opened");
+    };
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    assert!(dom.matches("<rect ").count() >= 2 * cells, "{} bars", dom.matches("<rect ").count());
+    assert!(dom.contains("class=\"line "), "no latency chart");
+    let complaints: String =
+        String::from_utf8_lossy(&output.stderr).lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert_eq!(complaints, "");
 }

@@ -6,7 +6,8 @@
 mod bench;
 
 use std::fs;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,7 @@ fn reproduced(name: &str) {
         assert!(page.contains(&format!("{} is not on this machine", system.title)), "{}", system.title);
     }
     assert!(page.contains("the tiny form: some rows") && page.contains(&article.source), "{page}");
+    open_in_browser(&bench.path("out/page.html"), "<svg ");
     bench.assert_clean();
 }
 
@@ -124,12 +126,12 @@ fn an_interrupt_keeps_what_was_measured_of_an_article() {
     let cells = || document.cases.iter().flat_map(|case| case.cells.values());
     assert!(cells().any(|cell| cell.figures().is_some()));
     assert!(cells().any(|cell| cell.reason().is_some_and(|why| why.contains("stopped"))));
-    assert!(fs::read_to_string(bench.path("out/page.md")).unwrap().contains("stopped before its end"));
+    assert!(fs::read_to_string(bench.path("out/page.html")).unwrap().contains("stopped before its end"));
     bench.assert_clean();
 }
 
 #[test]
-fn a_choice_ends_in_a_page() {
+fn a_choice_ends_in_a_page_and_the_site_leads_to_it() {
     let systems: Vec<&str> =
         ["nginx-fpm", "howdah-classic", "howdah-worker"].into_iter().filter(|id| found(id)).collect();
     if !has_generator() || systems.is_empty() {
@@ -168,6 +170,12 @@ fn a_choice_ends_in_a_page() {
     if systems.contains(&"howdah-worker") {
         assert!(page.contains("the application has no script that boots once"), "{page}");
     }
+    open_in_browser(&bench.path("kept/choice/page.html"), "<rect ");
+    let (kept, site) = (bench.path("kept").display().to_string(), bench.path("site").display().to_string());
+    let output = bench.command(&["site", &kept, "--out", &site]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    open_in_browser(&bench.path("site/index.html"), "choice/index.html");
+    assert!(fs::read_to_string(bench.path("site/choice/index.html")).unwrap().contains("How to serve app"));
     bench.assert_clean();
 }
 
@@ -179,4 +187,30 @@ fn a_line_of_a_paths_file_that_makes_no_sense_is_named() {
     let output = bench.command(&["choose", "--app", &app, "--paths", &paths]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("line 2") && text(&output).contains("/PATH SHARE"), "{}", text(&output));
+}
+
+/// If a Chromium is installed, it must show the page, in light, in dark and on paper, without errors.
+fn open_in_browser(page: &Path, expected: &str) {
+    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(systems::program) else {
+        skip!("chromium", "the page was not opened");
+    };
+    let profile = tempfile::tempdir().unwrap();
+    let run = |arguments: &[String]| {
+        let output = Command::new(&browser)
+            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .args(arguments)
+            .arg(format!("file://{}", page.display()))
+            .output()
+            .unwrap();
+        let complaints: String =
+            String::from_utf8_lossy(&output.stderr).lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert_eq!(complaints, "");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let dom = run(&["--dump-dom".to_owned()]);
+    assert!(dom.contains(expected) && dom.contains("</main>"), "{expected:?} is not on the page");
+    let paper = profile.path().join("page.pdf");
+    run(&[format!("--print-to-pdf={}", paper.display())]);
+    assert!(fs::read(&paper).is_ok_and(|bytes| bytes.starts_with(b"%PDF")), "not printable");
 }

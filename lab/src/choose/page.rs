@@ -3,7 +3,8 @@
 use super::demands;
 use super::document::{Candidate, Choice, FILLED, Whole};
 use crate::report::blocks::{Block, Cell, Item, Page, Table};
-use crate::report::{bytes, number, time};
+use crate::report::chart::{self, Bar, Part};
+use crate::report::{bytes, frame, number, time};
 use crate::reproduce::entry::Cell as Outcome;
 
 /// The whole page.
@@ -67,6 +68,21 @@ fn sentences(choice: &Choice) -> Vec<String> {
 fn decision(blocks: &mut Vec<Block>, choice: &Choice) {
     blocks.push(Block::Heading("For the decision".into()));
     blocks.push(Block::List(sentences(choice).into_iter().map(Item::new).collect()));
+    let bars: Vec<Bar> = choice
+        .ranked()
+        .iter()
+        .map(|(option, whole)| Bar {
+            label: option.system.title.clone(),
+            colour: frame::colour(&option.system.id).unwrap_or(0),
+            parts: vec![Part { length: whole.server_us, light: false }],
+            text: format!("{} µs", number(whole.server_us)),
+            ..Bar::default()
+        })
+        .collect();
+    if !bars.is_empty() {
+        blocks.push(Block::Smaller("Processor time for one request of the mix, in microseconds".into()));
+        blocks.push(Block::Chart(chart::bars("processor time for one request", &bars)));
+    }
 }
 
 fn table(blocks: &mut Vec<Block>, choice: &Choice) {
@@ -78,13 +94,13 @@ fn table(blocks: &mut Vec<Block>, choice: &Choice) {
         let errors: u64 = option.latency.values().map(|at| at.errors).sum();
         let errors = if errors > 0 { format!("{errors} errors") } else { String::new() };
         vec![
-            Cell::new(option.system.title.clone()),
+            Cell::words(option.system.title.clone()),
             Cell::new(format!("{} /s", number(whole.rate))),
             Cell::new(format!("{} µs", number(whole.server_us))),
             Cell::new(format!("{} / {}", slowest(|at| at.p50_us), slowest(|at| at.p99_us))).below(errors),
             Cell::new(bytes(whole.pss_bytes)),
             Cell::new(whole.machines.to_string()).below(if whole.waits { "waiting limits it" } else { "" }),
-            Cell::new(option.demands.clone()),
+            Cell::words(option.demands.clone()),
         ]
     });
     blocks.push(Block::Table(Table {
@@ -110,7 +126,7 @@ fn paths(blocks: &mut Vec<Block>, choice: &Choice) {
             .map_or_else(String::new, |rate| format!(", latency at {rate:.0} requests per second"));
         blocks.push(Block::Smaller(format!("{path} (share {share}{rate})")));
         let rows = choice.options.iter().map(|option| {
-            let mut cells = vec![Cell::new(option.system.title.clone())];
+            let mut cells = vec![Cell::words(option.system.title.clone())];
             match option.cells.get(path) {
                 Some(Outcome::Measured(figures)) => {
                     let errors = if figures.errors > 0 { format!("{} errors", figures.errors) } else { String::new() };
@@ -128,8 +144,8 @@ fn paths(blocks: &mut Vec<Block>, choice: &Choice) {
                 }
                 other => {
                     let reason = other.and_then(Outcome::reason).unwrap_or("not measured");
-                    cells.push(Cell::new(reason));
-                    cells.extend((0..5).map(|_| Cell::new("–")));
+                    cells.push(Cell { text: reason.to_owned(), class: "words absent", ..Cell::default() });
+                    cells.extend((0..5).map(|_| Cell::absent("–")));
                 }
             }
             cells

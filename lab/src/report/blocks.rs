@@ -1,4 +1,4 @@
-//! A page as a list of parts, rendered as Markdown.
+//! A page as a list of parts, rendered as HTML and as Markdown from the same text.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use super::frame::{self, escape};
 use super::summary;
 
 /// A part of a page. All texts are plain.
@@ -19,6 +20,12 @@ pub enum Block {
     Note(String, Vec<String>),
     List(Vec<Item>),
     Table(Table),
+    /// A chart; in Markdown, tables contain the same figures.
+    Chart(String),
+    /// A section that is collapsed at first.
+    Details(String, Vec<Block>),
+    /// Cards that link to other pages: address, title, lines.
+    Cards(Vec<(String, String, Vec<String>)>),
 }
 
 /// A list item with its details.
@@ -37,13 +44,25 @@ pub struct Table {
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     pub text: String,
-    /// Details, in parentheses.
+    /// Text in smaller letters below it.
     pub below: String,
+    /// Class of the style sheet.
+    pub class: &'static str,
 }
 
 impl Cell {
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A cell with words instead of a figure.
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), class: "words", ..Self::default() }
+    }
+
+    /// A cell without a figure, with the reason.
+    pub fn absent(text: impl Into<String>) -> Self {
+        Self { text: text.into(), class: "absent", ..Self::default() }
     }
 
     pub fn below(mut self, text: impl Into<String>) -> Self {
@@ -67,6 +86,24 @@ pub struct Page {
 }
 
 impl Page {
+    /// Renders one file for a browser. `home` is the address of the parent page.
+    pub fn html(&self, home: Option<&str>) -> String {
+        let mut text = frame::open(&escape(&self.title), &escape(&self.title), &escape(&self.about));
+        text.push_str("<nav>");
+        if let Some(home) = home {
+            let _ = write!(text, "<a href=\"{}\">All results</a>", escape(home));
+        }
+        for block in &self.blocks {
+            if let Block::Heading(heading) = block {
+                let _ = write!(text, "<a href=\"#{}\">{}</a>", anchor(heading), escape(heading));
+            }
+        }
+        text.push_str("</nav>");
+        self.blocks.iter().for_each(|block| html(&mut text, block));
+        text.push_str(&frame::close());
+        text
+    }
+
     /// Renders Markdown for a repository.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n", self.title, self.about);
@@ -74,15 +111,93 @@ impl Page {
         text
     }
 
-    /// Writes the page into a directory, together with its data.
+    /// Writes both forms into a directory, together with their data.
     pub fn write(&self, out: &Path, made_from: &impl Serialize) -> Result<()> {
-        let files = [(summary::FILE, summary::text(&serde_json::to_value(made_from)?)), ("page.md", self.markdown())];
+        let files = [
+            (summary::FILE, summary::text(&serde_json::to_value(made_from)?)),
+            ("page.html", self.html(None)),
+            ("page.md", self.markdown()),
+        ];
         for (name, content) in files {
             let path = out.join(name);
             fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())
     }
+}
+
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+fn html(text: &mut String, block: &Block) {
+    let _ = match block {
+        Block::Heading(heading) => write!(text, "<h2 id=\"{}\">{}</h2>", anchor(heading), escape(heading)),
+        Block::Smaller(heading) => write!(text, "<h3>{}</h3>", escape(heading)),
+        Block::Text(words) => write!(text, "<p>{}</p>", escape(words)),
+        Block::Note(title, items) => {
+            let items: String = items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
+            write!(text, "<div class=\"card note\"><h3>{}</h3><ul>{items}</ul></div>", escape(title))
+        }
+        Block::List(items) => {
+            let items: String = items.iter().map(html_item).collect();
+            write!(text, "<ul class=\"why\">{items}</ul>")
+        }
+        Block::Table(table) => write!(text, "{}", html_table(table)),
+        Block::Chart(svg) => write!(text, "<div class=\"card\">{svg}</div>"),
+        Block::Details(title, blocks) => {
+            let mut inner = String::new();
+            blocks.iter().for_each(|block| html(&mut inner, block));
+            write!(text, "<details><summary>{}</summary>{inner}</details>", escape(title))
+        }
+        Block::Cards(cards) => {
+            text.push_str("<div class=\"cards\">");
+            for (address, title, lines) in cards {
+                let lines: String =
+                    lines.iter().map(|line| format!("<p class=\"soft\">{}</p>", escape(line))).collect();
+                let _ = write!(
+                    text,
+                    "<div class=\"card\"><h3><a href=\"{}\">{}</a></h3>{lines}</div>",
+                    escape(address),
+                    escape(title)
+                );
+            }
+            write!(text, "</div>")
+        }
+    };
+}
+
+fn html_item(item: &Item) -> String {
+    if item.below.is_empty() {
+        return format!("<li>{}</li>", escape(&item.text));
+    }
+    let below: String = item.below.iter().map(|text| format!("<li>{}</li>", escape(text))).collect();
+    format!("<li><strong>{}</strong><ul>{below}</ul></li>", escape(&item.text))
+}
+
+fn html_table(table: &Table) -> String {
+    let mut text = String::from("<div class=\"card scroll\"><table><thead><tr>");
+    for (column, head) in table.head.iter().enumerate() {
+        let words = !table.rows.is_empty()
+            && table.rows.iter().all(|row| row.get(column).is_some_and(|cell| cell.class == "words"));
+        let _ = write!(text, "<th{}>{}</th>", if words { " class=\"words\"" } else { "" }, escape(head));
+    }
+    text.push_str("</tr></thead><tbody>");
+    for row in &table.rows {
+        text.push_str("<tr>");
+        for cell in row {
+            let class = if cell.class.is_empty() { String::new() } else { format!(" class=\"{}\"", cell.class) };
+            let sub = if cell.below.is_empty() {
+                String::new()
+            } else {
+                format!("<span class=\"sub\">{}</span>", escape(&cell.below))
+            };
+            let _ = write!(text, "<td{class}>{}{sub}</td>", escape(&cell.text));
+        }
+        text.push_str("</tr>");
+    }
+    text.push_str("</tbody></table></div>");
+    text
 }
 
 fn markdown(text: &mut String, block: &Block) {
@@ -119,6 +234,19 @@ fn markdown(text: &mut String, block: &Block) {
             }
             Ok(())
         }
+        Block::Chart(_) => Ok(()),
+        Block::Details(title, blocks) => {
+            let _ = writeln!(text, "\n### {title}");
+            blocks.iter().for_each(|block| markdown(text, block));
+            Ok(())
+        }
+        Block::Cards(cards) => {
+            text.push('\n');
+            for (address, title, lines) in cards {
+                let _ = writeln!(text, "- [{title}]({address}): {}", lines.join("; "));
+            }
+            Ok(())
+        }
     };
 }
 
@@ -132,8 +260,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_ends_no_cell_and_details_stand_with_their_item() {
-        let row = vec![Cell::new("a|b <c>").below("small"), Cell::new("not installed")];
+    fn both_forms_say_the_same_and_nothing_breaks_them() {
+        let row = vec![Cell::words("a|b <c>").below("small"), Cell::absent("not installed")];
         let page = Page {
             title: "x <y>".into(),
             about: "about".into(),
@@ -143,8 +271,12 @@ mod tests {
                 Block::List(vec![Item { text: "why".into(), below: vec!["because".into()] }]),
             ],
         };
-        let markdown = page.markdown();
-        assert!(markdown.starts_with("# x <y>\n\nabout\n\n## Part One\n"), "{markdown}");
+        let (html, markdown) = (page.html(Some("../index.html")), page.markdown());
+        assert!(
+            html.contains("x &lt;y&gt;") && html.contains("a|b &lt;c&gt;<span class=\"sub\">small</span>"),
+            "{html}"
+        );
+        assert!(html.contains("href=\"#part-one\"") && html.contains("href=\"../index.html\""), "{html}");
         assert!(markdown.contains("| a\\|b <c> (small) | not installed |"), "{markdown}");
         assert!(markdown.contains("- why\n  - because"), "{markdown}");
     }

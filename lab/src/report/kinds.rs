@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::frame::escape;
 use super::{number, time};
 use crate::record::SystemRecord;
 use crate::view::{CaseView, KindView};
@@ -119,6 +120,26 @@ pub fn markdown(view: &CaseView<'_>) -> String {
     text
 }
 
+/// Renders the section in HTML.
+pub fn html(view: &CaseView<'_>) -> String {
+    let rows = rows(view);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut page = String::from("<ul class=\"soft\">");
+    clients(view).iter().for_each(|clients| page.push_str(&format!("<li>{}</li>", escape(clients))));
+    page.push_str("</ul><div class=\"card scroll\"><h3>By kind of request</h3><table><thead><tr>");
+    HEADINGS.iter().for_each(|heading| page.push_str(&format!("<th>{heading}</th>")));
+    page.push_str("</tr></thead><tbody>");
+    for row in rows {
+        page.push_str("<tr>");
+        row.iter().for_each(|cell| page.push_str(&format!("<td>{}</td>", escape(cell))));
+        page.push_str("</tr>");
+    }
+    page.push_str("</tbody></table></div>");
+    page
+}
+
 /// Describes the groups of clients, the rate if the run decided it, and the generator's cost.
 fn clients(view: &CaseView<'_>) -> Vec<String> {
     let mut lines = view.case.clients.clone();
@@ -169,7 +190,7 @@ mod tests {
     fn only_mixed_loads_have_the_table() {
         let plain = sample_results::results();
         let views = view::cases(&plain);
-        assert_eq!(markdown(&views[0]), "");
+        assert_eq!((markdown(&views[0]), html(&views[0])), (String::new(), String::new()));
         let mixed = sample_results::mixed();
         let views = view::cases(&mixed);
         assert_eq!(text(&view::cases(&plain)[0]), "");
@@ -178,7 +199,8 @@ mod tests {
         assert_eq!(widths, [0, 9, 0, 9, 0], "{lines}");
         let text = markdown(&views[0]);
         assert!(text.contains("- many at once\n") && text.contains("| quick | FAST | 3 000 | 1.00 |"), "{text}");
-        let page = super::super::markdown::page(&mixed);
-        assert!(page.contains("| long | SLOW | 100 |"), "{page}");
+        assert!(html(&views[0]).contains("<td>quick</td><td>FAST</td><td>3 000</td>"));
+        let page = super::super::markdown::page(&mixed) + &super::super::html::page(&mixed);
+        assert!(page.contains("| long | SLOW | 100 |") && page.contains("<td>long</td><td>SLOW</td>"), "{page}");
     }
 }

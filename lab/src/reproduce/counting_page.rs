@@ -15,16 +15,16 @@ pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
         counting.system, counting.wait_ms, counting.load
     )));
     let rows = counting.ways.iter().map(|way| {
-        let mut cells = vec![Cell::new(way.title.clone()).below(way.how.clone())];
+        let mut cells = vec![Cell::words(way.title.clone()).below(way.how.clone())];
         match &way.figures {
             Some(figures) => {
                 cells.push(Cell::new(format!("{} /s", number(figures.rate.median))));
                 let times = [figures.p50_us, figures.p95_us, figures.p99_us];
-                cells.extend(times.map(|us| us.map_or(Cell::new("–"), |us| Cell::new(time(us)))));
+                cells.extend(times.map(|us| us.map_or(Cell::absent("–"), |us| Cell::new(time(us)))));
             }
             None => {
-                cells.push(Cell::new(way.reason.clone().unwrap_or_else(|| "not measured".into())));
-                cells.extend((0..3).map(|_| Cell::new("–")));
+                cells.push(Cell::absent(way.reason.clone().unwrap_or_else(|| "not measured".into())));
+                cells.extend((0..3).map(|_| Cell::absent("–")));
             }
         }
         cells

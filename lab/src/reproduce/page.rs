@@ -7,7 +7,8 @@ use super::method::Form;
 use super::verdict::{self, Judged, Ratio};
 use crate::record::SystemStatus;
 use crate::report::blocks::{Block, Cell, Item, Page, Table};
-use crate::report::{bytes, number, time};
+use crate::report::ratios::{self, Row as RatioRow};
+use crate::report::{bytes, frame, number, time};
 
 /// Renders the whole page.
 pub fn of(article: &Article, document: &Document) -> Page {
@@ -70,6 +71,12 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
     blocks.push(Block::Heading("Its conclusions, here".into()));
     let row = |judged: &Judged| {
         let published: Vec<String> = judged.published.iter().map(|(row, ratio)| format!("{row}: {ratio:.2}")).collect();
+        let class = match judged.verdict {
+            verdict::Verdict::Holds => "verdict holds",
+            verdict::Verdict::InPart => "verdict in_part",
+            verdict::Verdict::DoesNotHold => "verdict does_not_hold",
+            verdict::Verdict::CannotBeTold => "verdict cannot_be_told",
+        };
         let here = judged.reason.clone().unwrap_or_else(|| ratio_texts(&judged.here));
         let counterpart = judged.counterpart.as_ref().map_or_else(String::new, |counterpart| {
             if counterpart.here.is_empty() {
@@ -79,17 +86,17 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
             format!("{title}, {}: {}", counterpart.verdict.words(), ratio_texts(&counterpart.here))
         });
         vec![
-            Cell::new(judged.text.clone()).below(format!(
+            Cell::words(judged.text.clone()).below(format!(
                 "{}: {} over {}, {}",
                 judged.figure,
                 document.title(&judged.of),
                 document.title(&judged.to),
                 judged.limits
             )),
-            Cell::new(if published.is_empty() { "as a ranking only".into() } else { published.join("; ") }),
-            Cell::new(here),
-            Cell::new(judged.verdict.words()),
-            Cell::new(counterpart),
+            Cell::words(if published.is_empty() { "as a ranking only".into() } else { published.join("; ") }),
+            Cell::words(here),
+            Cell { text: judged.verdict.words().into(), class, ..Cell::default() },
+            Cell::words(counterpart),
         ]
     };
     blocks.push(Block::Table(Table {
@@ -98,16 +105,19 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
     }));
 }
 
-/// Adds ratios of throughput to the base, published and measured here.
+/// Adds ratios of throughput to the base: published and measured on one axis.
 fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     blocks.push(Block::Heading("Ratios side by side".into()));
     blocks.push(Block::Text(format!(
-        "Requests per second as a multiple of {}, each on its own machine. Here, with the least and the most that single runs allow.",
+        "Requests per second as a multiple of {}, each on its own machine. Empty circle: published. Full circle: here, with the least and \
+         the most that single runs allow. Twice and half are equally far from 1.",
         document.title(&article.base)
     )));
     let mut table =
         Table { head: vec!["row".into(), "system".into(), "published".into(), "here".into()], ..Table::default() };
+    let mut charts = Vec::new();
     for case in &document.cases {
+        let mut rows = Vec::new();
         for system in document.systems.iter().filter(|system| system.id != article.base) {
             let row = article.row(&case.row);
             let published = row.and_then(|row| article.ratio(row, &system.id, &article.base, Figure::Rate));
@@ -116,21 +126,34 @@ fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document)
             let here = cell.and_then(Outcome::figures).zip(base);
             let here = here.and_then(|(of, to)| verdict::between(Figure::Rate, of, to));
             let reason = cell.and_then(Outcome::reason).unwrap_or("no figure to compare with");
+            rows.push(RatioRow {
+                label: system.title.clone(),
+                colour: frame::colour(&system.id).unwrap_or(0),
+                published,
+                here: here.map(|(mid, low, high)| (low, mid, high)),
+                absent: short(reason),
+            });
             table.rows.push(vec![
                 Cell::new(case.title.clone()),
-                Cell::new(system.title.clone()),
-                published.map_or(Cell::new("–"), |ratio| Cell::new(format!("{ratio:.2}"))),
+                Cell::words(system.title.clone()),
+                published.map_or(Cell::absent("–"), |ratio| Cell::new(format!("{ratio:.2}"))),
                 match here {
                     Some((mid, low, high)) => Cell::new(format!("{mid:.2}")).below(format!("{low:.2} to {high:.2}")),
-                    None => Cell::new(short(reason)),
+                    None => Cell::absent(short(reason)),
                 },
             ]);
         }
+        charts.push((case.title.clone(), rows));
     }
-    blocks.push(Block::Table(table));
+    let far = ratios::reach(charts.iter().flat_map(|(_, rows)| rows));
+    for (title, rows) in charts {
+        let chart = ratios::chart(&format!("ratios to {}: {title}", article.base), &rows, far);
+        blocks.extend([Block::Smaller(title), Block::Chart(chart)]);
+    }
+    blocks.push(Block::Details("The same as a table".into(), vec![Block::Table(table)]));
 }
 
-/// Shortens a reason, for cells.
+/// Shortens a reason, for charts and cells.
 fn short(reason: &str) -> String {
     let words = reason.split(['(', ':', ';']).next().unwrap_or(reason).trim();
     let words = if words.is_empty() { reason } else { words };
@@ -158,7 +181,7 @@ fn published(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
         let mut cells = vec![Cell::new(row.title.clone()).below(format!("{} connections", row.connections))];
         for id in &systems {
             let Some(figures) = row.figures.get(*id) else {
-                cells.push(Cell::new("not given as a figure"));
+                cells.push(Cell::absent("not given as a figure"));
                 continue;
             };
             let sub = [("p50", figures.p50_ms), ("p99", figures.p99_ms)]
@@ -183,9 +206,11 @@ fn table_of(document: &Document, figure: impl Fn(&Figures) -> Cell) -> Block {
         for system in &document.systems {
             cells.push(match case.cells.get(&system.id) {
                 Some(Outcome::Measured(figures)) => figure(figures),
-                Some(Outcome::Failed(reason)) => Cell::new(format!("failed: {}", short(reason))),
-                Some(Outcome::Absent(reason)) => Cell::new(short(reason)),
-                None => Cell::new("not measured"),
+                Some(Outcome::Failed(reason)) => {
+                    Cell { text: format!("failed: {}", short(reason)), class: "bad", ..Cell::default() }
+                }
+                Some(Outcome::Absent(reason)) => Cell::absent(short(reason)),
+                None => Cell::absent("not measured"),
             });
         }
         cells
@@ -236,7 +261,7 @@ fn here(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
         blocks.push(table_of(document, |figures| match (figures.queries, figures.connections) {
             (Some(queries), Some(connections)) => Cell::new(format!("{queries:.1} / {connections:.2}"))
                 .below(format!("{} µs", number(figures.services_us))),
-            _ => Cell::new("no database"),
+            _ => Cell::absent("no database"),
         }));
     }
 }
@@ -272,7 +297,7 @@ fn systems(blocks: &mut Vec<Block>, document: &Document) {
                 items.push(Item::new(format!("not on this machine: {what}. To get it: {how}")));
             }
         }
-        blocks.extend([Block::Smaller(system.title.clone()), Block::List(items)]);
+        blocks.push(Block::Details(system.title.clone(), vec![Block::List(items)]));
     }
 }
 

@@ -279,8 +279,7 @@ pub fn builtin() -> Vec<Box<dyn System>> {
 }
 
 /// Returns the names of [`builtin`].
-#[cfg(test)]
-pub(crate) fn builtin_ids() -> Vec<String> {
+pub fn builtin_ids() -> Vec<String> {
     builtin().iter().map(|system| system.id()).collect()
 }
 
