@@ -383,7 +383,6 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Returns the value at one percentile, if it was recorded.
     pub fn at(&self, percentile: f64) -> Option<f64> {
         self.percentiles.iter().find(|(p, _)| (p - percentile).abs() < 1e-9).map(|(_, value)| *value)
     }

@@ -233,7 +233,6 @@ impl Server {
         process::signal(self.process.id(), Signal::STOP);
     }
 
-    /// Resumes the server.
     pub fn resume(&self) {
         process::signal(self.process.id(), Signal::CONT);
     }

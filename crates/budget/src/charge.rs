@@ -15,7 +15,6 @@ pub struct Share {
 }
 
 impl Share {
-    /// A share of these budgets.
     pub fn new(budgets: Budgets) -> Arc<Self> {
         Arc::new(Self { budgets, memory: AtomicU64::new(0), spool: AtomicU64::new(0) })
     }
@@ -151,7 +150,6 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes and what they are charged.
 struct ChargedBytes {
     bytes: Bytes,
     _charge: Charge,

@@ -5,7 +5,6 @@ use crate::control_group;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Source of the pressure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// A PSI file, with stall times.

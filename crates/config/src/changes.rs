@@ -8,28 +8,9 @@ use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_site::SiteSettings;
+use crate::strict::all_rows;
 use std::collections::BTreeSet;
 use std::fmt;
-
-/// Settings that the server process reads only at its start.
-const PROCESS_KEYS: &[&str] = &[
-    "admin",
-    "admin_group",
-    "admin_token",
-    "dashboard_orders",
-    "listen_group",
-    "share",
-    "user",
-    "allow_root",
-    "dumpable",
-    "threads",
-    "http.memory",
-    "http.spool",
-    "log.level",
-    "log.format",
-    "log.error",
-    "tls.http3",
-];
 
 /// Settings that need a restart while HTTP/3 is on: its endpoints keep the TLS settings that they were opened with.
 const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca"];
@@ -39,7 +20,6 @@ const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca
 pub struct Change {
     /// The subject: `pool shop`, `site www.example.org`, `address 127.0.0.1:8080`, or a setting's name.
     pub what: String,
-    /// The change.
     pub how: String,
     /// The change takes effect only after a restart.
     pub waits: bool,
@@ -70,7 +50,7 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let whole = differing_sections(old, settings, &new.origins);
     let with_http3 = old.tls.http3 && old.listen.iter().any(|addr| matches!(addr, crate::ListenAddr::Https(_)));
     let waits = |name: &str| {
-        PROCESS_KEYS.contains(&name)
+        needs_restart(name)
             || (name.starts_with("acme.") && name != "acme.names" && old.acme.is_used())
             || name.starts_with("telemetry.")
             || (with_http3 && OF_HTTP3.contains(&name))
@@ -105,6 +85,11 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let kept: Vec<String> = changes.iter().filter(|change| change.waits).map(|change| change.what.clone()).collect();
     keep(old, new, &kept);
     changes
+}
+
+/// `true` if the server process reads this setting only at its start.
+fn needs_restart(name: &str) -> bool {
+    all_rows().any(|row| row.restart && row.name() == name)
 }
 
 /// Changed settings of the server as a whole.
@@ -230,7 +215,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
     // Computed from the machine's current state, or read only at the start.
     all.retain(|differs| {
         let name = &*differs.name;
-        !PROCESS_KEYS.contains(&name) && name != "http.max_connections"
+        !needs_restart(name) && name != "http.max_connections"
     });
     all
 }
@@ -238,38 +223,14 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
 /// Restores the values of settings in `waiting`, and computed values that were not set.
 fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
     let Loaded { settings, origins, .. } = new;
-    let stays = |name: &str| waiting.iter().any(|kept| kept == name) || origins.of(name) == Origin::Default;
-    macro_rules! keep {
-        ($($name:literal $($field:ident).+;)+) => {$(
-            if stays($name) {
-                settings.$($field).+.clone_from(&old.$($field).+);
-            }
-        )+};
-    }
-    keep! {
-        "admin" admin;
-        "admin_group" admin_group;
-        "admin_token" admin_token;
-        "dashboard_orders" dashboard_orders;
-        "listen_group" listen_group;
-        "user" user;
-        "allow_root" allow_root;
-        "dumpable" dumpable;
-        "threads" threads;
-        "http.memory" http.memory;
-        "http.spool" http.spool;
-        "log.level" log.level;
-        "log.format" log.format;
-        "log.error" log.error;
-        "tls.http3" tls.http3;
-    }
-    for name in OF_HTTP3.iter().filter(|name| waiting.iter().any(|kept| kept == *name)) {
-        match *name {
-            "tls.min_version" => settings.tls.min_version = old.tls.min_version,
-            "tls.client_auth" => settings.tls.client_auth = old.tls.client_auth,
-            _ => settings.tls.client_ca.clone_from(&old.tls.client_ca),
-        }
-    }
+    let stays = |row: &Row| {
+        let name = row.name();
+        waiting.contains(&name) || (row.restart && origins.of(&name) == Origin::Default)
+    };
+    settings.keep(old, &stays);
+    settings.http.keep(&old.http, &stays);
+    settings.log.keep(&old.log, &stays);
+    settings.tls.keep(&old.tls, &stays);
     // A server that has begun to obtain certificates keeps its authority and directory.
     if old.acme.is_used() {
         let names = std::mem::take(&mut settings.acme.names);

@@ -53,12 +53,16 @@ fn each_thing_has_a_line_and_what_is_inherited_has_one() {
 fn what_needs_a_restart_is_put_back() {
     let directory = tempfile::tempdir().unwrap();
     let old = read(directory.path(), "threads = 1\nhttp.memory = \"64M\"\n").settings;
-    let mut new = read(directory.path(), "threads = 3\nhttp.memory = \"65M\"\nadmin_token = \"new\"\ngrace = \"1s\"\n");
+    let mut new = read(
+        directory.path(),
+        "threads = 3\nhttp.memory = \"65M\"\nadmin_token = \"new\"\ngrace = \"1s\"\nshare = \"redis://b\"\n",
+    );
     let found = changes(&old, &mut new);
     let waits: Vec<&str> = found.iter().filter(|change| change.waits).map(|change| &*change.what).collect();
-    assert_eq!(waits, ["admin_token", "threads", "http.memory"]);
+    assert_eq!(waits, ["admin_token", "threads", "share", "http.memory"]);
     assert_eq!((new.settings.threads, new.settings.http.memory), (1, old.http.memory));
-    assert_eq!((new.settings.admin_token, new.settings.grace.as_secs()), (None, 1));
+    let Loaded { settings, .. } = new;
+    assert_eq!((settings.admin_token, settings.share, settings.grace.as_secs()), (None, None, 1));
 }
 
 #[test]

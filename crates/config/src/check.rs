@@ -5,14 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::address::SocketPlace;
-use crate::choice::{Mode, SandboxProfile, SystemCalls};
+use crate::address::{ListenAddr, SocketPlace};
+use crate::choice::{ClientAuth, Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_proxy::ProxySettings;
 use crate::source::Source;
 use crate::value::Value;
-use crate::{check_acme, check_proxies, check_sites, check_telemetry, check_tls, check_users, ini, settings_deploy};
+use crate::{check_acme, check_sites, check_telemetry, check_users, ini, settings_deploy};
 
 /// Reports all errors in the loaded settings.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -24,12 +25,21 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     compared(settings, source);
     http(settings, source);
     check_sites::check(settings, source);
-    check_proxies::check(settings, source);
+    for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
+        self::proxy(proxy, source);
+    }
     check_acme::check(settings, source);
     settings_deploy::check(&settings.deploy, source);
-    check_tls::check(settings, source);
+    tls(settings, source);
     check_telemetry::check(&settings.telemetry, source);
     check_users::check(settings, source);
+}
+
+impl PoolSettings {
+    /// The full name of one of the pool's settings, as in `Origins`.
+    pub(crate) fn name_of(&self, key: &str) -> String {
+        if self.name == DEFAULT_POOL { key.to_owned() } else { format!("pool.{}.{key}", self.name) }
+    }
 }
 
 fn server(settings: &Settings, source: &mut Source<'_>) {
@@ -48,9 +58,8 @@ fn server(settings: &Settings, source: &mut Source<'_>) {
 }
 
 fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
-    let is_default = pool.name == DEFAULT_POOL;
-    let name = |key: &str| if is_default { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
-    let php = |key: &str| if is_default { format!("php.{key}") } else { format!("pool.{}.{key}", pool.name) };
+    let name = |key: &str| pool.name_of(key);
+    let php = |key: &str| if pool.name == DEFAULT_POOL { format!("php.{key}") } else { pool.name_of(key) };
     match (pool.mode, &pool.script, &pool.boot) {
         (Mode::Worker | Mode::Async, None, _) => {
             let message = format!("mode \"{}\" needs a script; for example: script = \"worker.php\"", pool.mode);
@@ -125,9 +134,7 @@ fn numbers_of_workers(pool: &PoolSettings, source: &mut Source<'_>, name: &dyn F
 }
 
 fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
-    let is_default = pool.name == DEFAULT_POOL;
-    let name =
-        |key: &str| if is_default { format!("sandbox.{key}") } else { format!("pool.{}.sandbox.{key}", pool.name) };
+    let name = |key: &str| pool.name_of(&format!("sandbox.{key}"));
     let sandbox = &pool.sandbox;
     if sandbox.profile == SandboxProfile::Off {
         return;
@@ -154,10 +161,7 @@ fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
 /// Reports a `concurrency` that no pool uses. At the top level it is for the async pools, and its default appears in
 /// the output of `howdah check`.
 fn concurrency(settings: &Settings, source: &mut Source<'_>) {
-    let name = |pool: &PoolSettings| match pool.name.as_str() {
-        DEFAULT_POOL => "concurrency".to_owned(),
-        name => format!("pool.{name}.concurrency"),
-    };
+    let name = |pool: &PoolSettings| pool.name_of("concurrency");
     let default = PoolSettings::default().concurrency;
     let (of_use, others): (Vec<_>, Vec<_>) = settings.pools.iter().partition(|pool| pool.mode == Mode::Async);
     for pool in others.into_iter().filter(|pool| pool.concurrency != default) {
@@ -176,14 +180,10 @@ fn concurrency(settings: &Settings, source: &mut Source<'_>) {
 fn compared(settings: &Settings, source: &mut Source<'_>) {
     let compared = |pool: &&PoolSettings| pool.compare_one_in > 0 && pool.mode != Mode::Classic;
     for pool in settings.pools.iter().filter(compared) {
-        let name = |key: &str| match pool.name.as_str() {
-            DEFAULT_POOL => key.to_owned(),
-            name => format!("pool.{name}.{key}"),
-        };
         if pool.compare_with.is_none() {
             let message =
                 "needs a pool in mode \"classic\" with the same root; for example: [pool.plain] mode = \"classic\"";
-            source.object(&name("compare_one_in"), message.to_owned());
+            source.object(&pool.name_of("compare_one_in"), message.to_owned());
         }
     }
 }
@@ -197,6 +197,77 @@ fn http(settings: &Settings, source: &mut Source<'_>) {
         && !dir.is_dir()
     {
         source.object("http.spool", format!("there is no directory {} for it: see TMPDIR", dir.display()));
+    }
+}
+
+fn proxy(proxy: &ProxySettings, source: &mut Source<'_>) {
+    let name = |key: &str| format!("proxy.{}.{key}", proxy.name);
+    if proxy.to.is_empty() {
+        source.object(&name("to"), "needs at least one server; for example: to = \"http://127.0.0.1:3000\"".to_owned());
+    }
+    not_zero(source, &name("response_timeout"), proxy.response_timeout);
+    let is_path = |path: &str| path.starts_with('/') && path.bytes().all(|byte| (b'!'..=b'~').contains(&byte));
+    if proxy.health.as_deref().is_some_and(|path| !is_path(path)) {
+        source.object(&name("health"), "must be a path that begins with a slash, such as \"/healthz\"".to_owned());
+    }
+    if let Some(ca) = &proxy.ca
+        && !ca.is_file()
+    {
+        source.object(&name("ca"), format!("{} does not exist", ca.display()));
+    }
+    let tls = proxy.to.iter().any(|server| server.tls);
+    if !tls && (proxy.ca.is_some() || proxy.server_name.is_some() || !proxy.verify) {
+        source.object(
+            &name("to"),
+            "no server has https://, so `ca`, `server_name` and `verify` would do nothing".to_owned(),
+        );
+    }
+}
+
+/// Checks that TLS settings are consistent. The files' contents are checked when they are loaded.
+fn tls(settings: &Settings, source: &mut Source<'_>) {
+    let tls = &settings.tls;
+    let https = settings.listen.iter().find(|addr| matches!(addr, ListenAddr::Https(_)));
+    if matches!(settings.admin, ListenAddr::Https(_)) {
+        source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
+    }
+    if settings.admin.is_fastcgi() {
+        source.object("admin", "the admin endpoint speaks HTTP and FastCGI at once; leave out fastcgi:".to_owned());
+    }
+    match https {
+        Some(addr)
+            if tls.certificates.is_empty()
+                && settings.sites.iter().all(|site| site.tls.certificates.is_empty())
+                && !settings.acme.is_used() =>
+        {
+            let message = format!(
+                "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}], or auto = true"
+            );
+            source.object("listen", message);
+        }
+        None if tls.redirect => {
+            let message = "there is nowhere to send clients to: no address of `listen` begins with https://";
+            source.object("tls.redirect", message.to_owned());
+        }
+        None if tls.http3 => {
+            let message = "there is nowhere to speak it: no address of `listen` begins with https://";
+            source.object("tls.http3", message.to_owned());
+        }
+        None if !tls.certificates.is_empty() => {
+            let message = "no address of `listen` begins with https://, so they would not be used";
+            source.object("tls.certificates", message.to_owned());
+        }
+        _ => {}
+    }
+    match (tls.client_auth, &tls.client_ca) {
+        (ClientAuth::Off, Some(_)) => {
+            source.object("tls.client_ca", "has no effect while `client_auth` is \"off\"".to_owned());
+        }
+        (ClientAuth::Optional | ClientAuth::Required, None) => {
+            let message = "needs `client_ca`: whose certificates are taken?";
+            source.object("tls.client_auth", message.to_owned());
+        }
+        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use crate::choice::SandboxProfile;
 use crate::glob::Glob;
 use crate::host::HostPattern;
 use crate::origin::Origin;
-use crate::settings::{DEFAULT_POOL, Settings};
+use crate::settings::Settings;
 use crate::settings_site::SiteSettings;
 use crate::source::Source;
 use crate::strict::nearest;
@@ -225,8 +225,6 @@ fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
 /// Checks that code is not writable for requests: a writable directory must not contain a root or the script.
 fn writable_code(settings: &Settings, source: &mut Source<'_>) {
     for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
-        let section =
-            if pool.name == DEFAULT_POOL { "sandbox".to_owned() } else { format!("pool.{}.sandbox", pool.name) };
         let mut code: Vec<&PathBuf> =
             settings.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| &site.root).collect();
         if settings.sites.is_empty() {
@@ -238,7 +236,7 @@ fn writable_code(settings: &Settings, source: &mut Source<'_>) {
             if let Some(path) = paths.iter().find(above) {
                 let message =
                     format!("{} holds the code that requests run; name the directories in it", path.display());
-                source.object(&format!("{section}.{key}"), message);
+                source.object(&pool.name_of(&format!("sandbox.{key}")), message);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};
 use crate::recipe_pool::RecipePool;
-use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings::{PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
 use crate::source::Source;
 use howdah_detect::{Application, Recipe, Watched};
@@ -131,8 +131,7 @@ fn stand_back(pool: &mut PoolSettings) {
 
 /// `true` if this setting of a pool is set explicitly.
 pub(crate) fn is_set(pool: &PoolSettings, key: &str, source: &Source<'_>) -> bool {
-    let name = if pool.name == DEFAULT_POOL { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
-    source.origins.of(&name) != Origin::Default
+    source.origins.of(&pool.name_of(key)) != Origin::Default
 }
 
 /// Patterns of the files whose change makes the booted application outdated; classic mode would load them again.

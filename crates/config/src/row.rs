@@ -19,6 +19,8 @@ pub struct Row {
     pub range: Option<(u64, u64)>,
     /// The long flag of `howdah serve` that sets it too.
     pub flag: Option<&'static str>,
+    /// The server process reads it only at its start.
+    pub restart: bool,
     /// Its documentation.
     pub doc: &'static str,
     /// An example value in the syntax of `howdah.toml`.

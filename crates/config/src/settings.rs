@@ -52,21 +52,21 @@ settings! {
         ///
         /// Anyone who can connect to it can stop the server, so prefer a Unix socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
-            auto(default_admin) flag("admin") example(r#""unix:/run/howdah/admin.sock""#);
+            auto(default_admin) flag("admin") restart(true) example(r#""unix:/run/howdah/admin.sock""#);
         /// Group that may use the admin socket too; `""` for its owner alone, which is the user that starts the server.
         ///
         /// Scripts of the server are refused even so.
-        admin_group: Option<String> = r#""""# example(r#""adm""#);
+        admin_group: Option<String> = r#""""# restart(true) example(r#""adm""#);
         /// Token that requests to an admin address must send as `Authorization: Bearer TOKEN`; `""` for none.
         ///
         /// Without a token any process on this machine, scripts included, can stop the server there, and requests must name
         /// the address or `localhost` as their host.
-        admin_token: Option<Secret> = r#""""# example(r#""a long random text""#);
+        admin_token: Option<Secret> = r#""""# restart(true) example(r#""a long random text""#);
         /// Let the dashboard (`/dashboard` on an `admin` address) restart pools, drain workers and restore demoted
         /// routes. Otherwise it is read-only.
-        dashboard_orders: bool = "false" example("true");
+        dashboard_orders: bool = "false" restart(true) example("true");
         /// Group of Unix sockets in `listen`; `""` for the server's. A proxy in front must belong to it.
-        listen_group: Option<String> = r#""""# example(r#""www-data""#);
+        listen_group: Option<String> = r#""""# restart(true) example(r#""www-data""#);
         /// User that a server started as root switches to, once it listens and its logs are open, or `USER:GROUP`; `""` for
         /// none.
         ///
@@ -74,14 +74,14 @@ settings! {
         /// user and read its files, so the server uses a separate user if possible: `howdah`, with the groups of the
         /// pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as this
         /// user too.
-        user: Option<String> = "with a `php.user`: `howdah` if there is that account, else `php.user`" auto(nobody) example(r#""howdah""#);
+        user: Option<String> = "with a `php.user`: `howdah` if there is that account, else `php.user`" auto(nobody) restart(true) example(r#""howdah""#);
         /// Serve as root, and run PHP as root, if no user is set.
-        allow_root: bool = "false" flag("allow-root") example("true");
+        allow_root: bool = "false" flag("allow-root") restart(true) example("true");
         /// For debugging: let other processes of the same user read the memory of the server and of PHP, and let the kernel
         /// write their core files.
-        dumpable: bool = "false" example("true");
+        dumpable: bool = "false" restart(true) example("true");
         /// Number of I/O threads. PHP runs in separate processes, see `workers`, and needs the other cores.
-        threads: usize = "half the number of processors" auto(default_threads) in(1, 64) example("2");
+        threads: usize = "half the number of processors" auto(default_threads) in(1, 64) restart(true) example("2");
         /// Time that running requests have to finish at a stop. After an upgrade the old process keeps its connections for
         /// this long, and for at least a minute; each closes with its next response.
         grace: Duration = r#""30s""# example(r#""10s""#);
@@ -117,7 +117,7 @@ settings! {
         ///
         /// `?ca=FILE` names additional CA certificates to verify it with, in PEM. Anyone who can read it can impersonate
         /// your site. Prefer the environment variable for an address with a password.
-        share: Option<Secret> = r#""""# example(r#""rediss://:password@redis.internal:6379/0""#);
+        share: Option<Secret> = r#""""# restart(true) example(r#""rediss://:password@redis.internal:6379/0""#);
         /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.
         ///
         /// A file contains the keys of one `[[site]]` without the header, or several `[[site]]` and their

@@ -49,12 +49,12 @@ settings! {
         /// Memory for everything that waits: bodies, responses to slow clients, compression. Above it requests get 503,
         /// and slow clients are disconnected earlier. The server itself and PHP are not included.
         memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)
-            in(1048576, 1099511627776) example(r#""64M""#);
+            in(1048576, 1099511627776) restart(true) example(r#""64M""#);
         /// Space for bodies and responses that do not fit in memory: files without names in `$TMPDIR`, else in `/var/tmp`
         /// if `/tmp` is memory, else in `/tmp`. Above it requests with such bodies get 503, and workers wait for slow
         /// clients.
         spool: ByteSize = "a quarter of what is free there, 16M to 64G; no more than `memory`'s default if that is memory itself"
-            auto(default_spool) in(1048576, 1125899906842624) example(r#""2G""#);
+            auto(default_spool) in(1048576, 1125899906842624) restart(true) example(r#""2G""#);
         /// Peers whose `trusted_headers` are trusted: addresses, networks, `"unix"`.
         trusted_proxies: Vec<TrustedProxy> = "[]" example(r#"["127.0.0.1", "10.0.0.0/8", "unix"]"#);
         /// Headers of trusted proxies that are used: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`,
@@ -181,13 +181,13 @@ settings! {
     /// The error log and the access log.
     pub struct LogSettings at "log" {
         /// Minimum level of messages in the error log.
-        level: LogLevel = r#""info""# example(r#""debug""#);
+        level: LogLevel = r#""info""# restart(true) example(r#""debug""#);
         /// Format of the error log, and of the access log: there `text` is the combined format, and `terminal` a short
         /// line. In a site: of its access log.
-        format: LogFormat = r#""text""# example(r#""json""#);
+        format: LogFormat = r#""text""# restart(true) example(r#""json""#);
         /// Destination of the error log: `stderr`, a file, `journald`, or `syslog` (of this machine;
         /// `syslog:udp://HOST:PORT` and `syslog:tcp://HOST:PORT` for another one).
-        error: LogTarget = r#""stderr""# example(r#""/var/log/howdah/error.log""#);
+        error: LogTarget = r#""stderr""# restart(true) example(r#""/var/log/howdah/error.log""#);
         /// Destination of the access log: `off`, `stdout`, a file, `journald` or `syslog`, as for `error`.
         access: AccessTarget = r#""off""# flag("access-log") example(r#""/var/log/howdah/access.log""#);
     }

@@ -39,7 +39,7 @@ settings! {
         /// HTTP/2 advertise it by `Alt-Svc`.
         ///
         /// **Experimental**, until more clients have been tested. The firewall must allow UDP.
-        http3: bool = "false" example("true");
+        http3: bool = "false" restart(true) example("true");
     }
     plus {}
 }

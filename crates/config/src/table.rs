@@ -10,7 +10,7 @@ macro_rules! settings {
             $(
                 $(#[doc = $doc:literal])+
                 $field:ident : $ty:ty = $default:literal $(auto($auto:path))? $(in($lo:literal, $hi:literal))?
-                    $(key($key:literal))? $(flag($flag:literal))? example($example:literal);
+                    $(key($key:literal))? $(flag($flag:literal))? $(restart($restart:literal))? example($example:literal);
             )*
         }
         plus { $( $(#[doc = $pdoc:literal])+ $pfield:ident : $pty:ty = $pdefault:expr; )* }
@@ -33,6 +33,7 @@ macro_rules! settings {
                     computed: settings!(@computed $($auto)?),
                     range: settings!(@range $($lo, $hi)?),
                     flag: settings!(@flag $($flag)?),
+                    restart: settings!(@restart $($restart)?),
                     doc: concat!($($doc, "\n"),+),
                     example: $example,
                 }
@@ -60,6 +61,13 @@ macro_rules! settings {
                 }
             }
 
+            /// Takes over the values of `old` for the rows that stay.
+            #[allow(dead_code, reason = "not every section has settings that need a restart")]
+            pub(crate) fn keep(&mut self, old: &Self, stays: &dyn Fn(&$crate::row::Row) -> bool) {
+                let mut rows = Self::ROWS.iter();
+                $( if rows.next().is_some_and(stays) { self.$field.clone_from(&old.$field); } )*
+            }
+
             /// Every row with its value as it would be written.
             #[allow(dead_code, reason = "a site is shown otherwise")]
             pub(crate) fn shown(&self) -> Vec<(&'static $crate::row::Row, String)> {
@@ -84,6 +92,8 @@ macro_rules! settings {
     (@range $lo:literal, $hi:literal) => { Some(($lo, $hi)) };
     (@flag) => { None };
     (@flag $flag:literal) => { Some($flag) };
+    (@restart) => { false };
+    (@restart $restart:literal) => { $restart };
     (@default $ty:ty, $default:literal) => { $crate::value::from_literal::<$ty>($default) };
     (@default $ty:ty, $default:literal, $auto:path) => { $auto() };
 }

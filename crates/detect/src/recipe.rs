@@ -93,7 +93,6 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
 };
 
 impl Recipe {
-    /// Returns the recipe with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         RECIPES.iter().find(|recipe| recipe.name == name)
     }

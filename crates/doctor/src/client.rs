@@ -56,7 +56,6 @@ impl Client {
         self.send_to(local(port), request)
     }
 
-    /// Sends one request to any server.
     pub(crate) fn send_to(&self, server: SocketAddr, request: &Request) -> Response {
         self.runtime.block_on(response_to(server, request))
     }

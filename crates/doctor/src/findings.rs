@@ -2,6 +2,7 @@
 
 use crate::compare::Difference;
 use crate::mode::Mode;
+use crate::state::Change;
 use serde::{Deserialize, Serialize};
 
 /// Severity.
@@ -46,17 +47,21 @@ impl Finding {
         self.severity == Severity::Leak
     }
 
+    pub(crate) fn new(mode: Mode, route: &str, severity: Severity, kind: &str, name: &str, what: String) -> Self {
+        let (route, kind, name) = (route.to_owned(), kind.to_owned(), name.to_owned());
+        Self { mode, route, severity, kind, name, file: None, what, seen_on: None }
+    }
+
+    /// A finding about state that a route leaves behind.
+    pub(crate) fn of_change(mode: Mode, route: &str, change: &Change, severity: Severity, why: &str) -> Self {
+        let what = format!("{why} ({})", change.values());
+        let file = change.file.clone();
+        Self { file, ..Self::new(mode, route, severity, &change.kind, &change.name, what) }
+    }
+
     /// A finding about a response that differs from classic mode's.
     pub(crate) fn response(mode: Mode, route: &str, kind: &str, found: &Difference, why: &str) -> Self {
-        Self {
-            mode,
-            route: route.to_owned(),
-            severity: Severity::Leak,
-            kind: kind.to_owned(),
-            name: found.what.clone(),
-            file: None,
-            what: format!("{why}: classic mode says `{}`, here it is `{}`", found.classic, found.here),
-            seen_on: None,
-        }
+        let what = format!("{why}: classic mode says `{}`, here it is `{}`", found.classic, found.here);
+        Self::new(mode, route, Severity::Leak, kind, &found.what, what)
     }
 }

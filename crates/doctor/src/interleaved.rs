@@ -113,16 +113,10 @@ impl<'a> Plan<'a> {
                     && is_text(&change.after)
                 {
                     let route = self.pages[page].name();
-                    found.entry((route.clone(), change.kind.clone(), change.name.clone())).or_insert_with(|| Finding {
-                        mode: subject.mode,
-                        route,
-                        severity: Severity::Leak,
-                        kind: change.kind.clone(),
-                        name: change.name.clone(),
-                        file: change.file.clone(),
-                        what: format!("overwrites what another page has set ({})", change.values()),
-                        seen_on: None,
-                    });
+                    let key = (route.clone(), change.kind.clone(), change.name.clone());
+                    let why = "overwrites what another page has set";
+                    let finding = || Finding::of_change(subject.mode, &route, &change, Severity::Leak, why);
+                    found.entry(key).or_insert_with(finding);
                 }
             }
         }

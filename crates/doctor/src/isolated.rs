@@ -176,16 +176,7 @@ fn shared_token(mode: Mode, page: &Page, samples: &[Vec<Words>], here: &[Words])
 }
 
 fn note(mode: Mode, page: &Page, kind: &str, name: &str, what: &str) -> Finding {
-    Finding {
-        mode,
-        route: page.name(),
-        severity: Severity::Note,
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        file: None,
-        what: what.to_owned(),
-        seen_on: None,
-    }
+    Finding::new(mode, &page.name(), Severity::Note, kind, name, what.to_owned())
 }
 
 fn of_growth(mode: Mode, page: &Page, here: &PageEffects) -> Option<Finding> {
@@ -217,7 +208,7 @@ fn of_state(subject: &mut Subject<'_>, other: &Page, page: &Page, here: &PageEff
             kept.push(change.clone());
             continue;
         };
-        findings.push(finding(subject.mode, page, change, severity, why));
+        findings.push(Finding::of_change(subject.mode, &page.name(), change, severity, why));
     }
     if !kept.is_empty() {
         findings.extend(of_kept(subject, other, page, kept)?);
@@ -295,25 +286,13 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
         // created for the first visitor.
         let may = change.kind == "object" && !subject.is_own(change.file.as_deref());
         let depends = !may && one == same && one != other && !one.is_empty() && !other.is_empty();
-        match depends {
-            true => finding(subject.mode, page, change, Severity::Leak, "keeps what the first visitor brought"),
-            false => finding(subject.mode, page, change, Severity::Note, "is set once"),
-        }
+        let (severity, why) = match depends {
+            true => (Severity::Leak, "keeps what the first visitor brought"),
+            false => (Severity::Note, "is set once"),
+        };
+        Finding::of_change(subject.mode, &page.name(), change, severity, why)
     };
     Ok(kept.iter().map(judge).collect())
-}
-
-fn finding(mode: Mode, page: &Page, change: &Change, severity: Severity, why: &str) -> Finding {
-    Finding {
-        mode,
-        route: page.name(),
-        severity,
-        kind: change.kind.clone(),
-        name: change.name.clone(),
-        file: change.file.clone(),
-        what: format!("{why} ({})", change.values()),
-        seen_on: None,
-    }
 }
 
 #[cfg(test)]

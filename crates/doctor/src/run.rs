@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 /// Maximum number of differing pages per mode whose causes are searched.
 const MAX_VICTIMS: usize = 20;
 
-/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The `howdah` program.

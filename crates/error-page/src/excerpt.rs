@@ -10,7 +10,6 @@ const CONTEXT_LINES: u32 = 6;
 const MAX_FILE_LEN: u64 = 4 * 1024 * 1024;
 const MAX_LINE_LEN: usize = 300;
 
-/// A line and its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) number: u32,

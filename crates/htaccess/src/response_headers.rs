@@ -39,7 +39,6 @@ enum When {
     Expression(Expression),
 }
 
-/// A header value.
 #[derive(Debug)]
 enum Value {
     /// A format string with `%{NAME}e` and similar.
@@ -117,7 +116,6 @@ impl HeaderLine {
         self.name == *name && matches!(self.action, Action::Set(_) | Action::SetIfEmpty(_))
     }
 
-    /// Applies the line.
     pub(crate) fn apply(&self, headers: &mut HeaderMap, state: &mut RequestState<'_>) -> Result<(), BudgetExceeded> {
         state.budget.spend(limits::CHANGE)?;
         state.budget.spend(64)?;

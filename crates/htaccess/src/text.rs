@@ -32,7 +32,6 @@ pub enum Kind {
 pub struct SyntaxError {
     /// The line, counted from 1.
     pub line: usize,
-    /// The error.
     pub what: String,
 }
 

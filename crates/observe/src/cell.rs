@@ -116,7 +116,6 @@ impl Gauge {
         self.value.0.store(value, Relaxed);
     }
 
-    /// The current value.
     pub fn get(&self) -> i64 {
         self.value.0.load(Relaxed)
     }

@@ -9,7 +9,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Owner of log files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOwner {
     /// User.

@@ -22,7 +22,6 @@ pub struct UpstreamMetrics {
     pub requests: Counter,
     /// Connections opened to the server.
     pub connections: Counter,
-    /// Failures, by kind.
     pub failures: Labelled,
 }
 

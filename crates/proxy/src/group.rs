@@ -31,7 +31,6 @@ pub struct Group {
     started: Instant,
 }
 
-/// One of them.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: UpstreamAddr,

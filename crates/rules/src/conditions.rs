@@ -14,7 +14,6 @@ type ConditionResult = Result<Option<bool>, TooManySteps>;
 /// Checks whether the path's target is one of these kinds.
 type ExistsFn<'a> = &'a dyn Fn(&[Kind]) -> bool;
 
-/// A kind of condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Https,

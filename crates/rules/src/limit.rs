@@ -49,7 +49,6 @@ pub struct Admitted {
     limit: Option<(Arc<Limit>, u128)>,
 }
 
-/// The rate of a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate<'a> {
     pub rule: &'a str,

@@ -132,7 +132,6 @@ pub enum Stop {
 pub struct Failure {
     /// The rule's name.
     pub rule: Arc<str>,
-    /// The failure.
     pub reason: &'static str,
 }
 

@@ -12,7 +12,6 @@ const MAX_BCRYPT_COST: u32 = 15;
 /// Maximum accepted memory of an argon2 hash in KB, and maximum passes.
 const MAX_ARGON2: (u32, u32) = (128 * 1024, 16);
 
-/// The hash of a password.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Hash {
     Bcrypt(Box<str>, u32),

@@ -25,7 +25,6 @@ pub enum HeaderChange {
 }
 
 impl ResponseChange {
-    /// Applies the change, if it applies to this response.
     pub fn apply(&self, status: u16, headers: &mut HeaderMap) {
         if (self.success && status >= 400) || !(self.types.is_empty() || self.fits(headers)) {
             return;

@@ -67,7 +67,6 @@ pub enum Kind {
     No,
 }
 
-/// An action of a rule.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Serves files from another directory from here on.

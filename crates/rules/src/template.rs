@@ -6,7 +6,6 @@
 use crate::regex::Captures;
 use std::fmt::Write as _;
 
-/// A variable of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
     /// `$path`: the current path, decoded.

@@ -13,7 +13,6 @@ pub struct Node {
     pub line: usize,
 }
 
-/// Kinds of values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
     Text(String),

@@ -58,7 +58,6 @@ fn yes() -> bool {
     true
 }
 
-/// Reads the file.
 pub fn read(path: &Path) -> Result<Mix> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text).with_context(|| path.display().to_string())

@@ -29,7 +29,6 @@ pub struct Wanted {
     pub shares: Vec<(String, f64)>,
 }
 
-/// The whole document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Choice {
     /// [`KIND`].

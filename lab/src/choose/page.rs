@@ -7,7 +7,6 @@ use crate::report::chart::{self, Bar, Part};
 use crate::report::{bytes, frame, number, time};
 use crate::reproduce::entry::Cell as Outcome;
 
-/// The whole page.
 pub fn of(choice: &Choice) -> Page {
     let machine = &choice.machine;
     let date = choice.started.replace('T', " ").replace('Z', " UTC");

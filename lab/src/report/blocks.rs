@@ -77,7 +77,6 @@ impl Item {
     }
 }
 
-/// A whole page.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub title: String,

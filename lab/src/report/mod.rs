@@ -23,7 +23,6 @@ pub use crate::figures::{bytes, number, time};
 /// The files of a result set.
 pub const FILES: [&str; 4] = [json::FILE, summary::FILE, markdown::FILE, html::FILE];
 
-/// Writes all of them.
 pub fn write_all(dir: &Path, results: &ResultSet) -> Result<()> {
     json::write(dir, results)?;
     summary::write(dir, results)?;

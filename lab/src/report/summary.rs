@@ -139,7 +139,6 @@ fn render(value: &Value, depth: usize, text: &mut String) {
     text.push_str(&format!("\n{}{close}", "  ".repeat(depth)));
 }
 
-/// Returns the summary of a result set.
 pub fn of(results: &ResultSet) -> Document<'_> {
     let systems = results.systems.iter().map(|system| {
         let versions = match &system.status {

@@ -259,7 +259,6 @@ impl Article {
     }
 }
 
-/// Returns the names of the articles.
 pub fn names() -> Vec<&'static str> {
     FILES.iter().map(|(name, _)| *name).collect()
 }

@@ -25,7 +25,6 @@ pub struct Counting {
     pub ways: Vec<Way>,
 }
 
-/// One way to count.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Way {
     pub title: String,

@@ -8,7 +8,6 @@ use super::{Running, Script, Site, System, found, missing, program, version_line
 use crate::cases::{Protocol, Setup};
 use crate::record::{Role, SystemStatus};
 
-/// A mode of Howdah.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// A full PHP request each time.
@@ -36,7 +35,6 @@ impl Mode {
     }
 }
 
-/// The build of Howdah.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Build {
     /// The one in `$HOWDAH`, or the one that is found.

@@ -244,7 +244,6 @@ pub trait System {
         false
     }
 
-    /// Returns the path of a case on this system.
     fn path(&self, case: &Case) -> String {
         case.path.clone()
     }

@@ -22,7 +22,6 @@ pub(super) struct Input<'a> {
     left: Left,
 }
 
-/// The head of a request.
 pub(super) struct Head {
     pub(super) request: Request<()>,
     pub(super) has_body: bool,

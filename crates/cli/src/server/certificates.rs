@@ -27,7 +27,6 @@ pub(crate) struct Certificates {
     sources: Mutex<Sources>,
 }
 
-/// Sources of certificates.
 #[derive(Default)]
 struct Sources {
     manager: Option<Manager>,

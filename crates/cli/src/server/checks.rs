@@ -19,7 +19,6 @@ pub(crate) struct Checked {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Depth of the checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Depth<'a> {
     /// Also checks that the PHP programs run.

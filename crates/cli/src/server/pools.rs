@@ -182,7 +182,6 @@ impl Pools {
         Some(PoolPageText { status: StatusCode::OK, media_type: page.media_type, body: page.body })
     }
 
-    /// The position of the pool with this name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.pools.iter().position(|pool| pool.name() == name)
     }

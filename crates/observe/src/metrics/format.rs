@@ -1,6 +1,5 @@
 //! Formats of the metrics page, and their negotiation with a collector.
 
-/// Format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format.

@@ -159,7 +159,6 @@ impl Metrics {
         }
     }
 
-    /// The samples of one upstream metric.
     fn upstream_samples(&self, id: Id, page: &mut Page) {
         for upstream in self.upstreams.all() {
             let of = [&*upstream.proxy, &*upstream.server];

@@ -19,7 +19,6 @@ pub struct Pending {
     pub counted: bool,
 }
 
-/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// There is no socket.
@@ -39,7 +38,6 @@ pub struct Connection {
     pub group: usize,
     /// Source address.
     pub from: Option<Ipv4Addr>,
-    /// Current state.
     pub state: State,
     /// The pending request.
     pub pending: Option<Pending>,

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// Maximum number of headers of a reply.
 const MAX_HEADERS: usize = 64;
 
-/// A whole reply.
 #[derive(Debug, PartialEq)]
 pub struct Reply<'a> {
     /// Status code.

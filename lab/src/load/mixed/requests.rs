@@ -39,7 +39,6 @@ pub struct Group {
     pub rhythm: Rhythm,
 }
 
-/// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prototype {
     /// The request's bytes.
@@ -149,7 +148,6 @@ impl Prepared {
         Prototype { bytes, body: body.map(String::into_bytes), kind, path }
     }
 
-    /// Returns one request of each kind.
     pub fn one_of_each(&self) -> Vec<&Prototype> {
         let all = || self.groups.iter().flat_map(|group| &group.requests);
         (0..self.kinds.len()).filter_map(|kind| all().find(|request| request.kind == kind)).collect()

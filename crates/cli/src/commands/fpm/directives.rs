@@ -1,6 +1,5 @@
 //! All directives of PHP-FPM, with their effect here and the format of their values in the output of `php-fpm -tt`.
 
-/// The effect of a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Works as in PHP-FPM.

@@ -8,11 +8,9 @@ mod flat;
 mod include;
 #[cfg(test)]
 mod loading;
-mod merge;
 mod nginx;
 mod octane;
 mod page;
-mod pattern;
 mod report;
 mod roadrunner;
 mod site;

@@ -96,6 +96,17 @@ fn list(texts: &[String]) -> String {
     if let [one] = texts { quoted(one) } else { format!("[{}]", commas(texts)) }
 }
 
+/// Escapes a path for a regular expression.
+pub(super) fn escaped(path: &str) -> String {
+    path.chars().fold(String::new(), |mut all, c| {
+        if !c.is_alphanumeric() && !matches!(c, '/' | '-' | '_' | '~') {
+            all.push('\\');
+        }
+        all.push(c);
+        all
+    })
+}
+
 /// A `[[site]]`.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Site {

@@ -64,7 +64,6 @@ pub(crate) struct RouteRow {
     pub(crate) errors: u64,
 }
 
-/// A demoted route.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct DemotedRow {
     pub(crate) pool: String,

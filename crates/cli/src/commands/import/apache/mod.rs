@@ -7,8 +7,7 @@ mod table;
 
 use super::directive::Directive;
 use super::page::Page;
-use super::pattern::escaped;
-use super::site::{Rule, Site};
+use super::site::{Rule, Site, escaped};
 use super::table::{Scope, apply};
 use std::path::Path;
 use table::TABLE;

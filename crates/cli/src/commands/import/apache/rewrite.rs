@@ -1,8 +1,7 @@
 //! RewriteRule and its RewriteCond lines: become a front controller or a rule.
 
 use crate::commands::import::directive::Directive;
-use crate::commands::import::pattern::escaped;
-use crate::commands::import::site::{Rule, Site};
+use crate::commands::import::site::{Rule, Site, escaped};
 
 /// Patterns that match every path.
 const MATCH_ALL: &[&str] = &["^", ".", "^(.*)$", "^.*$", "(.*)", ".*", "^(.+)$", ".+", "^.", "^(.*)", "^.+$"];

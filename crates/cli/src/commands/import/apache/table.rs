@@ -1,8 +1,7 @@
 //! Apache's directives and their counterparts.
 
 use crate::commands::import::directive::Directive;
-use crate::commands::import::pattern::escaped;
-use crate::commands::import::site::{Rule, Site};
+use crate::commands::import::site::{Rule, Site, escaped};
 use crate::commands::import::table::{Row, dropped, rule, site};
 
 const BUILT_IN: &str = "it is built in, or set for the server as a whole";

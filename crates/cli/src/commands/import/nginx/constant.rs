@@ -2,7 +2,6 @@
 
 use crate::commands::import::directive::Directive;
 
-/// Returns the block with the values of its constants.
 pub(super) fn replaced(block: &[Directive]) -> Vec<Directive> {
     let mut constants: Vec<(String, String)> = Vec::new();
     for set in block.iter().filter(|directive| directive.name == "set") {

@@ -1,7 +1,7 @@
 //! nginx's locations: their paths, and which of them nginx selects for a request.
 
 use crate::commands::import::directive::Directive;
-use crate::commands::import::pattern::escaped;
+use crate::commands::import::site::escaped;
 
 /// A location, with its priority in nginx.
 #[derive(Clone)]
