@@ -265,7 +265,8 @@ void howdah_rs_log(int level, const char *message, size_t length);
 
 // Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 // shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
-const WireRequest *howdah_rs_next_request(void);
+// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits on.
+const WireRequest *howdah_rs_next_request(unsigned int idle_ms, bool *idle);
 
 // Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Does not block:
 // the body is complete.

@@ -235,6 +235,9 @@ static inline void shim_entity_loader_free(shim_entity_loader *loader) {
     ((entry)->fci.retval = (result), (void)zend_call_function(&(entry)->fci, &(entry)->fci_cache))
 #endif
 
+/* The beginning of the file name of the library that OPcache is in. */
+#define SHIM_OPCACHE_LIBRARY (PHP_VERSION_ID >= 80500 ? "libphp" : "opcache")
+
 /* Makes PHP call zend_interrupt_function soon, between two of its instructions. */
 #define SHIM_REQUEST_INTERRUPT() zend_atomic_bool_store_ex(&EG(vm_interrupt), true)
 

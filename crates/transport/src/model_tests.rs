@@ -11,6 +11,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+use std::time::Duration;
 
 /// Defect of a word.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,7 +65,7 @@ impl Word for ModelWord {
         }
     }
 
-    fn sleep_while(&self, value: u32) {
+    fn sleep_while(&self, value: u32, _: Option<Duration>) {
         if self.value.load(Relaxed) == value {
             self.futex.wait();
         }
@@ -130,7 +131,7 @@ fn wait_for_requests(model: &Model) {
         let head = model.request_head.load(Acquire);
         if head == tail {
             let ready = || model.request_head.load(Acquire) != tail;
-            wake::sleep_worker(&model.worker_word, WORKER_WAITS_REQUEST, ready);
+            wake::sleep_worker(&model.worker_word, WORKER_WAITS_REQUEST, None, ready);
         }
         tail = head;
     }
@@ -157,11 +158,11 @@ fn give_room_and_send_a_request(model: &Model) {
 fn wait_for_room_and_for_a_request(model: &Model) {
     while model.response_tail.load(Acquire) == 0 {
         let ready = || model.response_tail.load(Acquire) != 0;
-        wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, ready);
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, None, ready);
     }
     while model.request_head.load(Acquire) == 0 {
         let ready = || model.request_head.load(Acquire) != 0;
-        wake::sleep_worker(&model.worker_word, WORKER_WAITS_REQUEST, ready);
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_REQUEST, None, ready);
     }
 }
 
@@ -178,7 +179,7 @@ fn abort(model: &Model) {
 fn wait_for_room_or_the_clients_end(model: &Model) {
     while model.aborted.load(Relaxed) == 0 {
         let ready = || model.response_tail.load(Acquire) != 0 || model.aborted.load(Relaxed) == 1;
-        wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, ready);
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, None, ready);
     }
 }
 

@@ -16,6 +16,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The worker waits for a request.
 pub(crate) const WORKER_WAITS_REQUEST: u32 = 1;
@@ -80,15 +81,15 @@ pub(crate) fn prepare_worker_event(word: &impl Word, ready: impl Fn() -> bool) -
     !ready()
 }
 
-/// Puts the worker to sleep for `reason` unless `ready` finds work. Returns after a wake-up, a signal or work; the
-/// caller checks again in a loop.
-pub(crate) fn sleep_worker(word: &impl Word, reason: u32, ready: impl Fn() -> bool) {
+/// Puts the worker to sleep for `reason`, at most for `longest`, unless `ready` finds work. Returns after a wake-up, a
+/// signal or work; the caller checks again in a loop.
+pub(crate) fn sleep_worker(word: &impl Word, reason: u32, longest: Option<Duration>, ready: impl Fn() -> bool) {
     announce(word, reason);
     if ready() {
         word.store(0, Ordering::Relaxed);
         return;
     }
-    word.sleep_while(reason);
+    word.sleep_while(reason, longest);
     word.store(0, Ordering::Relaxed);
 }
 

@@ -5,7 +5,9 @@
 //! of the model checker loom, which runs the very same code in every order in which a processor may execute it.
 
 use rustix::thread::futex;
+use rustix::time::Timespec;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::Duration;
 
 /// A shared word with the operations that its users need.
 pub(crate) trait Word {
@@ -16,8 +18,8 @@ pub(crate) trait Word {
     fn exchange(&self, old: u32, new: u32, order: Ordering) -> bool;
     /// Sequentially consistent fence between an access to this word and an access to another one.
     fn fence(&self);
-    /// Sleeps while the word has this value. May return at any time.
-    fn sleep_while(&self, value: u32);
+    /// Sleeps while the word has this value, at most this long. May return at any time.
+    fn sleep_while(&self, value: u32, longest: Option<Duration>);
     fn wake_sleeper(&self);
 }
 
@@ -47,10 +49,11 @@ impl Word for AtomicU32 {
         fence(Ordering::SeqCst);
     }
 
-    fn sleep_while(&self, value: u32) {
+    fn sleep_while(&self, value: u32, longest: Option<Duration>) {
+        let longest = longest.and_then(|longest| Timespec::try_from(longest).ok());
         // Returns at once if the word has already changed; EINTR and EAGAIN both mean "check again". The word lives in
         // shared memory, so the futex is not process-private.
-        let _ = futex::wait(self, futex::Flags::empty(), value, None);
+        let _ = futex::wait(self, futex::Flags::empty(), value, longest.as_ref());
     }
 
     fn wake_sleeper(&self) {

@@ -23,6 +23,7 @@ use crate::wire::{
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 /// A `Body` frame that can still grow.
@@ -32,6 +33,17 @@ struct OpenBody {
     len: usize,
     /// Length in bytes at which the consumer's cursor must be read again, which costs a cache miss.
     limit: usize,
+}
+
+/// Result of waiting for a request.
+#[derive(Debug, Clone, Copy)]
+pub enum NextRequest {
+    /// The pointer is valid until `done`.
+    Request(*const WireRequest),
+    /// The server orders the worker to end.
+    Stop,
+    /// There was no request for the time that was given.
+    Idle,
 }
 
 /// The client of the current request has gone; output for it is dropped.
@@ -141,6 +153,18 @@ impl WorkerEnd {
     /// # Errors
     /// The server's side of the ring is invalid (a bug); the worker must end.
     pub fn next_request(&mut self) -> Result<Option<*const WireRequest>, RingBroken> {
+        match self.next_request_within(None)? {
+            NextRequest::Request(request) => Ok(Some(request)),
+            NextRequest::Stop | NextRequest::Idle => Ok(None),
+        }
+    }
+
+    /// Waits for a request and begins it, as `next_request` does, but not much longer than `longest`.
+    ///
+    /// # Errors
+    /// The server's side of the ring is invalid (a bug); the worker must end.
+    pub fn next_request_within(&mut self, longest: Option<Duration>) -> Result<NextRequest, RingBroken> {
+        let mut idle_from = None;
         let control = self.segment.control();
         self.head = control.response_head.0.load(Ordering::Relaxed);
         self.all_is_published();
@@ -152,7 +176,12 @@ impl WorkerEnd {
             let head = control.request_head.0.load(Ordering::Acquire);
             let available = self.requests.used(head, tail)?;
             if available == 0 {
-                wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_REQUEST, || {
+                let waited = longest.map(|_| idle_from.get_or_insert_with(Instant::now).elapsed());
+                if waited >= longest && longest.is_some() {
+                    return Ok(NextRequest::Idle);
+                }
+                let rest = longest.zip(waited).map(|(longest, waited)| longest - waited);
+                wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_REQUEST, rest, || {
                     control.request_head.0.load(Ordering::Acquire) != tail
                 });
                 continue;
@@ -168,10 +197,10 @@ impl WorkerEnd {
                     self.set_began(clock::monotonic_us());
                     self.number = header.number;
                     self.request_end = Some(end);
-                    return Ok(Some(self.requests.payload(tail).cast()));
+                    return Ok(NextRequest::Request(self.requests.payload(tail).cast()));
                 }
                 Some(FrameKind::Request | FrameKind::Pad) => control.request_tail.0.store(end, Ordering::Release),
-                Some(FrameKind::Stop) => return Ok(None),
+                Some(FrameKind::Stop) => return Ok(NextRequest::Stop),
                 _ => return Err(RingBroken("unexpected frame in the request ring")),
             }
         }
@@ -450,7 +479,7 @@ impl WorkerEnd {
             }
         }
         let (control, number) = (self.segment.control(), self.number);
-        wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM, || {
+        wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM, None, || {
             control.response_tail.0.load(Ordering::Acquire) != tail
                 || (number != 0 && control.aborted.0.load(Ordering::Relaxed) == number)
         });

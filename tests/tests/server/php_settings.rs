@@ -1,7 +1,8 @@
 //! Sources of PHP's settings; and that all workers share one OPcache.
 
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Request, Setup, Site, php, script_scenario};
+use howdah_tests::{Request, Setup, Site, php, scenario, script_scenario};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 script_scenario!(
@@ -233,6 +234,35 @@ script_scenario!(
                 });
             }
         });
+    },
+);
+
+// Workers keep OPcache's lock between requests (shim/sapi/opcache_lock.c).
+scenario!(
+    opcache_restarts_under_load_and_at_rest,
+    |s| with_opcache(s)
+        .workers(3)
+        .php("reset.php", "opcache_reset(); echo 'reset';")
+        .php("restarts.php", "echo opcache_get_status(false)['opcache_statistics']['manual_restarts'] ?? 'none';")
+        .php("a.php", "echo 'a';"),
+    |site| {
+        let (site, stop) = (&*site, &AtomicBool::new(false));
+        let restarts = |number| eventually(PATIENCE, || site.get_ok("/restarts.php") == number);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        assert_eq!(site.get_ok("/a.php"), "a");
+                    }
+                });
+            }
+            let reset = site.get("/reset.php");
+            let restarted = reset.status == 200 && restarts("1");
+            stop.store(true, Ordering::Relaxed);
+            assert!(restarted, "no restart while all workers have requests");
+        });
+        assert_eq!(site.get_ok("/reset.php"), "reset");
+        assert!(restarts("2"), "no restart while the other workers are idle");
     },
 );
 

@@ -116,6 +116,59 @@ script_scenario!(
     },
 );
 
+/// Least processor time in seconds after which a limit of one second ends a script. The kernel counts ticks for PHP's
+/// timer, so this may be well below one second on a busy machine; a probe of the timer is an eighth.
+const LEAST: f64 = 0.4;
+
+// PHP's timer runs on over many requests (shim/process/timer_signal.c).
+script_scenario!(
+    the_time_limit_is_the_processor_time_of_one_request,
+    not_async = "max_execution_time has no effect there",
+    |s| s
+        .workers(1)
+        .ini("display_errors", "0")
+        .expect_log("Maximum execution time of 1 second exceeded")
+        .php("t.php", php!("script_life/the_time_limit_is_the_processor_time_of_one_request.php")),
+    |site| {
+        // Together they take longer than the limit.
+        for _ in 0..3 {
+            assert_eq!(site.get_ok("/t.php?seconds=0.4"), "done");
+        }
+        let response = site.get("/t.php?seconds=8").expect(500);
+        let taken: f64 = response.text().parse().unwrap();
+        assert!(taken > LEAST, "ended after {taken} s of processor time");
+        assert_eq!(site.get_ok("/t.php?seconds=0.1"), "done");
+    },
+);
+
+script_scenario!(
+    a_limit_that_a_script_sets_begins_then,
+    not_async = "max_execution_time has no effect there",
+    |s| s
+        .workers(1)
+        .ini("max_execution_time", "1")
+        .php("t.php", php!("script_life/a_limit_that_a_script_sets_begins_then.php")),
+    |site| {
+        for how in ["more", "again"] {
+            assert_eq!(site.get_ok(&format!("/t.php?{how}")), "done");
+        }
+    },
+);
+
+script_scenario!(
+    a_handler_of_the_time_limits_signal_gets_no_other_signal,
+    howdah_only = "Debian's PHP-FPM has no pcntl",
+    not_async = "max_execution_time has no effect there",
+    |s| s
+        .workers(1)
+        .ini("max_execution_time", "1")
+        .php("t.php", php!("script_life/a_handler_of_the_time_limits_signal_gets_no_other_signal.php")),
+    |site| {
+        let taken: f64 = site.get_ok("/t.php").parse().unwrap();
+        assert!((LEAST..7.0).contains(&taken), "called after {taken} s of processor time");
+    },
+);
+
 script_scenario!(
     deep_recursion_does_not_stop_the_server,
     not_async = "it ends at memory_limit for all requests of the process together: async/lifecycle.rs",

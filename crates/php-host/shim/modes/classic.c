@@ -5,7 +5,13 @@
 #include "modes/modes.h"
 #include "modes/run.h"
 #include "process/timer_signal.h"
+#include "sapi/opcache_lock.h"
 #include "sapi/whole_request.h"
+
+static void watch_calls(void) {
+    shim_timer_signal_keep();
+    shim_opcache_lock_watch();
+}
 
 static int work(void) {
     return shim_run_requests(shim_whole_request_run, shim_whole_request_end);
@@ -15,7 +21,7 @@ const shim_mode shim_mode_classic = {
     .name = "classic",
     .ini = "",
     .directory_settings = true,
-    .after_php = shim_timer_signal_keep,
+    .after_php = watch_calls,
     .work = work,
     .client_gone = php_handle_aborted_connection,
 };

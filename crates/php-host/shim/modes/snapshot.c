@@ -16,6 +16,7 @@
 #include "modes/request_start.h"
 #include "modes/run.h"
 #include "modes/script_loop.h"
+#include "process/timer_signal.h"
 #include "process/wear.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
@@ -368,6 +369,7 @@ static shim_outcome run(void) {
         shim_log(LOG_CRIT, "snapshot mode needs a worker script (--script) or a boot file (--boot)");
         return SHIM_RETIRE;
     }
+    shim_timer_signal_keep_in(snapshot_engine_memory(SHIM_TIMER_STATE_SIZE));
     shim_snapshot_random_watch();
     shim_snapshot_tls_watch();
     shim_snapshot_settle_watch();

@@ -8,6 +8,7 @@
 #include "modes/modes.h"
 #include "modes/run.h"
 #include "modes/script_loop.h"
+#include "process/timer_signal.h"
 #include "sapi/debugger.h"
 
 static shim_outcome run(void) {
@@ -25,6 +26,7 @@ const shim_mode shim_mode_worker = {
     .keeps_settings = true,
     .kept_server_arrays = 1,
     .keeps_memory = true,
+    .after_php = shim_timer_signal_keep,
     .work = work,
     .serve = shim_loop_turn,
     .boot_variables = shim_loop_boot_variables,

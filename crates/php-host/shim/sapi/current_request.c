@@ -2,9 +2,13 @@
 #include "sapi/current_request.h"
 
 #include "shim.h"
+#include "sapi/opcache_lock.h"
 #include "sapi/server_array.h"
 
 #include <unistd.h>
+
+/* Milliseconds for which an idle worker keeps OPcache's lock. */
+#define KEPT_WHILE_IDLE_MS 100
 
 shim_state shim;
 
@@ -19,7 +23,12 @@ void shim_request_set(const WireRequest *request) {
 }
 
 bool shim_request_take(void) {
-    const WireRequest *request = howdah_rs_next_request();
+    bool idle = false;
+    const WireRequest *request = howdah_rs_next_request(shim_opcache_lock_is_kept() ? KEPT_WHILE_IDLE_MS : 0, &idle);
+    if (idle) {
+        shim_opcache_lock_release();
+        request = howdah_rs_next_request(0, &idle);
+    }
     if (request == NULL) {
         return false;
     }

@@ -3,7 +3,7 @@
 use super::{Host, bytes, host, running};
 use crate::priority;
 use howdah_transport::wire::{DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, WireDone, WireRequest};
-use howdah_transport::worker_end::body_kind;
+use howdah_transport::worker_end::{NextRequest, body_kind};
 use std::ffi::{c_char, c_int, c_uint};
 use std::os::fd::IntoRawFd;
 use std::time::Duration;
@@ -42,13 +42,20 @@ impl SnapshotNumbers {
 
 /// Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 /// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
+/// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits on.
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_next_request() -> *const WireRequest {
+extern "C" fn howdah_rs_next_request(idle_ms: c_uint, idle: *mut bool) -> *const WireRequest {
     let Some(host) = host() else { return std::ptr::null() };
+    let longest = (idle_ms != 0).then(|| Duration::from_millis(u64::from(idle_ms)));
     loop {
-        let request = match host.lane.next_request() {
-            Ok(Some(request)) => request,
-            Ok(None) => return std::ptr::null(),
+        let request = match host.lane.next_request_within(longest) {
+            Ok(NextRequest::Request(request)) => request,
+            Ok(NextRequest::Stop) => return std::ptr::null(),
+            Ok(NextRequest::Idle) => {
+                // SAFETY: C's promise in bridge.h: a valid pointer, with no other user during the call.
+                unsafe { idle.write(true) };
+                return std::ptr::null();
+            }
             Err(error) => {
                 eprintln!("howdah-php: {error}");
                 return std::ptr::null();

@@ -2,6 +2,7 @@
  * the application. */
 #include "shim.h"
 #include "process/fork.h"
+#include "process/timer_signal.h"
 #include "snapshot/engine/snapshot.h"
 
 #include <errno.h>
@@ -52,6 +53,7 @@ SHIM_EXPORT int howdah_c_fork_sibling(void) {
     if (child != 0) {
         return child;
     }
+    shim_timer_signal_forked();
     if (robust_list != NULL) {
         syscall(SYS_set_robust_list, robust_list, length);
     }

@@ -6,6 +6,7 @@
 #include "shim.h"
 #include "process/changes.h"
 #include "process/import_hooks.h"
+#include "process/timer_signal.h"
 #include "sapi/watch_function.h"
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/request_end.h"
@@ -100,6 +101,9 @@ static unsigned watched_alarm(unsigned seconds) {
 
 /* PHP stops its own timer, of processor time. */
 static int watched_setitimer(__itimer_which_t which, const struct itimerval *new, struct itimerval *old) {
+    if (which == ITIMER_PROF) {
+        return shim_timer_set(new, old);
+    }
     if (which == ITIMER_REAL) {
         snapshot_touched(SNAPSHOT_ALARM);
     }
