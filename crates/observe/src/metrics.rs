@@ -197,11 +197,6 @@ impl Metrics {
         }
     }
 
-    /// The number of requests answered so far.
-    pub fn requests_total(&self) -> u64 {
-        self.durations().count
-    }
-
     /// Durations of all requests.
     pub fn durations(&self) -> HistogramSnapshot {
         let mut all = HistogramSnapshot::default();

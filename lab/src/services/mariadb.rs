@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::wait_until_ready;
 use crate::cases::catalogue::{KEYED_ROWS, SMALL_ROWS, row_name};
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
@@ -69,7 +69,8 @@ impl MariaDb {
             log: dir.join("mariadb.log"),
         })?;
         let mut service = Self { guarded, socket, reading_cost: MysqlWork::default() };
-        service.wait_until_ready(interrupt)?;
+        let ready = || Counters::read(&service.socket).map(drop);
+        wait_until_ready("MariaDB", &service.guarded, Duration::from_secs(60), interrupt, ready)?;
         service.execute(&schema())?;
         service.execute(&rows(KEYED_ROWS))?;
         // Twice in a row: the difference is caused by one reading.
@@ -81,21 +82,6 @@ impl MariaDb {
     /// Returns the guard's process id.
     pub fn root(&self) -> u32 {
         self.guarded.root()
-    }
-
-    fn wait_until_ready(&self, interrupt: &Interrupt) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            interrupt.check()?;
-            let Err(error) = Counters::read(&self.socket) else { return Ok(()) };
-            if let Some(how) = self.guarded.exited() {
-                bail!("MariaDB ended {how}; its log is {}", self.guarded.log.display());
-            }
-            if Instant::now() > deadline {
-                return Err(error.context(format!("MariaDB is not ready; its log is {}", self.guarded.log.display())));
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
     }
 
     /// Runs statements as the administrator.

@@ -6,10 +6,13 @@ pub mod upstream;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::cases::Need;
+use crate::guard::Guarded;
 use crate::interrupt::Interrupt;
 use crate::record::MysqlWork;
 use crate::sample::mysql::Counters;
@@ -59,4 +62,27 @@ impl Services {
     pub fn reading_cost(&self) -> MysqlWork {
         self.mariadb.as_ref().map(|service| service.reading_cost.clone()).unwrap_or_default()
     }
+}
+
+/// Waits until a service responds, for as long as its process runs.
+fn wait_until_ready(
+    name: &str,
+    guarded: &Guarded,
+    limit: Duration,
+    interrupt: &Interrupt,
+    ready: impl Fn() -> Result<()>,
+) -> Result<()> {
+    let deadline = Instant::now() + limit;
+    let log = guarded.log.display();
+    while let Err(error) = ready() {
+        interrupt.check()?;
+        if let Some(how) = guarded.exited() {
+            bail!("{name} ended {how}; its log is {log}");
+        }
+        if Instant::now() > deadline {
+            return Err(error.context(format!("{name} is not ready; its log is {log}")));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }

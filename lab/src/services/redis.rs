@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::wait_until_ready;
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
 use crate::systems::program;
@@ -40,17 +40,7 @@ impl Redis {
             log: dir.join("redis.log"),
         })?;
         let service = Self { guarded, socket };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while let Err(error) = service.ping() {
-            interrupt.check()?;
-            if let Some(how) = service.guarded.exited() {
-                bail!("Redis ended {how}; its log is {}", service.guarded.log.display());
-            }
-            if Instant::now() > deadline {
-                return Err(error.context(format!("Redis is not ready; its log is {}", service.guarded.log.display())));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_until_ready("Redis", &service.guarded, Duration::from_secs(20), interrupt, || service.ping())?;
         Ok(service)
     }
 

@@ -161,7 +161,7 @@ fn at_the_limit_connections_wait_their_turn() {
     eventually("the requests", || server.stand.requests.load(Ordering::SeqCst) == 2);
     let mut three = server.connect();
     three.send("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n");
-    assert_eq!((server.front().open_connections(), server.metrics.requests_total()), (2, 0));
+    assert_eq!((server.front().open_connections(), server.metrics.durations().count), (2, 0));
     drop(one);
     assert_eq!(three.response().status, 200);
 }

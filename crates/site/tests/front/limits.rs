@@ -164,6 +164,6 @@ fn a_client_that_reads_nothing_is_dropped() {
     let mut client = server.connect();
     client.send("GET /large.txt HTTP/1.1\r\nHost: h\r\n\r\n");
     eventually("dropping the client", || {
-        server.metrics.requests_total() == 1 && server.front().open_connections() == 0
+        server.metrics.durations().count == 1 && server.front().open_connections() == 0
     });
 }

@@ -81,10 +81,10 @@ fn under_load_every_request_that_was_accepted_is_answered() {
             })
         })
         .collect();
-    eventually("some load", || server.metrics.requests_total() > 200);
+    eventually("some load", || server.metrics.durations().count > 200);
     assert_eq!(server.shutdown(DEADLINE), Drained::All);
     let answered: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
-    assert_eq!(server.metrics.requests_total(), answered);
+    assert_eq!(server.metrics.durations().count, answered);
 }
 
 #[test]

@@ -11,192 +11,204 @@ use std::time::SystemTime;
 /// Formats the status. Unknown or missing fields are shown as `-`, so that the command works with a newer server.
 pub(crate) fn render(status: &Value) -> String {
     let mut out = String::new();
-    let text = |value: &Value| match value {
+    server(&mut out, status);
+    certificates(&mut out, status);
+    list(&status["pools"]).for_each(|one| pool(&mut out, one));
+    out
+}
+
+/// The entries of a list; none for other values.
+pub(crate) fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// A number; 0 for other values.
+pub(crate) fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn shown(value: &Value) -> String {
+    match value {
         Value::String(s) => plain(s),
         Value::Null => "-".to_owned(),
         other => other.to_string(),
-    };
-    let _ = writeln!(
-        out,
-        "howdah {}, process {}, up {}",
-        text(&status["version"]),
-        text(&status["pid"]),
-        duration(status["uptime_s"].as_u64().unwrap_or(0)),
-    );
-    if let Some(budgets) = status["budgets"].as_array() {
-        let shown = budgets.iter().map(|budget| {
-            let mib = |name: &str| budget[name].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
-            let refused = budget["refused"].as_u64().filter(|refused| *refused > 0);
-            let refused = refused.map(|refused| format!(" (refused {refused} times)")).unwrap_or_default();
-            format!("{} {:.1} of {:.0} MiB{refused}", text(&budget["name"]), mib("used"), mib("limit"))
-        });
-        let connections = &status["connections"];
-        let _ = writeln!(
-            out,
-            "connections {}; what waits takes: {}",
-            text(&connections["open"]),
-            shown.collect::<Vec<_>>().join(", ")
-        );
+    }
+}
+
+/// The server as a whole: its process, budgets, logs, hubs and proxies.
+fn server(out: &mut String, status: &Value) {
+    let (version, pid) = (shown(&status["version"]), shown(&status["pid"]));
+    let _ = writeln!(out, "howdah {version}, process {pid}, up {}", duration(number(&status["uptime_s"])));
+    let connections = &status["connections"];
+    if status["budgets"].is_array() {
+        let budgets: Vec<String> = list(&status["budgets"]).map(budget).collect();
+        let (open, budgets) = (shown(&connections["open"]), budgets.join(", "));
+        let _ = writeln!(out, "connections {open}; what waits takes: {budgets}");
     }
     for (name, what) in
         [("error_log_dropped", "error log"), ("access_log_dropped", "access log"), ("slow_log_dropped", "slow log")]
     {
-        if let Some(lines) = status[name].as_u64().filter(|lines| *lines > 0) {
+        if let lines @ 1.. = number(&status[name]) {
             let _ = writeln!(out, "lines of the {what} lost: {lines}");
         }
     }
-    if let Some(open) = status["connections"]["upgraded"].as_u64().filter(|open| *open > 0) {
+    if let open @ 1.. = number(&connections["upgraded"]) {
         let _ = writeln!(out, "of these upgraded (WebSocket): {open}");
     }
-    for hub in status["hubs"].as_array().into_iter().flatten() {
-        let (site, subscribers, topics) = (text(&hub["site"]), text(&hub["subscribers"]), text(&hub["topics"]));
+    for hub in list(&status["hubs"]) {
+        let (site, subscribers, topics) = (shown(&hub["site"]), shown(&hub["subscribers"]), shown(&hub["topics"]));
         let _ = writeln!(out, "hub of {site}: {subscribers} subscribers (WebSocket, Mercure), {topics} topics");
     }
-    for upstream in status["upstreams"].as_array().into_iter().flatten() {
+    for upstream in list(&status["upstreams"]) {
         let _ = writeln!(
             out,
             "proxy {}, {}: {}; {} requests, {} under way, {} connections opened, {} failures",
-            text(&upstream["proxy"]),
-            text(&upstream["server"]),
+            shown(&upstream["proxy"]),
+            shown(&upstream["server"]),
             if upstream["up"] == true { "up" } else { "OUT" },
-            text(&upstream["requests"]),
-            text(&upstream["active"]),
-            text(&upstream["connections"]),
-            text(&upstream["failures"]),
+            shown(&upstream["requests"]),
+            shown(&upstream["active"]),
+            shown(&upstream["connections"]),
+            shown(&upstream["failures"]),
         );
     }
-    certificates(&mut out, status);
-    for pool in status["pools"].as_array().into_iter().flatten() {
-        let is_multiplexed = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);
-        let each = if is_multiplexed {
-            format!(", {} at once in each worker", text(&pool["concurrency"]))
-        } else {
-            String::new()
+}
+
+fn budget(budget: &Value) -> String {
+    let mib = |name: &str| budget[name].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
+    let refused = match number(&budget["refused"]) {
+        0 => String::new(),
+        refused => format!(" (refused {refused} times)"),
+    };
+    format!("{} {:.1} of {:.0} MiB{refused}", shown(&budget["name"]), mib("used"), mib("limit"))
+}
+
+fn pool(out: &mut String, pool: &Value) {
+    let is_multiplexed = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);
+    let each = match is_multiplexed {
+        true => format!(", {} at once in each worker", shown(&pool["concurrency"])),
+        false => String::new(),
+    };
+    let (name, mode) = (shown(&pool["name"]), shown(&pool["mode"]));
+    let (version, generation) = (shown(&pool["php_version"]), shown(&pool["generation"]));
+    let _ = writeln!(out, "\npool {name} ({mode} mode{each}, PHP {version}, generation {generation})");
+    boot(out, pool);
+    let _ = writeln!(
+        out,
+        "  requests {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",
+        shown(&pool["requests"]),
+        mean(pool),
+        shown(&pool["queued"]),
+        shown(&pool["queue_limit"]),
+        shown(&pool["oldest_wait_ms"]),
+        shown(&pool["replays"]),
+        shown(&pool["restarts"]),
+        shown(&pool["reloads"]),
+    );
+    let _ = writeln!(out, "  {}", manager(pool));
+    if pool["overloaded"] == true {
+        let _ = writeln!(out, "  OVERLOADED: more requests than can be served; those that wait for 2 s are refused");
+    }
+    let (resets, replaced) = (number(&pool["snapshot_sessions_reset"]), number(&pool["snapshot_workers_replaced"]));
+    if resets + replaced > 0 {
+        let _ = writeln!(out, "  snapshot: sessions reset {resets}, workers replaced {replaced}");
+    }
+    for (label, count) in pool["faults"].as_object().into_iter().flatten() {
+        let _ = writeln!(out, "  failed: {} {count}", plain(label));
+    }
+    compared_with(out, pool);
+    for connections in list(&pool["connection_pools"]) {
+        let _ = writeln!(out, "  {}", connection_pool(connections));
+    }
+    list(&pool["workers"]).for_each(|one| worker(out, one, is_multiplexed));
+}
+
+/// The boot of a pool's workers, and their sandbox.
+fn boot(out: &mut String, pool: &Value) {
+    if let Some(why) = pool["down"].as_str().or_else(|| pool["last_error"].as_str()) {
+        let _ = writeln!(out, "  PHP DOES NOT START: {}", plain_lines(why));
+    }
+    if let Some(pid) = pool["snapshot_template"].as_u64() {
+        let _ = writeln!(out, "  workers share one boot, that of process {pid}");
+    } else if let Some(why) = pool["snapshot_unshared"].as_str() {
+        let _ = writeln!(out, "  each worker boots on its own: {}", plain_lines(why));
+    }
+    if pool["snapshot_warmup_refused"] == true {
+        let _ = writeln!(out, "  SERVES WITHOUT ITS WARM-UP, which would give all visitors the same:");
+    }
+    for finding in list(&pool["snapshot_warmup"]) {
+        let _ = writeln!(out, "  warm-up: {}", shown(finding));
+    }
+    for path in list(&pool["snapshot_not_learnt"]) {
+        let _ = writeln!(out, "  warm-up: frequent paths that are not learned: {}", shown(path));
+    }
+    if let Some(profile @ ("app" | "learn")) = pool["sandbox"].as_str() {
+        let learnt = match profile {
+            "learn" => {
+                let needs = list(&pool["sandbox_needs"]).count();
+                format!(", {needs} needs found: `howdah status --sandbox`")
+            }
+            _ => String::new(),
         };
-        let _ = writeln!(
-            out,
-            "\npool {} ({} mode{each}, PHP {}, generation {})",
-            text(&pool["name"]),
-            text(&pool["mode"]),
-            text(&pool["php_version"]),
-            text(&pool["generation"]),
-        );
-        if let Some(why) = pool["down"].as_str().or_else(|| pool["last_error"].as_str()) {
-            let _ = writeln!(out, "  PHP DOES NOT START: {}", plain_lines(why));
-        }
-        if let Some(pid) = pool["snapshot_template"].as_u64() {
-            let _ = writeln!(out, "  workers share one boot, that of process {pid}");
-        } else if let Some(why) = pool["snapshot_unshared"].as_str() {
-            let _ = writeln!(out, "  each worker boots on its own: {}", plain_lines(why));
-        }
-        if pool["snapshot_warmup_refused"] == true {
-            let _ = writeln!(out, "  SERVES WITHOUT ITS WARM-UP, which would give all visitors the same:");
-        }
-        for finding in pool["snapshot_warmup"].as_array().into_iter().flatten() {
-            let _ = writeln!(out, "  warm-up: {}", text(finding));
-        }
-        for path in pool["snapshot_not_learnt"].as_array().into_iter().flatten() {
-            let _ = writeln!(out, "  warm-up: frequent paths that are not learned: {}", text(path));
-        }
-        if let Some(profile @ ("app" | "learn")) = pool["sandbox"].as_str() {
-            let learnt = pool["sandbox_needs"].as_array().map_or(0, Vec::len);
-            let learnt = if profile == "learn" {
-                format!(", {learnt} needs found: `howdah status --sandbox`")
-            } else {
-                String::new()
-            };
-            let _ = writeln!(out, "  sandbox {profile}{learnt}");
-        }
-        let _ = writeln!(
-            out,
-            "  requests {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",
-            text(&pool["requests"]),
-            mean(pool),
-            text(&pool["queued"]),
-            text(&pool["queue_limit"]),
-            text(&pool["oldest_wait_ms"]),
-            text(&pool["replays"]),
-            text(&pool["restarts"]),
-            text(&pool["reloads"]),
-        );
-        let _ = writeln!(out, "  {}", manager(pool));
-        if pool["overloaded"] == true {
-            let _ =
-                writeln!(out, "  OVERLOADED: more requests than can be served; those that wait for 2 s are refused");
-        }
-        let number = |name: &str| pool[name].as_u64().unwrap_or(0);
-        let (resets, replaced) = (number("snapshot_sessions_reset"), number("snapshot_workers_replaced"));
-        if resets + replaced > 0 {
-            let _ = writeln!(out, "  snapshot: sessions reset {resets}, workers replaced {replaced}");
-        }
-        for (label, count) in pool["faults"].as_object().into_iter().flatten() {
-            let _ = writeln!(out, "  failed: {} {count}", plain(label));
-        }
-        compared_with(&mut out, pool);
-        for connections in pool["connection_pools"].as_array().into_iter().flatten() {
-            let _ = writeln!(out, "  {}", connection_pool(connections));
-        }
-        for worker in pool["workers"].as_array().into_iter().flatten() {
-            let state = if worker["busy"] == true { "busy".to_owned() } else { text(&worker["phase"]) };
-            let state = match (is_multiplexed, &worker["in_flight"]) {
-                (true, Value::Number(running)) if state == "busy" => format!("runs {running}"),
-                _ => state,
-            };
-            let _ = write!(
-                out,
-                "  worker {:>3}  pid {:>7}  {state:<9} requests {:>8}  age {}",
-                text(&worker["worker"]),
-                text(&worker["pid"]),
-                text(&worker["requests"]),
-                duration(worker["age_s"].as_u64().unwrap_or(0)),
-            );
-            if let Some(bytes) = worker["memory"].as_f64() {
-                let _ = write!(out, "  {:.1} MiB", bytes / f64::from(1 << 20));
-            }
-            if let Some(way) = worker["snapshot_pages"].as_str() {
-                let _ = write!(
-                    out,
-                    "  restores by {}, {} searches, last {} pages in {:.1} us",
-                    plain(way),
-                    text(&worker["snapshot_searches"]),
-                    text(&worker["snapshot_restored_pages"]),
-                    worker["snapshot_restore_us"].as_f64().unwrap_or(0.0),
-                );
-            }
-            if let Some(label) = worker["label"].as_str() {
-                let _ = write!(out, "  {} ms  {}", text(&worker["running_ms"]), plain(label));
-            }
-            out.push('\n');
-        }
+        let _ = writeln!(out, "  sandbox {profile}{learnt}");
     }
-    out
+}
+
+fn worker(out: &mut String, worker: &Value, is_multiplexed: bool) {
+    let state = match (worker["busy"] == true, &worker["in_flight"]) {
+        (true, Value::Number(running)) if is_multiplexed => format!("runs {running}"),
+        (true, _) => "busy".to_owned(),
+        (false, _) => shown(&worker["phase"]),
+    };
+    let _ = write!(
+        out,
+        "  worker {:>3}  pid {:>7}  {state:<9} requests {:>8}  age {}",
+        shown(&worker["worker"]),
+        shown(&worker["pid"]),
+        shown(&worker["requests"]),
+        duration(number(&worker["age_s"])),
+    );
+    if let Some(bytes) = worker["memory"].as_f64() {
+        let _ = write!(out, "  {:.1} MiB", bytes / f64::from(1 << 20));
+    }
+    if let Some(way) = worker["snapshot_pages"].as_str() {
+        let _ = write!(
+            out,
+            "  restores by {}, {} searches, last {} pages in {:.1} us",
+            plain(way),
+            shown(&worker["snapshot_searches"]),
+            shown(&worker["snapshot_restored_pages"]),
+            worker["snapshot_restore_us"].as_f64().unwrap_or(0.0),
+        );
+    }
+    if let Some(label) = worker["label"].as_str() {
+        let _ = write!(out, "  {} ms  {}", shown(&worker["running_ms"]), plain(label));
+    }
+    out.push('\n');
 }
 
 /// Appends text about a pool's comparisons, if it has any.
 pub(crate) fn compared_with(out: &mut String, pool: &Value) {
     let Some(classic) = pool["compared_with"].as_str() else { return };
-    let number = |name: &str| pool["compared"][name].as_u64().unwrap_or(0);
-    let (same, slower, differ) = (number("same"), number("slower"), number("differs"));
+    let count = |name: &str| number(&pool["compared"][name]);
+    let (same, slower, differ) = (count("same"), count("slower"), count("differs"));
     let all = same + slower + differ;
     let _ = write!(out, "  compared with {}: {all} responses, {differ} differed", plain(classic));
     if slower > 0 {
         let _ = write!(out, ", {slower} took longer");
     }
-    let untold = number("inconclusive") + number("skipped");
+    let untold = count("inconclusive") + count("skipped");
     let _ = if untold > 0 { writeln!(out, "; {untold} not compared") } else { writeln!(out) };
-    for route in pool["suspected"].as_array().into_iter().flatten() {
-        let number = |name: &str| route[name].as_u64().unwrap_or(0);
-        let (searched, came) = (number("searched"), number("came"));
+    for route in list(&pool["suspected"]) {
+        let (searched, came) = (number(&route["searched"]), number(&route["came"]));
         if searched * 2 > came {
-            let name = plain(route["route"].as_str().unwrap_or("-"));
+            let name = shown(&route["route"]);
             let _ = writeln!(out, "  not warm: {name}: {searched} of {came} restores searched for written pages");
         }
     }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    for route in pool["demoted"].as_array().into_iter().flatten() {
-        let text = |name: &str| plain(route[name].as_str().unwrap_or("-"));
-        let since = duration(now.saturating_sub(route["since"].as_u64().unwrap_or(0)));
-        let _ = writeln!(out, "  IN CLASSIC MODE for {since}: {}: {}", text("route"), text("reason"));
+    for route in list(&pool["demoted"]) {
+        let since = duration(now().saturating_sub(number(&route["since"])));
+        let _ = writeln!(out, "  IN CLASSIC MODE for {since}: {}: {}", shown(&route["route"]), shown(&route["reason"]));
     }
 }
 
@@ -204,8 +216,8 @@ pub(crate) fn compared_with(out: &mut String, pool: &Value) {
 /// thousands of certificates, those with problems come first.
 fn certificates(out: &mut String, status: &Value) {
     const MAX_ROWS: usize = 40;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let mut all: Vec<&Value> = status["certificates"].as_array().into_iter().flatten().collect();
+    let now = now();
+    let mut all: Vec<&Value> = list(&status["certificates"]).collect();
     if all.is_empty() {
         return;
     }
@@ -219,12 +231,12 @@ fn certificates(out: &mut String, status: &Value) {
             None => "NONE YET".to_owned(),
         };
         let source = if one["source"] == "local" { ", from the local CA" } else { "" };
-        let name = plain(one["name"].as_str().unwrap_or("-"));
+        let name = shown(&one["name"]);
         let what = if one["last_error"].is_null() { "renewal" } else { "next attempt" };
         let next = next.map(|next| format!(", {what} in {next}")).unwrap_or_default();
         let _ = writeln!(out, "  {name:<30} {state}{next}{source}");
         if let Some(error) = one["last_error"].as_str() {
-            let failures = one["failures"].as_u64().unwrap_or(0);
+            let failures = number(&one["failures"]);
             let times = if failures > 1 { format!(" ({failures} times)") } else { String::new() };
             let _ = writeln!(out, "    FAILED{times}: {}", plain_lines(error));
         }
@@ -236,10 +248,10 @@ fn certificates(out: &mut String, status: &Value) {
 
 /// One line about the connection pools of all workers; zero counts are left out.
 fn connection_pool(numbers: &Value) -> String {
-    let number = |name: &str| numbers[name].as_u64().unwrap_or(0);
+    let number = |name: &str| number(&numbers[name]);
     let mut line = format!(
         "connections {}: {} of {} open, {} in use, {} idle, {} waiting; taken {}",
-        plain(numbers["name"].as_str().unwrap_or("-")),
+        shown(&numbers["name"]),
         number("open"),
         number("limit"),
         number("in_use"),
@@ -271,17 +283,15 @@ fn connection_pool(numbers: &Value) -> String {
 
 /// Worker limits of a pool, and cold starts of an on-demand pool.
 fn manager(pool: &Value) -> String {
-    let number = |name: &str| pool[name].as_u64().unwrap_or(0);
-    let (min, max) = (number("workers_min"), number("workers_max"));
-    let there = pool["workers"].as_array().map_or(0, Vec::len);
-    let mut text = format!("workers {there}, ");
+    let (min, max) = (number(&pool["workers_min"]), number(&pool["workers_max"]));
+    let mut text = format!("workers {}, ", list(&pool["workers"]).count());
     let _ = match pool["manager"].as_str() {
         Some("ondemand") => write!(text, "on demand up to {max}"),
-        Some("dynamic") => write!(text, "from {min} to {max}, {} ready", number("workers_spare")),
+        Some("dynamic") => write!(text, "from {min} to {max}, {} ready", number(&pool["workers_spare"])),
         _ => write!(text, "always {max}"),
     };
     let cold = &pool["cold_starts"];
-    if cold["requests"].as_u64().is_some_and(|requests| requests > 0) {
+    if number(&cold["requests"]) > 0 {
         let ms = |name: &str| cold[name].as_f64().unwrap_or(0.0);
         let _ = write!(
             text,
@@ -299,6 +309,11 @@ fn mean(pool: &Value) -> String {
         (Some(us), Some(requests)) if requests > 0 => format!("{:.2} ms", us as f64 / requests as f64 / 1000.0),
         _ => "-".to_owned(),
     }
+}
+
+/// Seconds since the epoch.
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 pub(crate) fn duration(seconds: u64) -> String {

@@ -1,6 +1,7 @@
 //! Data of `howdah top`: the difference between two responses of `GET /status`. Unknown or missing fields count as
 //! zero, so that it works with newer and older servers.
 
+use crate::commands::status::text::{list, number};
 use crate::output::plain;
 use serde_json::Value;
 
@@ -177,14 +178,6 @@ fn quantile(bounds: &[f64], cumulative: &[u64], count: u64, share: f64) -> Optio
 fn same<'a>(all: &'a Value, wanted: &Value, keys: &[&str]) -> &'a Value {
     let found = list(all).find(|entry| keys.iter().all(|key| entry[*key] == wanted[*key]));
     found.unwrap_or(&Value::Null)
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
 }
 
 /// Removes control characters, because the text may come from clients and scripts.
