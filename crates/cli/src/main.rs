@@ -1,9 +1,11 @@
 //! `howdah`: the command line (`commands`), the server that it runs (`server`), and the protocol between the two over
 //! the admin endpoint (`control`).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 // These macros panic if the output is closed: see `output`.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+#[allow(unsafe_code)]
+mod allocator;
 mod commands;
 mod control;
 mod output;
@@ -13,11 +15,8 @@ use howdah_pool::process::launcher::LAUNCHER_ARGUMENT;
 use output::complain;
 use std::process::ExitCode;
 
-/// Every request allocates and frees bodies of some 50 KB. The C library's allocator returns such memory to the kernel
-/// and faults it in again each time (see docs/internals/performance.md). The feature `no_thp` turns huge pages off,
-/// of which a server with a few connections uses only a fifth. `howdah-php` turns them on again for PHP.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
     // Must come first: from here on other processes of the same user cannot read this process's memory or take its

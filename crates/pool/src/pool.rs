@@ -138,7 +138,7 @@ impl Pool {
     ///
     /// # Errors
     /// A `Fault`; then no part of a response exists.
-    pub async fn run(&self, request: Request) -> Result<Response, Fault> {
+    pub async fn run(&self, request: Box<Request>) -> Result<Response, Fault> {
         let stats = RequestStats { pool: self.shared.kept_name(), ..RequestStats::default() };
         // Held until the response begins, as a queued request uses memory too.
         let mut charge = Charge::new(self.limits.budgets.memory, request.share.clone());

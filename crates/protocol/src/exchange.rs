@@ -74,8 +74,8 @@ pub(crate) fn report_rejected(
 /// A request, complete but for its body.
 #[derive(Debug)]
 pub struct Request {
-    /// Its head.
-    pub head: Head,
+    /// Its head. Boxed, as it is long and passes from the parser through the connection to the handler.
+    pub head: Box<Head>,
     /// Its body.
     pub body: RequestBody,
     /// Sender of informational responses; `None` in a protocol without them (HTTP/1.0).

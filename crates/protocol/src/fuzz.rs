@@ -122,7 +122,7 @@ fn read_by_us(data: &[u8]) -> Read1 {
             assert!(!data.is_empty());
             content.extend_from_slice(&data);
         }
-        let Head { method, target, headers, .. } = parsed.head;
+        let Head { method, target, headers, .. } = *parsed.head;
         let whole = body.is_done();
         let is_uri = is_uri(target.as_bytes());
         let target = target.as_bytes().split(|&b| b == b'#').next().unwrap_or_default().to_vec();

@@ -30,7 +30,7 @@ pub struct Exchange {
     /// The connection that the request arrived on.
     pub connection: Arc<Connection>,
     /// The request's head.
-    pub head: Head,
+    pub head: Box<Head>,
     /// The client, as named by trusted proxies if there are any. Rules that change the head do not affect it.
     pub client: Client,
     /// Sends informational (1xx) responses.
@@ -120,43 +120,44 @@ impl Exchange {
     /// Begins an exchange: finds the site, the client and the id. Returns the request body separately.
     #[must_use]
     pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
-        let Request { head, body, informational, variables, messages, connection, received, time } = request;
+        // Read in place, and moved once: a head is long.
+        let (head, connection) = (&request.head, &request.connection);
         let settings = &sites.server.settings.http;
-        let client = match &variables {
+        let client = match &request.variables {
             Some(variables) => Client::of_variables(variables),
             None => forwarded::client(&connection.peer, &head.headers, settings),
         };
         let (mut id, mut found) = (None, sites.only().map(Found::Site));
-        if let Some(variables) = &variables {
+        if let Some(variables) = &request.variables {
             found = found.or_else(|| {
-                Some(Found::Site(sites.of_web_server(&connection.peer, forwarded::named_host(&head), variables)))
+                Some(Found::Site(sites.of_web_server(&connection.peer, forwarded::named_host(head), variables)))
             });
         } else if connection.peer.trusted {
-            found = found.or_else(|| Some(sites.find(forwarded::host(&head, &client))));
+            found = found.or_else(|| Some(sites.find(forwarded::host(head, &client))));
             if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
                 let last = head.headers.get_all("x-request-id").iter().next_back();
                 id = last.and_then(|id| request_id::parse(id.as_bytes()));
             }
         }
-        let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
+        let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(head))) {
             // A connection opened with another site's certificate must not get this site's pages.
-            Found::Site(site) => (site, !sites.may_serve(site, forwarded::named_host(&head), &connection)),
+            Found::Site(site) => (site, !sites.may_serve(site, forwarded::named_host(head), connection)),
             Found::Nobody(site) => (site, true),
         };
         let trace = sites.server.telemetry().map(|telemetry| telemetry.begin(&head.headers, connection.peer.trusted));
-        let exchange = Self {
+        let exchange = Box::new(Self {
             site: site.at_this_moment(),
             misdirected,
-            connection,
-            head,
+            connection: request.connection,
+            head: request.head,
             client,
-            informational,
-            variables,
-            messages,
+            informational: request.informational,
+            variables: request.variables,
+            messages: request.messages,
             id: id.unwrap_or_else(request_id::next),
             purpose: None,
-            started: received,
-            time,
+            started: request.received,
+            time: request.time,
             ruled: None,
             error_status: None,
             route: 0,
@@ -169,8 +170,8 @@ impl Exchange {
             cut_off: false,
             changes: None,
             trace,
-        };
-        (Box::new(exchange), body)
+        });
+        (exchange, request.body)
     }
 }
 

@@ -37,7 +37,7 @@ impl Upstream for RecordingUpstream {
     async fn run(
         &self,
         _target: upstream::Target,
-        request: howdah_pool::Request,
+        request: Box<howdah_pool::Request>,
     ) -> Result<howdah_pool::Response, Fault> {
         *self.0.lock() = Some(request.head.script().to_vec());
         Err(Fault::new(FaultKind::ClientGone))
@@ -98,7 +98,7 @@ impl TestSite {
         let peer = Peer::tcp(([203, 0, 113, 9], 4000).into(), ([192, 0, 2, 1], 80).into(), |_| false);
         let head = Head { method: Method::from_bytes(method.as_bytes()).ok()?, target, version, headers };
         let request = Request {
-            head,
+            head: Box::new(head),
             body: RequestBody::none(),
             informational: None,
             variables: None,

@@ -69,7 +69,7 @@ pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> 
     let (mut exchange, _) = Exchange::begin(
         sites,
         Request {
-            head,
+            head: Box::new(head),
             body: RequestBody::none(),
             informational: None,
             variables: None,
@@ -109,7 +109,7 @@ impl<U: Upstream> Service<U> {
         } else {
             RequestBody::new(Box::new(Complete(body)), Some(length))
         };
-        let (received, time) = (Instant::now(), SystemTime::now());
+        let (head, received, time) = (Box::new(head), Instant::now(), SystemTime::now());
         let request =
             Request { head, body, informational: None, variables: None, messages: None, connection, received, time };
         let (mut exchange, body) = Exchange::begin(&self.sites, request);

@@ -113,10 +113,9 @@ impl<U: Upstream> Service<U> {
 }
 
 impl<U: Upstream> Handler for Service<U> {
-    /// The exchange ends, and is logged, after the last byte of the response body.
-    async fn handle(&self, request: Request) -> Response {
-        let (exchange, body) = Exchange::begin(&self.sites, request);
-        self.complete(exchange, body).await
+    fn handle(&self, request: Request) -> impl Future<Output = Response> + Send {
+        let (exchange, body) = self.begin(request);
+        self.complete(exchange, body)
     }
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {
@@ -129,8 +128,15 @@ impl<U: Upstream> Handler for Service<U> {
 }
 
 impl<U: Upstream> Service<U> {
-    /// Returns the response to a new exchange. The response body owns the exchange from then on.
-    pub(crate) async fn complete(&self, mut exchange: Box<Exchange>, body: RequestBody) -> Response {
+    /// Begins the exchange of a request. Not part of a future, whose arguments are copied twice.
+    #[must_use]
+    pub fn begin(&self, request: Request) -> (Box<Exchange>, RequestBody) {
+        Exchange::begin(&self.sites, request)
+    }
+
+    /// Returns the response to a new exchange. The response body owns the exchange from then on: it ends, and is logged,
+    /// after the last byte.
+    pub async fn complete(&self, mut exchange: Box<Exchange>, body: RequestBody) -> Response {
         let has_body = !body.is_none();
         let made = {
             let making = pin!(self.make(&mut exchange, body, has_body));

@@ -71,10 +71,10 @@ pub trait Upstream: Send + Sync + 'static {
         }))
     }
 
-    /// Runs `request`.
+    /// Runs `request`, which is boxed because it is long and passes through many hands.
     fn run(
         &self,
         target: Target,
-        request: Request,
+        request: Box<Request>,
     ) -> impl Future<Output = Result<howdah_pool::Response, Fault>> + Send;
 }

@@ -25,7 +25,7 @@ static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(u64::MAX, u64:
 struct CapturingUpstream(Mutex<Option<(usize, EncodedRequest)>>);
 
 impl Upstream for CapturingUpstream {
-    async fn run(&self, target: Target, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+    async fn run(&self, target: Target, request: Box<howdah_pool::Request>) -> Result<howdah_pool::Response, Fault> {
         *self.0.lock() = Some((target.preferred.unwrap_or(target.pool), request.head));
         Err(Fault::with(FaultKind::ClientGone, "a request of a warm-up"))
     }

@@ -51,7 +51,7 @@ impl Backends {
 }
 
 impl Upstream for Backends {
-    async fn run(&self, target: Target, request: Request) -> Result<howdah_pool::Response, Fault> {
+    async fn run(&self, target: Target, request: Box<Request>) -> Result<howdah_pool::Response, Fault> {
         match self.pools.at(target)? {
             SelectedPool { pool, comparison: None } => pool.run(request).await,
             // Boxed to keep the future small, because most pools have no comparison.

@@ -132,7 +132,7 @@ impl Comparison {
     ///
     /// # Errors
     /// As `Pool::run`.
-    pub(crate) async fn run(self: &Arc<Self>, request: Request) -> Result<Response, Fault> {
+    pub(crate) async fn run(self: &Arc<Self>, request: Box<Request>) -> Result<Response, Fault> {
         let is_wanted = match self.demotions.way_of(request.target()) {
             Placement::Classic => return self.classic.run(request).await,
             Placement::Cold => {
@@ -254,7 +254,7 @@ impl Comparison {
         }
         let asked = async {
             let (tell, busy) = oneshot::channel();
-            let request = Request { busy: Some(tell), ..repeated(wanted) };
+            let request = Box::new(Request { busy: Some(tell), ..repeated(wanted) });
             let mut response = pool.run(request).await.map_err(|_| INCONCLUSIVE)?;
             let (status, fields) = (response.status, fields_of(&response));
             let copy = response.body.copy(MAX_BODY);

@@ -122,9 +122,10 @@ impl ThreadHandler {
 }
 
 impl Handler for ThreadHandler {
-    async fn handle(&self, request: Request) -> Response {
+    fn handle(&self, request: Request) -> impl Future<Output = Response> + Send {
         let service = self.current.load().services[self.number].clone();
-        service.handle(request).await
+        let (exchange, body) = service.begin(request);
+        async move { service.complete(exchange, body).await }
     }
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {

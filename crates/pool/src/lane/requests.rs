@@ -233,7 +233,7 @@ mod tests {
             repeatable: true,
             ..Request::without_client(RequestBuilder::new(1, 1001, 1).finish(), RequestId(number))
         };
-        let pending = Box::new(Pending::new(request, sink));
+        let pending = Box::new(Pending::new(Box::new(request), sink));
         InFlight {
             number,
             slot,

@@ -18,7 +18,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
         client,
         ..Request::without_client(RequestBuilder::new(id, 1001, 0).finish(), RequestId(id))
     };
-    let mut pending = Box::new(Pending::new(request, sink));
+    let mut pending = Box::new(Pending::new(Box::new(request), sink));
     pending.expected = ExpectedDuration { mean, high: mean, cpu: 0 };
     pending.cost = mean;
     (pending, receiver)

@@ -33,7 +33,7 @@ pub struct RequestReport {
 }
 
 impl LastRequest {
-    pub(crate) fn of(request: Request, took: MeasuredDuration) -> Self {
+    pub(crate) fn of(request: Box<Request>, took: MeasuredDuration) -> Self {
         Self { body_len: request.body.len(), head: request.head, took }
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 /// A request with the sink of its response and its history so far.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) request: Request,
+    pub(crate) request: Box<Request>,
     pub(crate) sink: Sink,
     /// When the request arrived at the pool. Its age counts from then, and so includes its wait for a place in the
     /// queue.
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Creates a request without an estimate.
-    pub(crate) fn new(request: Request, sink: Sink) -> Self {
+    pub(crate) fn new(request: Box<Request>, sink: Sink) -> Self {
         let limits = request.limits;
         let entered = request.complete.checked_sub(request.waited).unwrap_or(request.complete);
         let key = RouteKey::of(&request);

@@ -156,7 +156,8 @@ async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives(
     let mut stage = TestPool::new(10);
     let mut worker = stage.worker().await;
     let front = Arc::new(Front::default());
-    let response = stage.submit(Request { interim: Some(front.clone()), ..request(true, RequestBody::Empty) }).await;
+    let response =
+        stage.submit(Box::new(Request { interim: Some(front.clone()), ..*request(true, RequestBody::Empty) })).await;
     assert_eq!(worker.take(), [1]);
     let writer = tokio::task::spawn_blocking(move || {
         worker.end.select(1);
@@ -180,7 +181,7 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_els
     let mut stage = TestPool::new(10);
     let mut worker = stage.worker().await;
     let front = Arc::new(Front { panics: true, ..Front::default() });
-    let deadly = stage.submit(Request { interim: Some(front), ..request(true, RequestBody::Empty) }).await;
+    let deadly = stage.submit(Box::new(Request { interim: Some(front), ..*request(true, RequestBody::Empty) })).await;
     let beside = stage.submit(request(false, RequestBody::Empty)).await;
     assert_eq!(worker.take(), [1, 2]);
     let untaken = stage.submit(request(false, RequestBody::Empty)).await;

@@ -29,7 +29,8 @@ async fn orders_reach_the_site_of_their_request_whatever_their_size_and_before_a
     let mut stage = TestPool::new(10);
     let mut worker = stage.worker().await;
     let orders = Arc::new(Orders::default());
-    let with = stage.submit(Request { live: Some(orders.clone()), ..request(true, RequestBody::Empty) }).await;
+    let with =
+        stage.submit(Box::new(Request { live: Some(orders.clone()), ..*request(true, RequestBody::Empty) })).await;
     let without = stage.get().await;
     assert_eq!(worker.take(), [1, 2]);
     let long = vec![b'x'; 1 << 20];

@@ -260,7 +260,7 @@ async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_no
     let method = head.text(b"GET");
     let uri = head.text(b"/deadly");
     head.method(method).uri(uri);
-    let deadly = stage.submit(Request { head: head.finish(), ..request(true, RequestBody::Empty) }).await;
+    let deadly = stage.submit(Box::new(Request { head: head.finish(), ..*request(true, RequestBody::Empty) })).await;
     let harmless = stage.get().await;
     for life in 0..3 {
         let mut worker = stage.worker().await;
@@ -449,7 +449,8 @@ async fn lines_of_the_log_belong_to_their_requests() {
     let mut worker = stage.worker().await;
     let mut responses = Vec::new();
     for id in [70, 80] {
-        responses.push(stage.submit(Request { id: RequestId(id), ..request(true, RequestBody::Empty) }).await);
+        responses
+            .push(stage.submit(Box::new(Request { id: RequestId(id), ..*request(true, RequestBody::Empty) })).await);
     }
     assert_eq!(worker.take(), [1, 2]);
     let id = |number| stage.request_name(&worker, number).map(|(id, _)| id);
@@ -457,11 +458,11 @@ async fn lines_of_the_log_belong_to_their_requests() {
 }
 
 /// A request for a script whose estimate computes, or does not.
-fn for_script(stage: &TestPool, script: &str, computes: bool) -> Request {
+fn for_script(stage: &TestPool, script: &str, computes: bool) -> Box<Request> {
     let mut head = RequestBuilder::new(5, 1001, 0);
     let at = head.text(script.as_bytes());
     head.script(at);
-    let request = Request { head: head.finish(), ..request(true, RequestBody::Empty) };
+    let request = Box::new(Request { head: head.finish(), ..*request(true, RequestBody::Empty) });
     let (php, cpu) = if computes { (5_000, Some(5_000)) } else { (5_000, Some(10)) };
     let key = RouteKey::of(&request);
     (0..20).for_each(|_| stage.shared.lock().estimates.note(key, MeasuredDuration { php, cpu, memory: 0 }));

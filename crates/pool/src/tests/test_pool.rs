@@ -141,7 +141,7 @@ impl TestPool {
         }
     }
 
-    pub(crate) async fn submit(&self, request: Request) -> PendingResponse {
+    pub(crate) async fn submit(&self, request: Box<Request>) -> PendingResponse {
         let pool = self.pool.clone();
         let response = tokio::spawn(async move { pool.run(request).await });
         tokio::task::yield_now().await;
@@ -162,10 +162,10 @@ impl TestPool {
     }
 }
 
-pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
+pub(crate) fn request(repeatable: bool, body: RequestBody) -> Box<Request> {
     let mut head = RequestBuilder::new(5, 1001, 1);
     head.var(VarName::QUERY_STRING, &[b'q'; 700]);
-    Request { body, repeatable, ..Request::without_client(head.finish(), RequestId(5)) }
+    Box::new(Request { body, repeatable, ..Request::without_client(head.finish(), RequestId(5)) })
 }
 
 impl TestWorker {

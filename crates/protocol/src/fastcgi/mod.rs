@@ -92,7 +92,7 @@ async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mut
     let body = body_of(io, &params);
     let messages = Arc::new(Messages::default());
     let request = Request {
-        head,
+        head: Box::new(head),
         body,
         informational: None,
         variables: Some(Box::new(params)),

@@ -30,6 +30,7 @@ use bytes::BytesMut;
 use head_out::{Framing, ResponseContext};
 use http::{Method, StatusCode, Version};
 use io::{Io, Next};
+use parse::Parsed;
 use std::future::poll_fn;
 use std::io::Result;
 use std::pin::pin;
@@ -74,9 +75,11 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
         if turn % TURN == 0 {
             tokio::task::yield_now().await;
         }
-        let parsed = match poll_fn(|cx| lock(io).poll_next(cx)).await? {
-            Next::Request(parsed) => parsed,
-            Next::Refused(status) => {
+        // Taken apart here, not by `?`: each further step would move the whole head.
+        let Parsed { head, framing, keep_alive, expects_continue: _ } = match poll_fn(|cx| lock(io).poll_next(cx)).await
+        {
+            Ok(Next::Request(parsed)) => parsed,
+            Ok(Next::Refused(status)) => {
                 let rejection = match status {
                     StatusCode::BAD_REQUEST => Rejection::of(lock(io).unparsed()),
                     _ => Rejection::HeaderTooLarge,
@@ -85,36 +88,40 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
                 lock(io).out.put(|out| head_out::write_refusal(out, status));
                 return close(io, true).await;
             }
-            Next::TimedOut => {
+            Ok(Next::TimedOut) => {
                 let (rejection, status) = (Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT);
                 report_rejected(handler, connection, rejection, status, lock(io).unparsed());
                 return Ok(());
             }
-            Next::End => return Ok(()),
+            Ok(Next::End) => return Ok(()),
+            Err(error) => return Err(error),
         };
         let in_flight = InFlight::begin(connection);
         let (received, time) = (Instant::now(), SystemTime::now());
-        let is_head = parsed.head.method == Method::HEAD;
-        let asked = ResponseContext { version: parsed.head.version, is_head, time };
+        let asked = ResponseContext { version: head.version, is_head: head.method == Method::HEAD, time };
         let informational = (asked.version == Version::HTTP_11)
             .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
-        let body = body_of(io, parsed.framing);
-        let (head, connection) = (parsed.head, connection.clone());
-        let request =
-            Request { head, body, informational, variables: None, messages: None, connection, received, time };
-        let mut handling = pin!(handler.handle(request));
-        let response = poll_fn(|cx| match handling.as_mut().poll(cx) {
-            Poll::Ready(response) => Poll::Ready(Ok(response)),
+        let mut handling = pin!(handler.handle(Request {
+            head,
+            body: body_of(io, framing),
+            informational,
+            variables: None,
+            messages: None,
+            connection: connection.clone(),
+            received,
+            time,
+        }));
+        let begun = poll_fn(|cx| match handling.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Ok(begin_response(io, asked, keep_alive, response))),
             Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
         });
-        let response = response.await?;
-        let goes_on = respond(io, asked, parsed.keep_alive, response).await?;
+        let goes_on = finish_response(io, asked, begun.await?).await?;
         drop(in_flight);
         if !goes_on {
             let linger = {
                 let io = lock(io);
                 // A client that announced its last request has sent nothing after it.
-                io.has_unread_body() || (parsed.keep_alive && io.has_requests_ahead())
+                io.has_unread_body() || (keep_alive && io.has_requests_ahead())
             };
             return close(io, linger).await;
         }
@@ -140,22 +147,32 @@ fn body_of(io: &Arc<Mutex<Io>>, framing: parse::Framing) -> RequestBody {
     RequestBody::new(Box::new(SerialBody { io: io.clone(), request }), announced)
 }
 
-/// Sends a response. Returns `true` if the connection may carry another request.
-async fn respond(io: &Arc<Mutex<Io>>, asked: ResponseContext, keep_alive: bool, response: Response) -> Result<bool> {
+/// A response whose head is in the output.
+struct BegunResponse {
+    framing: Framing,
+    body: Body,
+    /// The connection may carry another request after it.
+    goes_on: bool,
+}
+
+/// Adds a response's head to the output, and frees it: sending the body may take long.
+fn begin_response(io: &Mutex<Io>, asked: ResponseContext, keep_alive: bool, response: Response) -> BegunResponse {
     let (head, body) = response.into_parts();
     let framing = asked.framing(&head, body.length());
-    let goes_on = {
-        let mut io = lock(io);
-        io.connection.informational.close();
-        io.take_informational();
-        let is_read = io.begin_response();
-        let told_to_end = io.connection.state.verdict() != Verdict::None;
-        let may_go_on =
-            keep_alive && is_read && !told_to_end && !matches!(framing, Framing::UntilClose | Framing::Upgraded);
-        io.out.put(|out| asked.write(out, &head, framing, may_go_on))
-    };
-    // Frees the head now, as sending the body may take long.
-    drop(head);
+    let mut io = lock(io);
+    io.connection.informational.close();
+    io.take_informational();
+    let is_read = io.begin_response();
+    let told_to_end = io.connection.state.verdict() != Verdict::None;
+    let may_go_on =
+        keep_alive && is_read && !told_to_end && !matches!(framing, Framing::UntilClose | Framing::Upgraded);
+    let goes_on = io.out.put(|out| asked.write(out, &head, framing, may_go_on));
+    BegunResponse { framing, body, goes_on }
+}
+
+/// Sends the rest of a response. Returns `true` if the connection may carry another request.
+async fn finish_response(io: &Arc<Mutex<Io>>, asked: ResponseContext, begun: BegunResponse) -> Result<bool> {
+    let BegunResponse { framing, body, goes_on } = begun;
     if framing == Framing::Upgraded {
         return upgrade(io, body).await.map(|()| false);
     }

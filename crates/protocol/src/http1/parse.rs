@@ -21,7 +21,7 @@ const USUAL_LINES: usize = 24;
 /// A complete, parsed head.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    pub(crate) head: Head,
+    pub(crate) head: Box<Head>,
     pub(crate) framing: Framing,
     /// The client allows another request on the connection.
     pub(crate) keep_alive: bool,
@@ -152,7 +152,7 @@ impl RequestLine {
         }
         let framing = meaning.framing(self.is_1_1)?;
         let version = if self.is_1_1 { Version::HTTP_11 } else { Version::HTTP_10 };
-        let head = Head { method, target, version, headers };
+        let head = Box::new(Head { method, target, version, headers });
         let expects_continue = meaning.expects_continue && self.is_1_1;
         Ok((Parsed { head, framing, keep_alive: meaning.keep_alive, expects_continue }, length))
     }

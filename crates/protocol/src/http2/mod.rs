@@ -240,7 +240,7 @@ impl BuiltRequest {
         };
         let target = Target::from_uri(&parts.uri);
         let method = parts.method.clone();
-        let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
+        let head = Box::new(Head { method: parts.method, target, version: parts.version, headers: parts.headers });
         let informational = Some(Informational::of_stream(sink));
         let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
         Self {

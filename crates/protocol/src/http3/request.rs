@@ -153,7 +153,7 @@ async fn respond<H: Handler>(
         false => RequestBody::none(),
     };
     let request = Request {
-        head,
+        head: Box::new(head),
         body,
         informational: Some(Informational::of_stream(sink)),
         variables: None,

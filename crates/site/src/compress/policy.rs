@@ -57,9 +57,14 @@ impl TypeList {
     /// `true` if the list contains this `Content-Type`. Parameters are ignored.
     #[must_use]
     pub fn contains(&self, content_type: &[u8]) -> bool {
+        let starts =
+            |text: &[u8], kind: &[u8]| text.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind));
+        // Most responses are some `text/…`, for which the rest need not be read.
+        if self.kinds.iter().any(|kind| starts(content_type, kind)) {
+            return true;
+        }
         let end = content_type.iter().position(|byte| *byte == b';' || *byte == b',').unwrap_or(content_type.len());
         let essence = content_type[..end].trim_ascii();
-        let starts = |kind: &[u8]| essence.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind));
         let ends = |suffix: &[u8]| {
             essence.len().checked_sub(suffix.len()).is_some_and(|at| essence[at..].eq_ignore_ascii_case(suffix))
         };
@@ -67,7 +72,7 @@ impl TypeList {
             return false;
         }
         self.everything
-            || self.kinds.iter().any(|kind| starts(kind))
+            || self.kinds.iter().any(|kind| starts(essence, kind))
             || self.exact.iter().any(|exact| essence.eq_ignore_ascii_case(exact))
             || self.suffixes.iter().any(|suffix| ends(suffix))
     }

@@ -390,7 +390,7 @@ async fn page_of_error<U: Upstream>(
     status: StatusCode,
 ) -> Option<(Response, ResponseSource)> {
     change(exchange, error, None);
-    let head = static_files::page_head(&exchange.head, Method::GET);
+    let head = Box::new(static_files::page_head(&exchange.head, Method::GET));
     let asked = std::mem::replace(&mut exchange.head, head);
     let made = target(upstream, exchange, error, RequestBody::none(), true).await;
     exchange.head = asked;

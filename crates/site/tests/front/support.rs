@@ -145,7 +145,7 @@ fn content(body: &RequestBody) -> Vec<u8> {
 }
 
 impl Upstream for PhpStandIn {
-    async fn run(&self, target: Target, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+    async fn run(&self, target: Target, request: Box<howdah_pool::Request>) -> Result<howdah_pool::Response, Fault> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         self.interim.lock().unwrap().clone_from(&request.interim);
         let mut running = Running(Some(self.given_up.clone()));

@@ -97,7 +97,7 @@ impl TestScheduler {
             route,
             ..Request::without_client(head.finish(), RequestId(id))
         };
-        (Box::new(Pending::new(request, sink)), receiver)
+        (Box::new(Pending::new(Box::new(request), sink)), receiver)
     }
 
     pub(super) fn submit(&mut self, id: u64, script: &str) -> ResponseBody {

@@ -72,7 +72,7 @@ pub(crate) async fn run<U: Upstream>(
     }
     let body = with_stream(exchange, target, body);
     let head = variables::encode(site, exchange, script, &body);
-    let request = howdah_pool::Request {
+    let request = Box::new(howdah_pool::Request {
         head,
         body,
         is_get: exchange.head.method == Method::GET,
@@ -89,7 +89,7 @@ pub(crate) async fn run<U: Upstream>(
         live: site.live.clone(),
         share: exchange.connection.share.get().cloned(),
         busy: None,
-    };
+    });
     exchange.front = Front::Php;
     exchange.count_by_rule();
     match upstream.run(target, request).await {
