@@ -159,7 +159,7 @@ impl WorkerEnd {
         }
     }
 
-    /// Waits for a request and begins it, as `next_request` does, but not much longer than `longest`.
+    /// Waits for a request and begins it, as `next_request` does. Returns `Idle` after `longest` without a request.
     ///
     /// # Errors
     /// The server's side of the ring is invalid (a bug); the worker must end.

@@ -54,6 +54,17 @@ script_scenario!(
     },
 );
 
+// The shim keeps the environment from request to request (shim/sapi/environment.c).
+script_scenario!(
+    a_changed_environment_is_read_anew,
+    |s| s.workers(1).php("changed.php", php!("environment/a_changed_environment_is_read_anew.php")),
+    |site| {
+        for _ in 0..3 {
+            assert_eq!(site.get_ok("/changed.php"), r#"[null,"1","2",null]"#);
+        }
+    },
+);
+
 scenario!(
     pass_env_passes_what_scripts_get_anyway,
     howdah_only = "the reference reads no .htaccess",

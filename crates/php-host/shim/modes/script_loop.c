@@ -17,6 +17,7 @@
 #include "sapi/error_page.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
+#include "sapi/server_array.h"
 #include "sapi/server_array_reuse.h"
 
 #include <libgen.h>
@@ -135,6 +136,7 @@ bool shim_loop_open_script(const char *path) {
         return false;
     }
     shim_opcache_clock_found();
+    shim_server_array_prepare();
     SHIM_SIGNALS_KEEP_HANDLERS();
     shim_error_page_begin();
     enter_script_alone();

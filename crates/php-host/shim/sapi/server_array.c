@@ -7,6 +7,7 @@
 
 #include "shim.h"
 #include "modes/mode.h"
+#include "sapi/environment.h"
 #include "sapi/input.h"
 #include "sapi/request_variables.h"
 #include "sapi/server_array_reuse.h"
@@ -106,7 +107,7 @@ void shim_sapi_register_variables(zval *array) {
     if (keeps && shim_kept_reuse(array)) {
         return;
     }
-    import_process_environment(array);
+    shim_add_environment(array, import_process_environment);
     if (shim.request == NULL) {
         if (shim.mode->boot_variables != NULL) {
             shim.mode->boot_variables(array);
@@ -125,9 +126,13 @@ void shim_sapi_register_variables(zval *array) {
     }
 }
 
+void shim_server_array_prepare(void) {
+    shim_environment_keep(import_process_environment);
+}
+
 /* $_ENV: process environment first, then the request's variables, as under FPM. */
 static void import_environment(zval *array) {
-    import_process_environment(array);
+    shim_add_environment(array, import_process_environment);
     if (shim.request != NULL) {
         add_request_variables_filtered(array, PARSE_ENV);
     }
@@ -135,7 +140,7 @@ static void import_environment(zval *array) {
 
 /* getenv() without a name returns the same variables, unfiltered. */
 static void load_environment(zval *array) {
-    import_process_environment(array);
+    shim_add_environment(array, import_process_environment);
     if (shim.request != NULL) {
         shim_add_variables(array, 0);
     }
