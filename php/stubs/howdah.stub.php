@@ -204,6 +204,19 @@ namespace Howdah {
 
         public static function unsubscribe(string $connection, string $channel): void {}
 
+        /** True if the connection is open on this server, and no close was ordered. Waits for the server's answer. */
+        public static function exists(string $connection): bool {}
+
+        /** The number of the site's connections on this server; with a channel, of those that are subscribed to it. */
+        public static function count(?string $channel = null): int {}
+
+        /**
+         * The site's connections on this server, in any order; with a channel, those that are subscribed to it.
+         *
+         * @return array<string, string> the state of each connection by its id
+         */
+        public static function connections(?string $channel = null): array {}
+
         /**
          * Sends a message to every connection of the site that is subscribed to the channel, and to subscribers of the site's
          * Mercure hub whose tokens allow the topic with that name.

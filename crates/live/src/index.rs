@@ -117,6 +117,11 @@ impl Index {
         exact.chain(templates).chain([&self.everything]).flat_map(Numbered::values)
     }
 
+    /// The subscribers that name exactly this topic.
+    pub(crate) fn named(&self, topic: &str) -> impl Iterator<Item = &Arc<Subscriber>> {
+        self.exact.get(topic).into_iter().flat_map(Numbered::values)
+    }
+
     /// Number of topics that have subscribers by name.
     pub(crate) fn len(&self) -> usize {
         self.exact.len()

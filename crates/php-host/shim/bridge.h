@@ -45,6 +45,12 @@ enum howdah_live_kind {
     HOWDAH_LIVE_KIND_PUBLISH = 6,
     // Publishes a Mercure update: each `Topic`, `Data`, `Id`, `Type`, `Retry` (decimal), `Private`.
     HOWDAH_LIVE_KIND_UPDATE = 7,
+    // A question: "1" if the WebSocket connection is open.
+    HOWDAH_LIVE_KIND_EXISTS = 8,
+    // A question: the number of the site's open WebSocket connections; with a `Topic`, of those subscribed to it.
+    HOWDAH_LIVE_KIND_COUNT = 9,
+    // A question: the ids and states of the connections that `Count` counts.
+    HOWDAH_LIVE_KIND_CONNECTIONS = 10,
 };
 typedef uint16_t howdah_live_kind;
 
@@ -319,6 +325,10 @@ bool howdah_rs_live_field(howdah_live_field name, const char *value, size_t leng
 
 // Sends the order to the server if a request runs here. May wait for room.
 void howdah_rs_live_send(void);
+
+// Sends the order, which is a question, and waits for the answer: a descriptor of its text that the caller closes; -1:
+// unavailable.
+int howdah_rs_live_ask(void);
 
 // The descriptor to wait on, edge-triggered: the server writes to it if it sends something after the worker announced
 // that it waits; it is never read. -1 in other modes. It belongs to the bridge: do not read or close it.

@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: 088a9bf8370759e78cb14d13ae69aa1f72077386 */
+ * Stub hash: d9ff94e650a91da4017897cc34ef1061bb214ab9 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -109,6 +109,18 @@ ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_unsubscribe, 0, 2, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
 	ZEND_ARG_TYPE_INFO(0, channel, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_exists, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, connection, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_count, 0, 0, IS_LONG, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, channel, IS_STRING, 1, "null")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_connections, 0, 0, IS_ARRAY, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, channel, IS_STRING, 1, "null")
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_WebSocket_publish, 0, 2, IS_VOID, 0)
@@ -234,6 +246,9 @@ ZEND_METHOD(Howdah_WebSocket, send);
 ZEND_METHOD(Howdah_WebSocket, close);
 ZEND_METHOD(Howdah_WebSocket, subscribe);
 ZEND_METHOD(Howdah_WebSocket, unsubscribe);
+ZEND_METHOD(Howdah_WebSocket, exists);
+ZEND_METHOD(Howdah_WebSocket, count);
+ZEND_METHOD(Howdah_WebSocket, connections);
 ZEND_METHOD(Howdah_WebSocket, publish);
 ZEND_METHOD(Howdah_WebSocketConnection, __construct);
 ZEND_METHOD(Howdah_WebSocketConnection, receive);
@@ -302,6 +317,9 @@ static const zend_function_entry class_Howdah_WebSocket_methods[] = {
 	ZEND_ME(Howdah_WebSocket, close, arginfo_class_Howdah_WebSocket_close, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, subscribe, arginfo_class_Howdah_WebSocket_subscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, unsubscribe, arginfo_class_Howdah_WebSocket_unsubscribe, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, exists, arginfo_class_Howdah_WebSocket_exists, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, count, arginfo_class_Howdah_WebSocket_count, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_WebSocket, connections, arginfo_class_Howdah_WebSocket_connections, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_ME(Howdah_WebSocket, publish, arginfo_class_Howdah_WebSocket_publish, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
 	ZEND_FE_END
 };

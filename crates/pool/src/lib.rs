@@ -29,7 +29,7 @@ mod watch;
 
 pub use config::PoolConfig;
 pub use fault::{Fault, FaultKind, Level};
-pub use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder};
+pub use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder, put_connection};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
 pub use learning::demotions::{DemotedRoute, Demotions, Placement, SuspectedRoute, Verdict};

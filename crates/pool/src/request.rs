@@ -130,11 +130,14 @@ pub trait LogSink: std::fmt::Debug + Send + Sync {
     fn line(&self, text: &str);
 }
 
-/// Receives a script's orders for its site's connections and channels. Called on a thread of the pool's choice; must
+/// Receives a script's orders for its site's connections and channels, and questions about them. Called on a thread of the pool's choice; must
 /// not block.
 pub trait LiveSink: std::fmt::Debug + Send + Sync {
     /// Carries out an order. Its lengths and numbers are valid, its texts are unchecked.
     fn take(&self, order: LiveOrder);
+
+    /// Answers a question (`LiveKind::is_question`).
+    fn ask(&self, question: &LiveOrder) -> Vec<u8>;
 }
 
 /// A request's identity in logs (16 hexadecimal digits when printed).

@@ -1,11 +1,12 @@
-//! Carries out scripts' orders for the WebSocket connections, channels and Mercure hub of their site.
+//! Carries out scripts' orders for the WebSocket connections, channels and Mercure hub of their site, and answers their
+//! questions about connections.
 
 use crate::mercure::{has_connections, text};
 use crate::server::Server;
 use bytes::Bytes;
 use howdah_config::SiteSettings;
 use howdah_live::Update;
-use howdah_pool::{LiveField, LiveKind, LiveOrder, LiveSink};
+use howdah_pool::{LiveField, LiveKind, LiveOrder, LiveSink, put_connection};
 use howdah_websocket::{Close, Link, message};
 use std::sync::{Arc, Weak};
 
@@ -80,9 +81,39 @@ impl SiteLive {
                 };
             }
             LiveKind::Update if self.has_hub => server.hubs().publish(&self.site, order, &server.metrics),
-            LiveKind::Update => {}
+            LiveKind::Update | LiveKind::Exists | LiveKind::Count | LiveKind::Connections => {}
         }
         Some(())
+    }
+
+    /// The connections of the site, or of a channel.
+    fn connections(&self, server: &Server, channel: Option<&str>) -> Vec<Arc<Link>> {
+        let Some(channel) = channel else { return server.websockets().of(&self.site) };
+        let subscribers = server.hubs().of(&self.site).subscribers_of_channel(channel);
+        let link = |id: &str| server.websockets().find(&self.site, id.as_bytes());
+        subscribers.iter().filter_map(|subscriber| link(&subscriber.interest.id)).collect()
+    }
+
+    fn found(&self, server: &Server, question: &LiveOrder) -> Vec<u8> {
+        let channel = question.field(LiveField::Topic).map(text);
+        match (question.kind(), channel) {
+            (LiveKind::Exists, _) => match self.link(server, question) {
+                Some(link) if link.is_open() => b"1".to_vec(),
+                _ => Vec::new(),
+            },
+            (LiveKind::Count, None) => server.websockets().count(&self.site).to_string().into(),
+            (LiveKind::Count, Some(channel)) => {
+                server.hubs().of(&self.site).count_of_channel(&channel).to_string().into()
+            }
+            (LiveKind::Connections, channel) => {
+                let mut found = Vec::new();
+                for link in self.connections(server, channel.as_deref()) {
+                    put_connection(&mut found, link.id(), &link.state());
+                }
+                found
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -91,5 +122,9 @@ impl LiveSink for SiteLive {
         if let Some(server) = self.server.upgrade() {
             let _ = self.follow(&server, &order);
         }
+    }
+
+    fn ask(&self, question: &LiveOrder) -> Vec<u8> {
+        self.server.upgrade().map_or_else(Vec::new, |server| self.found(&server, question))
     }
 }

@@ -1,5 +1,6 @@
 //! Events for a multiplexed worker. An event that concerns a request whose body has not arrived waits here.
 
+use crate::control_socket::Message;
 use crate::wire::{REQUEST_BODY_FD, WireRequest};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -11,6 +12,8 @@ pub(crate) struct AwaitedBodies {
     pub(crate) requests: VecDeque<TakenRequest>,
     /// Number of requests, counted from the first, whose bodies have been requested from the server.
     pub(crate) asked: usize,
+    /// Bodies received while the worker waited for an answer.
+    pub(crate) received: VecDeque<(Message, Option<OwnedFd>)>,
     /// Events received in the meantime; delivered once `delays` no longer holds for them.
     pub(crate) later: VecDeque<Event>,
 }

@@ -29,8 +29,9 @@ pub enum Message {
         /// The request's number on the lane.
         number: u64,
     },
-    /// Server → worker, with a descriptor: the state of its pool, which a request asked for (`NeedStatus`).
-    Status {
+    /// Server → worker, with a descriptor: the text that a request waits for, its pool's state (`NeedStatus`) or the
+    /// answer to a question about connections (`Live`).
+    Text {
         /// The request's number on the lane.
         number: u64,
     },
@@ -40,7 +41,7 @@ pub enum Message {
 
 const TAG_BODY: u8 = b'B';
 const TAG_NO_BODY: u8 = b'N';
-const TAG_STATUS: u8 = b'P';
+const TAG_TEXT: u8 = b'T';
 /// First byte of a `Message::Stack`.
 pub const TAG_STACK: u8 = b'S';
 
@@ -140,12 +141,12 @@ impl ControlSocket {
         send(&self.0, &about_request(TAG_BODY, number), &[body], true)
     }
 
-    /// Sends the pool's state to a worker that waits for it. Never blocks.
+    /// Sends a text to a worker that waits for it. Never blocks.
     ///
     /// # Errors
     /// As `send_body`.
-    pub fn send_status(&self, number: u64, status: BorrowedFd<'_>) -> io::Result<()> {
-        send(&self.0, &about_request(TAG_STATUS, number), &[status], true)
+    pub fn send_text(&self, number: u64, text: BorrowedFd<'_>) -> io::Result<()> {
+        send(&self.0, &about_request(TAG_TEXT, number), &[text], true)
     }
 
     /// Informs a worker that waits for a body that there is none.
@@ -156,14 +157,20 @@ impl ControlSocket {
         send(&self.0, &about_request(TAG_NO_BODY, number), &[], true)
     }
 
-    /// True if the peer has received everything that was sent to it.
+    /// Bytes of memory that messages use which the peer has not received yet.
     #[must_use]
-    pub fn all_received(&self) -> bool {
+    pub fn unreceived(&self) -> usize {
         let mut unread: libc::c_int = 0;
         // SAFETY: the call writes one `int` to the address it is given, which lives through the call. (`SIOCOUTQ`,
         // which libc does not name for sockets, is the same number.)
         let asked = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
-        asked != 0 || unread == 0
+        if asked == 0 { usize::try_from(unread).unwrap_or(0) } else { 0 }
+    }
+
+    /// True if the peer has received everything that was sent to it.
+    #[must_use]
+    pub fn all_received(&self) -> bool {
+        self.unreceived() == 0
     }
 
     /// True if a message is waiting or the peer has closed.
@@ -205,7 +212,7 @@ fn parse((bytes, mut fds): (Vec<u8>, Vec<OwnedFd>)) -> io::Result<(Message, Opti
     let message = match bytes.split_first() {
         Some((&TAG_BODY, of)) => Message::Body { number: number(of)? },
         Some((&TAG_NO_BODY, of)) => Message::NoBody { number: number(of)? },
-        Some((&TAG_STATUS, of)) => Message::Status { number: number(of)? },
+        Some((&TAG_TEXT, of)) => Message::Text { number: number(of)? },
         Some((&TAG_STACK, text)) => Message::Stack(text.to_vec()),
         _ => return Err(io::Error::other("unknown control message")),
     };

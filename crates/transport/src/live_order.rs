@@ -1,7 +1,10 @@
-//! Orders from scripts for connections and channels: the layout of `FrameKind::Live`, shared by both ends.
+//! Orders from scripts for connections and channels, and questions about them: the layout of `FrameKind::Live`, shared
+//! by both ends.
 //!
 //! A `u16` kind, then for each field a `u16` name, a `u32` length and that many bytes. Fields may come in any order;
 //! for fields that are not lists, the first one counts. The server parses orders from a copy and checks every length.
+//! The answer to a question is text, or for `Connections` what `put_connection` writes; it is empty where there is
+//! nothing to tell.
 
 use bytes::Bytes;
 use zerocopy::{Immutable, IntoBytes, TryFromBytes, try_transmute};
@@ -33,6 +36,28 @@ pub enum LiveKind {
     Publish = 6,
     /// Publishes a Mercure update: each `Topic`, `Data`, `Id`, `Type`, `Retry` (decimal), `Private`.
     Update = 7,
+    /// A question: "1" if the WebSocket connection is open.
+    Exists = 8,
+    /// A question: the number of the site's open WebSocket connections; with a `Topic`, of those subscribed to it.
+    Count = 9,
+    /// A question: the ids and states of the connections that `Count` counts.
+    Connections = 10,
+}
+
+impl LiveKind {
+    /// `true` if the worker waits for an answer.
+    #[must_use]
+    pub const fn is_question(self) -> bool {
+        matches!(self, Self::Exists | Self::Count | Self::Connections)
+    }
+}
+
+/// Adds a connection to the answer to `LiveKind::Connections`: the id and the state, each behind its length as a `u32`.
+pub fn put_connection(out: &mut Vec<u8>, id: &str, state: &[u8]) {
+    for text in [id.as_bytes(), state] {
+        out.extend_from_slice(&(text.len() as u32).to_ne_bytes());
+        out.extend_from_slice(text);
+    }
 }
 
 /// The name of a field.
@@ -175,7 +200,7 @@ mod tests {
             let read = LiveOrder::parse(whole[..end].to_vec().into());
             assert_eq!(read.is_some(), ends.contains(&end), "{end}");
         }
-        for (kind, field) in [(0, 1), (8, 1), (1, 0), (1, 11), (u16::MAX, 1)] {
+        for (kind, field) in [(0, 1), (11, 1), (1, 0), (1, 11), (u16::MAX, 1)] {
             assert_eq!(LiveOrder::parse(order(kind, &[(field, b"")]).into()), None, "{kind} {field}");
         }
         let too_many = vec![(2u16, &b""[..]); MAX_FIELDS];

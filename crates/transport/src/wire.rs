@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_t
 
 /// Incremented with every change of the layout. Both ends compare it when a lane is attached and refuse a different
 /// version.
-pub const WIRE_VERSION: u32 = 12;
+pub const WIRE_VERSION: u32 = 13;
 
 /// A byte string inside the string area of a request. It is followed by a NUL byte, so C can use it in place.
 #[repr(C)]
@@ -121,8 +121,9 @@ pub enum FrameKind {
     GiveBack = 23,
     /// The worker has begun a request with `REQUEST_BODY_FD` and waits for the descriptor.
     NeedBody = 24,
-    /// Part of a script's order for connections and channels, laid out as in `live_order`. All parts but the last have
-    /// `FLAG_MORE`.
+    /// Part of a script's order for connections and channels, or of a question about them, laid out as in `live_order`.
+    /// All parts but the last have `FLAG_MORE`. After a question the worker waits for the answer, sent as text in a
+    /// descriptor.
     Live = 25,
     /// The worker waits for the state of its pool, sent as text in a descriptor.
     NeedStatus = 26,

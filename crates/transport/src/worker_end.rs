@@ -236,8 +236,7 @@ impl WorkerEnd {
         }
     }
 
-    /// Requests the state of the pool and waits for its text. `None` in a multiplexed worker, which has to wait for
-    /// other messages.
+    /// Requests the state of the pool and waits for its text. `None` in a multiplexed worker.
     ///
     /// # Errors
     /// The control socket is closed or delivered an unexpected message.
@@ -247,10 +246,31 @@ impl WorkerEnd {
         }
         self.put(FrameKind::NeedStatus, 0, &[]);
         self.publish();
-        match self.control.receive()? {
-            Some((Message::Status { number }, Some(fd))) if number == self.number => Ok(Some(fd)),
-            Some(_) => Err(io::Error::other("unexpected message on the control socket")),
-            None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
+        self.receive_text().map(Some)
+    }
+
+    /// Sends a question about connections and channels (`live_order`) and waits for the answer's text.
+    ///
+    /// # Errors
+    /// As `receive_status`.
+    pub fn ask_live(&mut self, question: &[u8]) -> io::Result<OwnedFd> {
+        self.live(question);
+        self.publish();
+        self.receive_text()
+    }
+
+    /// Waits for the text that the current request has asked for. The server sends it at once, so a multiplexed worker
+    /// waits here too; bodies that arrive in the meantime are kept.
+    fn receive_text(&mut self) -> io::Result<OwnedFd> {
+        loop {
+            match self.control.receive()? {
+                Some((Message::Text { number }, Some(fd))) if number == self.number => return Ok(fd),
+                Some(body @ (Message::Body { .. } | Message::NoBody { .. }, _)) if self.wake_pipe.is_some() => {
+                    self.bodies.received.push_back(body);
+                }
+                Some(_) => return Err(io::Error::other("unexpected message on the control socket")),
+                None => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
+            }
         }
     }
 

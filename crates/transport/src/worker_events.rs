@@ -10,7 +10,7 @@
 //!
 //! The memory orders are explained in `server_end`.
 
-use crate::awaited_bodies::{Event, TakenRequest};
+use crate::awaited_bodies::{AwaitedBodies, Event, TakenRequest};
 use crate::control_socket::Message;
 use crate::ring::{RingBroken, frame_len};
 use crate::wake;
@@ -31,6 +31,10 @@ const WAITS_UNTIL_SILENCED: u32 = 1024;
 /// Maximum number of bodies that are requested and not yet received. The control socket has room for many times as
 /// many.
 const MAX_REQUESTED_BODIES: usize = 16;
+
+/// Memory of that many messages on a control socket, in bytes; the kernel uses less than 1 KB for each.
+/// cbindgen:ignore
+pub const MAX_UNRECEIVED_BODIES: usize = MAX_REQUESTED_BODIES << 10;
 
 /// Reasons why no event can be taken; the worker must end.
 #[derive(Debug, thiserror::Error)]
@@ -120,7 +124,11 @@ impl WorkerEnd {
     /// Returns the next request whose body has arrived.
     fn take_body(&mut self) -> Result<Option<TakenRequest>, TakeError> {
         loop {
-            let (message, fd) = match self.control.try_receive() {
+            let received = match self.bodies.received.pop_front() {
+                Some(received) => Ok(Some(received)),
+                None => self.control.try_receive(),
+            };
+            let (message, fd) = match received {
                 Ok(Some(received)) => received,
                 Ok(None) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "control socket closed").into()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
@@ -193,7 +201,10 @@ impl WorkerEnd {
         let tail = control.request_tail.0.load(Ordering::Relaxed);
         // The server sends a body before it checks whether the worker waits, just as it publishes a request before
         // that.
-        let body_has_come = || !self.bodies.requests.is_empty() && self.control.has_message();
+        let body_has_come = || {
+            let AwaitedBodies { requests, received, .. } = &self.bodies;
+            !requests.is_empty() && (!received.is_empty() || self.control.has_message())
+        };
         let ready = || control.request_head.0.load(Ordering::Acquire) != tail || body_has_come();
         if wake::prepare_worker_event(&control.worker_word.0, ready) {
             return true;

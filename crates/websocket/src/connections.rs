@@ -8,8 +8,10 @@ use howdah_live::{
     Channel, End, Event, Hub, Interest, JoinError, Member, SlowPolicy, Subscriber, Subscription, Terms, Update,
 };
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use rustls::crypto::aws_lc_rs;
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
@@ -21,7 +23,6 @@ const MAX_STATE: usize = 4096;
 /// An open connection, as senders see it.
 #[derive(Debug)]
 pub struct Link {
-    site: Arc<str>,
     hub: Hub,
     subscriber: Arc<Subscriber>,
     inner: Mutex<Inner>,
@@ -42,6 +43,12 @@ pub(crate) enum Next {
 }
 
 impl Link {
+    /// `false` once a close was ordered or the connection has ended.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.subscriber.ended().is_none()
+    }
+
     /// Its id, which cannot be guessed.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -126,48 +133,96 @@ pub fn new_id() -> Option<Box<str>> {
     Some(format!("{:032x}", u128::from_ne_bytes(random)).into())
 }
 
-/// The open connections of a server.
+/// A connection in a set that is searched by id.
+#[derive(Debug)]
+struct ById(Arc<Link>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        self.0.id()
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id().hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id() == other.0.id()
+    }
+}
+
+impl Eq for ById {}
+
+/// The open connections of a server, by site.
 #[derive(Debug, Default)]
-pub struct Connections(Mutex<FxHashMap<Arc<str>, Arc<Link>>>);
+pub struct Connections(Mutex<FxHashMap<Arc<str>, FxHashSet<ById>>>);
 
 impl Connections {
     /// Registers a connection of a site with this hub until the result is dropped. `charge` is for its queued messages.
     #[must_use]
-    pub fn open(self: &Arc<Self>, id: Box<str>, site: Arc<str>, hub: &Hub, charge: Charge) -> Registered {
-        let interest = Interest { id: id.clone(), trusted: true, ..Interest::default() };
-        let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };
-        let subscription = hub.subscribe(interest, None, terms).subscription;
-        let subscriber = subscription.subscriber().clone();
-        let link = Arc::new(Link { site, hub: hub.clone(), subscriber, inner: Mutex::default() });
-        self.0.lock().insert(id.into(), link.clone());
-        Registered { connections: self.clone(), link, _subscription: subscription }
+    pub fn open(self: &Arc<Self>, id: Box<str>, site: &str, hub: &Hub, charge: Charge) -> Registered {
+        let mut registered = Registered::unlisted(id, hub, charge);
+        let mut sites = self.0.lock();
+        // The sites' names are few and stay.
+        let name = sites.get_key_value(site).map_or_else(|| site.into(), |(name, _)| name.clone());
+        sites.entry(name.clone()).or_default().insert(ById(registered.link.clone()));
+        drop(sites);
+        registered.list = Some((self.clone(), name));
+        registered
     }
 
-    /// The open connection with this id, if it is of this site.
+    /// The connection with this id, if it is of this site.
     #[must_use]
     pub fn find(&self, site: &str, id: &[u8]) -> Option<Arc<Link>> {
         let id = std::str::from_utf8(id).ok()?;
-        self.0.lock().get(id).filter(|link| *link.site == *site).cloned()
+        self.0.lock().get(site)?.get(id).map(|found| found.0.clone())
     }
 
-    /// Number of open connections.
+    /// The connections of a site.
     #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.lock().len()
+    pub fn of(&self, site: &str) -> Vec<Arc<Link>> {
+        self.0.lock().get(site).into_iter().flatten().map(|own| own.0.clone()).collect()
+    }
+
+    /// Number of connections of a site.
+    #[must_use]
+    pub fn count(&self, site: &str) -> usize {
+        self.0.lock().get(site).map_or(0, FxHashSet::len)
     }
 }
 
 /// Registration of a connection. Dropping it removes the connection from its channels and ends its queue.
 #[derive(Debug)]
 pub struct Registered {
-    connections: Arc<Connections>,
     pub link: Arc<Link>,
+    list: Option<(Arc<Connections>, Arc<str>)>,
     _subscription: Subscription,
+}
+
+impl Registered {
+    /// A connection that scripts cannot find.
+    #[must_use]
+    pub fn unlisted(id: Box<str>, hub: &Hub, charge: Charge) -> Self {
+        let interest = Interest { id, trusted: true, ..Interest::default() };
+        let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };
+        let subscription = hub.subscribe(interest, None, terms).subscription;
+        let subscriber = subscription.subscriber().clone();
+        let link = Arc::new(Link { hub: hub.clone(), subscriber, inner: Mutex::default() });
+        Self { link, list: None, _subscription: subscription }
+    }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.connections.0.lock().remove(self.link.id());
+        if let Some((connections, site)) = &self.list
+            && let Some(own) = connections.0.lock().get_mut(site)
+        {
+            own.remove(self.link.id());
+        }
     }
 }
 
@@ -192,7 +247,7 @@ mod tests {
 
         fn open(&self) -> Registered {
             let charge = Charge::new(self.budgets.memory, None);
-            self.connections.open(new_id().unwrap(), "here".into(), &self.hub, charge)
+            self.connections.open(new_id().unwrap(), "here", &self.hub, charge)
         }
 
         fn publish(&self, topic: &str, text: &str) {
@@ -210,6 +265,24 @@ mod tests {
                 Next::Nothing => return (messages, None),
             }
         }
+    }
+
+    #[test]
+    fn each_site_has_its_own_connections() {
+        let stage = Stage::new(1 << 26);
+        let charge = || Charge::new(stage.budgets.memory, None);
+        let there = stage.connections.open(new_id().unwrap(), "there", &stage.hub, charge());
+        let _unlisted = Registered::unlisted(new_id().unwrap(), &stage.hub, charge());
+        let here = [stage.open(), stage.open()];
+        assert_eq!(["here", "there", "nowhere"].map(|site| stage.connections.count(site)), [2, 1, 0]);
+        let of: Vec<_> = stage.connections.of("there").iter().map(|link| link.id().to_owned()).collect();
+        assert_eq!(of, [there.link.id()]);
+        assert!(stage.connections.find("here", there.link.id().as_bytes()).is_none());
+        here[0].link.close(Close::AWAY);
+        let found = stage.connections.find("here", here[0].link.id().as_bytes()).unwrap();
+        assert!(!found.is_open() && here[1].link.is_open());
+        drop((here, there));
+        assert_eq!(["here", "there"].map(|site| stage.connections.count(site)), [0, 0]);
     }
 
     #[test]
@@ -233,7 +306,7 @@ mod tests {
         link.subscribe("too late", None, None).unwrap();
         link.send(message(b"too late", false));
         assert_eq!(drained(&link), (vec![], None));
-        assert!(stage.connections.count() == 0 && stage.hub.is_empty() && stage.hub.topics("").is_empty());
+        assert!(stage.connections.count("here") == 0 && stage.hub.is_empty() && stage.hub.topics("").is_empty());
         assert_eq!(stage.budgets.memory.used(), 0);
     }
 

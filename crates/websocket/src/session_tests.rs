@@ -84,7 +84,7 @@ impl Stage {
         let (stream, peer) = duplex(room);
         let stops = Arc::new(AtomicBool::new(false));
         let (hub, charge) = (Hub::new(Limits::default()), Charge::new(budgets.memory, None));
-        let registered = Arc::new(Connections::default()).open(new_id().unwrap(), "site".into(), &hub, charge);
+        let registered = Arc::new(Connections::default()).open(new_id().unwrap(), "site", &hub, charge);
         let link = registered.link.clone();
         let noted = Noted::default();
         let grace = Duration::from_millis(20);

@@ -123,6 +123,7 @@ mod warm_code;
 mod websocket_channels;
 mod websocket_events;
 mod websocket_held;
+mod websocket_queries;
 mod wordpress_hosts;
 mod worker_trust;
 mod wrong_lengths;

@@ -11,6 +11,7 @@
 #include "howdah_arginfo.h"
 #include "modes/mode.h"
 #include "process/sandbox.h"
+#include "sapi/answer.h"
 #include "sapi/current_request.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -20,9 +21,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <syslog.h>
-#include <unistd.h>
 #include <zend_interfaces.h>
 
 /* Completes the response; the script continues. Returns true for the call that completed it, false for later ones. */
@@ -36,25 +35,11 @@ PHP_FUNCTION(fastcgi_finish_request) {
     RETURN_BOOL(shim_response_end(false));
 }
 
-/* Reads the whole text from a descriptor and closes it. NULL on failure. */
-static zend_string *read_text(int file) {
-    struct stat status;
-    zend_string *text = NULL;
-    if (fstat(file, &status) == 0 && status.st_size > 0) {
-        text = zend_string_alloc((size_t)status.st_size, 0);
-        ssize_t length = pread(file, ZSTR_VAL(text), ZSTR_LEN(text), 0);
-        ZSTR_LEN(text) = length > 0 ? (size_t)length : 0;
-        ZSTR_VAL(text)[ZSTR_LEN(text)] = '\0';
-    }
-    close(file);
-    return text;
-}
-
 /* PHP-FPM's function: the state of the pool. A process that a script has forked has no pool. */
 PHP_FUNCTION(fpm_get_status) {
     ZEND_PARSE_PARAMETERS_NONE();
     int file = shim.request == NULL || shim.script_child ? -1 : howdah_rs_pool_status();
-    zend_string *text = file < 0 ? NULL : read_text(file);
+    zend_string *text = file < 0 ? NULL : shim_answer(file);
     if (text == NULL) {
         RETURN_FALSE;
     }

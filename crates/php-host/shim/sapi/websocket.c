@@ -1,9 +1,10 @@
-/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, and orders to the server. An
- * event is a request with the variables below; its body is the message. No client can set them, because variables of a
- * client's headers begin with HTTP_. */
+/* Howdah\WebSocket and Howdah\WebSocketEvent: events of connections that the server holds, orders to the server, and
+ * questions. An event is a request with the variables below; its body is the message. No client can set them, because
+ * variables of a client's headers begin with HTTP_. */
 #include "sapi/websocket.h"
 
 #include "shim.h"
+#include "sapi/answer.h"
 #include "sapi/input.h"
 #include "sapi/mercure.h"
 
@@ -86,6 +87,91 @@ static void order_channel(howdah_live_kind kind, const zend_string *connection, 
         order_text(HOWDAH_LIVE_FIELD_TOPIC, channel) && order_optional(HOWDAH_LIVE_FIELD_AFTER, after)) {
         howdah_rs_live_send();
     }
+}
+
+/* --- questions --- */
+
+/* Waits for the server's answer; NULL: an empty one. False with an exception: there is none. */
+static bool ask(zend_string **answer) {
+    int file = howdah_rs_live_ask();
+    if (file < 0) {
+        zend_throw_error(NULL, "The server does not answer");
+        return false;
+    }
+    *answer = shim_answer(file);
+    return true;
+}
+
+/* A question about the site's connections, or about those of a channel. */
+static bool ask_about(howdah_live_kind kind, const zend_string *channel, zend_string **answer) {
+    return order_begin(kind) && (channel == NULL || order_text(HOWDAH_LIVE_FIELD_TOPIC, channel)) && ask(answer);
+}
+
+/* The next text of an answer, behind its length. False at the end. */
+static bool next_text(const char **at, const char *end, const char **text, uint32_t *length) {
+    if ((size_t)(end - *at) < sizeof *length) {
+        return false;
+    }
+    memcpy(length, *at, sizeof *length);
+    *text = *at + sizeof *length;
+    if ((size_t)(end - *text) < *length) {
+        return false;
+    }
+    *at = *text + *length;
+    return true;
+}
+
+PHP_METHOD(Howdah_WebSocket, exists) {
+    zend_string *connection, *answer;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(connection)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!order_begin(HOWDAH_LIVE_KIND_EXISTS) || !order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) ||
+        !ask(&answer)) {
+        RETURN_THROWS();
+    }
+    RETVAL_BOOL(answer != NULL);
+    if (answer != NULL) {
+        zend_string_release(answer);
+    }
+}
+
+PHP_METHOD(Howdah_WebSocket, count) {
+    zend_string *channel = NULL, *answer;
+    ZEND_PARSE_PARAMETERS_START(0, 1)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_STR_OR_NULL(channel)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!ask_about(HOWDAH_LIVE_KIND_COUNT, channel, &answer)) {
+        RETURN_THROWS();
+    }
+    RETVAL_LONG(answer != NULL ? ZEND_STRTOL(ZSTR_VAL(answer), NULL, 10) : 0);
+    if (answer != NULL) {
+        zend_string_release(answer);
+    }
+}
+
+PHP_METHOD(Howdah_WebSocket, connections) {
+    zend_string *channel = NULL, *answer;
+    ZEND_PARSE_PARAMETERS_START(0, 1)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_STR_OR_NULL(channel)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!ask_about(HOWDAH_LIVE_KIND_CONNECTIONS, channel, &answer)) {
+        RETURN_THROWS();
+    }
+    array_init(return_value);
+    if (answer == NULL) {
+        return;
+    }
+    const char *at = ZSTR_VAL(answer), *end = at + ZSTR_LEN(answer), *id, *state;
+    uint32_t id_length, state_length;
+    while (next_text(&at, end, &id, &id_length) && next_text(&at, end, &state, &state_length)) {
+        zval value;
+        ZVAL_STRINGL(&value, state, state_length);
+        zend_hash_str_update(Z_ARRVAL_P(return_value), id, id_length, &value);
+    }
+    zend_string_release(answer);
 }
 
 /* --- events --- */

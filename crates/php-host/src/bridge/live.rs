@@ -1,8 +1,9 @@
-//! Orders of scripts for connections and channels.
+//! Orders of scripts for connections and channels, and questions about them.
 
 use super::{bytes, host};
 use howdah_transport::live_order::{LiveField, LiveKind};
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
+use std::os::fd::IntoRawFd;
 
 /// Begins an order for connections and channels.
 #[unsafe(no_mangle)]
@@ -28,4 +29,16 @@ extern "C" fn howdah_rs_live_send() {
     if host.current.is_some() && host.lane.number() != 0 {
         host.lane.live(&payload);
     }
+}
+
+/// Sends the order, which is a question, and waits for the answer: a descriptor of its text that the caller closes; -1:
+/// unavailable.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_live_ask() -> c_int {
+    let Some(host) = host() else { return -1 };
+    let question = host.live.finish();
+    if host.current.is_none() || host.lane.number() == 0 {
+        return -1;
+    }
+    host.lane.ask_live(&question).map_or(-1, IntoRawFd::into_raw_fd)
 }

@@ -10,7 +10,7 @@ use crate::response::head::{HeadParts, HeaderLines, ResponseHead};
 use crate::response::sink::SinkState;
 use bytes::Bytes;
 use howdah_transport::Frame;
-use howdah_transport::live_order::{LiveOrder, MAX_LIVE_ORDER};
+use howdah_transport::live_order::{LiveKind, LiveOrder, MAX_LIVE_ORDER};
 use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -106,12 +106,20 @@ impl LaneReader {
         self.waste.note(self.is_idle());
         let Some((text, control)) = self.lane.status_wanted(number)? else { return Ok(()) };
         let sent = BodyToSend::Memory(text.into()).into_descriptor();
-        match sent.and_then(|fd| control.send_status(number, fd.as_fd())) {
-            Ok(()) => Ok(()),
-            // The worker has died, which the reader will notice shortly.
-            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
-            Err(error) => Err(format!("cannot get its pool's state: {error}")),
+        let sent = sent.and_then(|fd| control.send_text(number, fd.as_fd()));
+        unless_dead(sent).map_err(|error| format!("cannot get its pool's state: {error}"))
+    }
+
+    /// Answers a question about connections. One that may take long counts as waste.
+    fn give_result(&mut self, number: u64, question: &LiveOrder) -> Result<(), String> {
+        if question.kind() != LiveKind::Exists {
+            self.waste.note(false);
         }
+        let Some(control) = self.lane.text_wanted(number)? else { return Ok(()) };
+        let found = self.lane.live_front(number).map_or_else(Vec::new, |front| front.ask(question));
+        let sent = BodyToSend::Memory(found.into()).into_descriptor();
+        let sent = sent.and_then(|fd| control.send_text(number, fd.as_fd()));
+        unless_dead(sent).map_err(|error| format!("cannot get an answer about connections: {error}"))
     }
 
     /// Adds a frame of the current response's head.
@@ -178,6 +186,9 @@ impl LaneReader {
         }
         let order = LiveOrder::parse(std::mem::take(&mut self.live_parts).into());
         let order = order.ok_or("a malformed order for connections")?;
+        if order.kind().is_question() {
+            return self.give_result(number, &order);
+        }
         match self.lane.live_front(number) {
             Some(front) => front.take(order),
             None => {
@@ -263,5 +274,13 @@ impl LaneReader {
         let took = MeasuredDuration { php: php_us, cpu, memory: done.peak_memory };
         self.lane.request_done(current.number, self.now, took, done.retires(), snapshot);
         Ok(())
+    }
+}
+
+/// Success for a worker that has died, which the reader will notice shortly.
+fn unless_dead(sent: std::io::Result<()>) -> std::io::Result<()> {
+    match sent {
+        Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
+        sent => sent,
     }
 }

@@ -15,6 +15,7 @@ use crate::shared::Shared;
 use howdah_observe::PoolMetrics;
 use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
+use howdah_transport::worker_events::MAX_UNRECEIVED_BODIES;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -214,6 +215,22 @@ impl LaneHandle {
             lane.control.clone()
         };
         Ok(Some((self.shared.report().unwrap_or_default(), control)))
+    }
+
+    /// Returns the socket for the answer to a request's question; `None` if the worker is being killed. An error means
+    /// that the worker broke the protocol.
+    pub(crate) fn text_wanted(&self, number: u64) -> Result<Option<Arc<ControlSocket>>, &'static str> {
+        let scheduler = self.shared.lock();
+        let Some(lane) = scheduler.lanes.get(self.index).and_then(Option::as_ref) else { return Ok(None) };
+        if lane.state.is_ending() {
+            return Ok(None);
+        }
+        // Only a multiplexed worker may have bodies under way when it asks.
+        let most = if self.shared.config().is_multiplexed() { MAX_UNRECEIVED_BODIES } else { 0 };
+        if lane.in_flight.get(number).is_none() || lane.control.unreceived() > most {
+            return Err("a question by a worker that does not take its answers");
+        }
+        Ok(Some(lane.control.clone()))
     }
 
     /// Notes that a body was sent over the lane's control socket.

@@ -5,6 +5,7 @@ use crate::request::{LiveSink, Request, RequestBody};
 use crate::tests::test_pool::{TestPool, finish, request};
 use howdah_transport::live_order::{LiveField, LiveKind, LiveOrder, LiveOrderBuilder, MAX_LIVE_ORDER};
 use howdah_transport::wire::WireDone;
+use std::io::{Read as _, Seek as _};
 use std::sync::{Arc, Mutex};
 
 /// A site's receiver that records its orders.
@@ -14,6 +15,10 @@ struct Orders(Mutex<Vec<LiveOrder>>);
 impl LiveSink for Orders {
     fn take(&self, order: LiveOrder) {
         self.0.lock().unwrap().push(order);
+    }
+
+    fn ask(&self, question: &LiveOrder) -> Vec<u8> {
+        question.field(LiveField::Connection).unwrap_or_default().into()
     }
 }
 
@@ -73,4 +78,66 @@ async fn a_worker_that_sends_an_order_that_makes_no_sense_is_killed() {
         drop(response);
         drop(crime);
     }
+}
+
+fn question(kind: LiveKind) -> Vec<u8> {
+    let mut builder = LiveOrderBuilder::default();
+    builder.begin(kind as u16);
+    assert!(builder.field(LiveField::Connection as u16, b"the text"));
+    builder.finish()
+}
+
+#[tokio::test]
+async fn questions_are_answered_while_bodies_arrive() {
+    let mut stage = TestPool::new(10);
+    let mut worker = stage.worker().await;
+    let with = stage
+        .submit(Box::new(Request { live: Some(Arc::<Orders>::default()), ..*request(true, RequestBody::Empty) }))
+        .await;
+    let without = stage.get().await;
+    let large = RequestBody::Memory(vec![b'x'; stage.sizes.request as usize * 2].into());
+    let upload = stage.submit(request(true, large)).await;
+    // Asks for the body of the third.
+    assert_eq!(worker.take(), [1, 2]);
+    let asked = tokio::task::spawn_blocking(move || {
+        let mut ask = |number, kind| {
+            worker.end.select(number);
+            let mut text = String::new();
+            let answered = worker.end.ask_live(&question(kind)).unwrap();
+            let mut file = std::fs::File::from(answered);
+            file.rewind().unwrap();
+            file.read_to_string(&mut text).unwrap();
+            text
+        };
+        let texts = [LiveKind::Exists, LiveKind::Count, LiveKind::Connections].map(|kind| ask(1, kind));
+        assert_eq!(texts, ["the text"; 3]);
+        assert_eq!(ask(2, LiveKind::Count), "", "a site without connections");
+        [1, 2].into_iter().for_each(|number| worker.respond(number));
+        worker
+    });
+    let mut worker = asked.await.unwrap();
+    assert_eq!(worker.take_so_many(1).await, [3]);
+    worker.respond(3);
+    for (response, text) in [(with, "1"), (without, "2"), (upload, "3")] {
+        assert_eq!(finish(response).await.unwrap(), text);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_asks_and_does_not_listen_is_killed() {
+    let mut stage = TestPool::new(10);
+    let mut evil = stage.worker().await;
+    let response = stage.get().await;
+    assert_eq!(evil.take(), [1]);
+    let crime = tokio::task::spawn_blocking(move || {
+        evil.end.select(1);
+        for _ in 0..100 {
+            evil.end.live(&question(LiveKind::Exists));
+        }
+        evil.end.publish();
+        evil
+    });
+    assert_eq!(stage.reported_end().await, Some("broken"));
+    drop(response);
+    drop(crime);
 }

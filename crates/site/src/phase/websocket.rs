@@ -83,7 +83,7 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     let id = new_id().ok_or(Refusal::new(StatusCode::SERVICE_UNAVAILABLE))?;
     let (name, hub) = (site.settings.name.as_str(), server.hubs().of(&site.settings.name));
     let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange) };
-    let registered = server.websockets().open(id, name.into(), &hub, exchange.connection.charge());
+    let registered = server.websockets().open(id, name, &hub, exchange.connection.charge());
     let stream = StreamSlot::default();
     let (status, mut fields) = script.event(&registered.link, "open", Bytes::new(), &[], Some(stream.clone())).await;
     if status.as_u16() >= 400 {

@@ -9,7 +9,7 @@ use howdah_mercure::form;
 use howdah_protocol::Response;
 use howdah_pusher::channel::{self, Kind};
 use howdah_pusher::message::{self, Incoming};
-use howdah_websocket::{Close, Event, Events, Handled, Link, Session, judge, message as text};
+use howdah_websocket::{Close, Event, Events, Handled, Link, Registered, Session, judge, message as text};
 use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -31,8 +31,7 @@ pub(super) fn respond(pusher: &Arc<Pusher>, exchange: &Exchange, key: &str) -> R
     let hub = server.hubs().of(&site.settings.name);
     pusher.watch(&hub);
     let id = new_id().ok_or(Refusal::new(StatusCode::SERVICE_UNAVAILABLE))?;
-    let name = site.settings.name.as_str().into();
-    let registered = server.websockets().open(id, name, &hub, exchange.connection.charge());
+    let registered = Registered::unlisted(id, &hub, exchange.connection.charge());
     let link = registered.link.clone();
     let version = form::fields(exchange.query().unwrap_or_default()).find(|(name, _)| name == "protocol");
     let is_spoken = version.is_none_or(|(_, version)| version.parse().is_ok_and(|number| VERSIONS.contains(&number)));

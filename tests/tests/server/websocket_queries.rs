@@ -1,0 +1,44 @@
+//! Questions of scripts about WebSocket connections: `exists()`, `count()`, `connections()`.
+
+use super::websocket_events::closed;
+use howdah_tests::websocket::{TEXT, WebSocket};
+use howdah_tests::{Setup, Site, php, script_scenario};
+
+const WHO: &str = php!("websocket_queries/who.php");
+
+fn who(setup: Setup) -> Setup {
+    let rule = "[{ path = \"/who.php\", websocket = \"/who.php\" }]";
+    setup.http1("the upgrade of a connection is HTTP/1.1's").php("who.php", WHO).setting("rule", rule)
+}
+
+fn open(site: &Site, query: &str) -> (WebSocket, String) {
+    let mut socket = WebSocket::open(site, &format!("/who.php?{query}"));
+    let welcome = socket.next(TEXT);
+    (socket, welcome.strip_prefix("welcome ").unwrap().to_owned())
+}
+
+script_scenario!(
+    scripts_learn_which_connections_are_open_and_who_is_in_a_channel,
+    howdah_only = "PHP-FPM has no WebSockets",
+    who,
+    |site| {
+        assert_eq!(site.get_ok("/who.php"), "[0,[]]");
+        let (mut ann, ann_id) = open(site, "name=ann&rooms=a,b");
+        let (mut bob, bob_id) = open(site, "name=bob&rooms=b");
+        let (_eve, _) = open(site, "name=eve");
+        assert_eq!(site.get_ok("/who.php"), r#"[3,["ann","bob","eve"]]"#);
+        assert_eq!(site.get_ok("/who.php?room=a"), r#"[1,["ann"]]"#);
+        assert_eq!(site.get_ok("/who.php?room=b"), r#"[2,["ann","bob"]]"#);
+        assert_eq!(site.get_ok("/who.php?room=c"), "[0,[]]");
+        assert_eq!(site.get_ok(&format!("/who.php?room=c&id={ann_id}")), "[0,[]][true,true]");
+        assert_eq!(site.get_ok("/who.php?room=c&id=0"), "[0,[]][false,false]");
+        // From its own events too, where an ordered close counts at once.
+        ann.send(TEXT, "here");
+        assert_eq!(ann.next(TEXT), "[true,3]");
+        assert_eq!(site.get_ok(&format!("/who.php?room=c&id={bob_id}&end=1")), "[0,[]][true,false]");
+        assert_eq!(bob.closed(), 1000);
+        closed(site, "false");
+        assert_eq!(site.get_ok("/who.php?room=b"), r#"[1,["ann"]]"#);
+        assert_eq!(site.get_ok(&format!("/who.php?id={bob_id}")), r#"[2,["ann","eve"]][false,false]"#);
+    },
+);
