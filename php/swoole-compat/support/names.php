@@ -10,6 +10,15 @@ namespace {
     foreach (['SWOOLE_CHANNEL_OK' => 0, 'SWOOLE_CHANNEL_TIMEOUT' => -1, 'SWOOLE_CHANNEL_CLOSED' => -2, 'SWOOLE_CHANNEL_CANCELED' => -3] as $name => $value) {
         define($name, $value);
     }
+    $websocket = [
+        'OPCODE_CONTINUATION' => 0, 'OPCODE_TEXT' => 1, 'OPCODE_BINARY' => 2, 'OPCODE_CLOSE' => 8, 'OPCODE_PING' => 9, 'OPCODE_PONG' => 10,
+        'STATUS_CONNECTION' => 1, 'STATUS_HANDSHAKE' => 2, 'STATUS_ACTIVE' => 3, 'STATUS_CLOSING' => 4,
+        'FLAG_FIN' => 1, 'FLAG_COMPRESS' => 2, 'CLOSE_NORMAL' => 1000,
+    ];
+    foreach ($websocket as $name => $value) {
+        define("SWOOLE_WEBSOCKET_$name", $value);
+        define("WEBSOCKET_$name", $value);
+    }
     // Howdah hooks everything it can, or nothing: it ignores the bits.
     foreach (['TCP', 'UDP', 'UNIX', 'UDG', 'SSL', 'TLS', 'STREAM_FUNCTION', 'FILE', 'SLEEP', 'PROC', 'CURL', 'NATIVE_CURL', 'BLOCKING_FUNCTION', 'SOCKETS', 'STDIO', 'PDO_PGSQL', 'PDO_ODBC', 'PDO_ORACLE', 'PDO_SQLITE'] as $bit => $name) {
         define("SWOOLE_HOOK_$name", 1 << ($bit + 1));

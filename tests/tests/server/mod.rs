@@ -124,6 +124,7 @@ mod websocket_channels;
 mod websocket_events;
 mod websocket_held;
 mod websocket_queries;
+mod websocket_swoole;
 mod wordpress_hosts;
 mod worker_trust;
 mod wrong_lengths;
