@@ -4,6 +4,7 @@ use crate::certificate_wanted;
 use crate::connection::Connection;
 use crate::exchange::{Handler, report_rejected};
 use crate::handshake::{Handshake, HandshakeResult};
+use crate::http1::UpgradedTask;
 use crate::rejection::Rejection;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
@@ -25,8 +26,12 @@ thread_local! {
     static FIRST: RefCell<Box<[u8]>> = RefCell::new(vec![0; 8192].into());
 }
 
-/// Serves a connection to its end.
-pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, mut socket: Socket) {
+/// Serves a connection to its end, or until it is upgraded.
+pub(crate) async fn drive<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    mut socket: Socket,
+) -> Option<UpgradedTask> {
     let state = &connection.state;
     let mut ahead = BytesMut::new();
     let mut first = true;
@@ -37,18 +42,23 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
             polled => polled,
         }
     });
-    let Some(is_h2) = sniffed.await.flatten() else { return };
-    serve(handler, connection, socket, ahead, is_h2).await;
+    let is_h2 = sniffed.await.flatten()?;
+    serve(handler, connection, socket, ahead, is_h2).await
 }
 
-/// Drives a connection over TLS, where the handshake decides the protocol.
+/// Serves a connection that was upgraded.
+pub(crate) async fn drive_upgraded(connection: Arc<Connection>, mut upgraded: UpgradedTask) {
+    log_error(supervise(&connection.state, |cx, _| upgraded.as_mut().poll(cx)).await);
+}
+
+/// Drives a connection over TLS, where the handshake decides the protocol. As `drive`.
 pub(crate) async fn drive_tls<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
     socket: Socket,
     tls: Arc<ServerConfig>,
-) {
-    let Socket::Tcp(stream) = socket else { return };
+) -> Option<UpgradedTask> {
+    let Socket::Tcp(stream) = socket else { return None };
     let mut ahead = Bytes::new();
     if let Some(demand) = connection.shared.demand.get() {
         let mut waiting = pin!(certificate_wanted::wait(&stream, connection.peer.addr, demand));
@@ -57,14 +67,14 @@ pub(crate) async fn drive_tls<H: Handler>(
         });
         match waited.await.flatten() {
             Some(sent) => ahead = sent,
-            None => return,
+            None => return None,
         }
     }
     let mut handshake = match Handshake::new(stream, ahead, tls, &connection) {
         Ok(handshake) => handshake,
         Err(error) => {
             tracing::error!(target: "howdah::tls", %error, "cannot start a TLS handshake");
-            return;
+            return None;
         }
     };
     let state = &connection.state;
@@ -72,8 +82,8 @@ pub(crate) async fn drive_tls<H: Handler>(
         Poll::Pending if gives_up(verdict, || handshake.has_unread()) => Poll::Ready(None),
         polled => polled.map(Some),
     });
-    let Some(result) = shaking.await.flatten() else { return };
-    match handshake.finish(result, &connection) {
+    let shaken = shaking.await.flatten()?;
+    match handshake.finish(shaken, &connection) {
         HandshakeResult::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
         HandshakeResult::Refused { stream, is_http } => {
             if is_http {
@@ -81,8 +91,9 @@ pub(crate) async fn drive_tls<H: Handler>(
             }
             let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
             supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
+            None
         }
-        HandshakeResult::Over => {}
+        HandshakeResult::Over => None,
     }
 }
 
@@ -93,9 +104,15 @@ fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
 }
 
 /// Serves a connection whose protocol is known.
-async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: BytesMut, is_h2: bool) {
+async fn serve<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    socket: Socket,
+    ahead: BytesMut,
+    is_h2: bool,
+) -> Option<UpgradedTask> {
     let state = &connection.state;
-    let ended = if is_h2 {
+    if is_h2 {
         let mut driven = http2::ConnectionDriver::new(handler.clone(), connection.clone(), socket, ahead.freeze());
         let mut finishing = false;
         let serving = supervise(state, |cx, verdict| {
@@ -113,15 +130,18 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
         {
             report_rejected(&*handler, &connection, Rejection::Http2, StatusCode::BAD_REQUEST, b"");
         }
-        ended.map(|ended| ended.map_err(|error| error.to_string()))
+        log_error(ended);
+        None
     } else {
         let mut serving = pin!(http1::serve(&*handler, &connection, socket, ahead));
-        let served = supervise(state, |cx, _| serving.as_mut().poll(cx));
-        served.await.map(|ended| ended.map_err(|error| error.to_string()))
-    };
-    if let Some(Err(error)) = ended {
-        tracing::debug!(target: "howdah::conn", %error, "connection ended");
+        log_error(supervise(state, |cx, _| serving.as_mut().poll(cx)).await).flatten()
     }
+}
+
+/// Logs the error with which a connection has ended. Returns its result otherwise.
+fn log_error<T>(ended: Option<Result<T, impl std::fmt::Display>>) -> Option<T> {
+    let ended = ended?;
+    ended.inspect_err(|error| tracing::debug!(target: "howdah::conn", %error, "connection ended")).ok()
 }
 
 /// Serves a connection of a web server that speaks FastCGI.
@@ -135,9 +155,7 @@ pub(crate) async fn drive_fastcgi<H: Handler>(handler: Arc<H>, connection: Arc<C
         return;
     }
     let mut serving = pin!(fastcgi::serve(&*handler, &connection, socket));
-    if let Some(Err(error)) = supervise(&connection.state, |cx, _| serving.as_mut().poll(cx)).await {
-        tracing::debug!(target: "howdah::conn", %error, "connection ended");
-    }
+    log_error(supervise(&connection.state, |cx, _| serving.as_mut().poll(cx)).await);
 }
 
 /// Serves a QUIC connection, which always speaks HTTP/3, to its end.
@@ -156,9 +174,7 @@ pub(crate) async fn drive_quic<H: Handler>(
         }
         serving.as_mut().poll(cx)
     });
-    if let Some(Err(error)) = served.await {
-        tracing::debug!(target: "howdah::conn", %error, "connection ended");
-    }
+    log_error(served.await);
 }
 
 /// Polls `step` with the current verdict until it is ready; gives up (`None`) when the verdict is to drop the connection.

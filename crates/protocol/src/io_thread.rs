@@ -1,7 +1,7 @@
 //! One I/O thread: its connections, its clock, and the periodic check of all connections that replaces timers.
 
 use crate::connection::{Connection, Shared};
-use crate::connection_task::{drive, drive_fastcgi, drive_quic, drive_tls};
+use crate::connection_task::{drive, drive_fastcgi, drive_quic, drive_tls, drive_upgraded};
 use crate::exchange::Handler;
 use crate::http3::IncomingConnection;
 use crate::listener::{Accepted, ListenerProtocol};
@@ -155,12 +155,22 @@ impl<H: Handler> IoThread<H> {
         };
         let handler = self.handler.clone();
         tokio::spawn(async move {
-            let _registration = registration;
-            match protocol.as_deref() {
+            let own = conn.clone();
+            let upgraded = match protocol.as_deref() {
                 None => drive(handler, conn, socket).await,
                 // Boxed, so that these larger futures do not enlarge the task of a plain connection.
                 Some(ListenerProtocol::Tls(tls)) => Box::pin(drive_tls(handler, conn, socket, tls.clone())).await,
-                Some(ListenerProtocol::FastCgi) => Box::pin(drive_fastcgi(handler, conn, socket)).await,
+                Some(ListenerProtocol::FastCgi) => {
+                    Box::pin(drive_fastcgi(handler, conn, socket)).await;
+                    None
+                }
+            };
+            if let Some(upgraded) = upgraded {
+                // Another task, because the memory of this one has room for the largest request.
+                tokio::spawn(async move {
+                    let _registration = registration;
+                    drive_upgraded(own, upgraded).await;
+                });
             }
         });
     }

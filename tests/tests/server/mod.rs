@@ -123,6 +123,7 @@ mod warm_code;
 mod websocket_channels;
 mod websocket_events;
 mod websocket_held;
+mod websocket_memory;
 mod websocket_queries;
 mod websocket_swoole;
 mod wordpress_hosts;

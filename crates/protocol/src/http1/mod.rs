@@ -33,7 +33,7 @@ use io::{Io, Next};
 use parse::Parsed;
 use std::future::poll_fn;
 use std::io::Result;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
@@ -45,17 +45,17 @@ const AHEAD: usize = 64 * 1024;
 /// Number of pipelined requests handled before the task yields.
 const TURN: u32 = 16;
 
-/// Serves a connection to its end. `ahead` holds the bytes already read.
+/// Serves a connection to its end, or until it is upgraded. `ahead` holds the bytes already read.
 pub(crate) async fn serve<H: Handler>(
     handler: &H,
     connection: &Arc<Connection>,
     socket: Socket,
     ahead: BytesMut,
-) -> Result<()> {
+) -> Result<Option<UpgradedTask>> {
     let io = Arc::new(Mutex::new(Io::new(socket, connection.clone(), ahead)));
     let _ends = InformationalCloser(connection);
     let served = requests(handler, connection, &io).await;
-    if served.is_ok() {
+    if matches!(served, Ok(None)) {
         lock(&io).socket.send_close_notify();
     }
     served
@@ -68,7 +68,11 @@ pub(crate) async fn forget(connection: &Arc<Connection>, socket: Socket) -> Resu
 }
 
 /// Serves requests one after the other. An error means that a request or response was cut off.
-async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mutex<Io>>) -> Result<()> {
+async fn requests<H: Handler>(
+    handler: &H,
+    connection: &Arc<Connection>,
+    io: &Arc<Mutex<Io>>,
+) -> Result<Option<UpgradedTask>> {
     let mut turn = 0;
     loop {
         turn += 1;
@@ -86,14 +90,14 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
                 };
                 report_rejected(handler, connection, rejection, status, lock(io).unparsed());
                 lock(io).out.put(|out| head_out::write_refusal(out, status));
-                return close(io, true).await;
+                return close(io, true).await.map(|()| None);
             }
             Ok(Next::TimedOut) => {
                 let (rejection, status) = (Rejection::HeaderTimeout, StatusCode::REQUEST_TIMEOUT);
                 report_rejected(handler, connection, rejection, status, lock(io).unparsed());
-                return Ok(());
+                return Ok(None);
             }
-            Ok(Next::End) => return Ok(()),
+            Ok(Next::End) => return Ok(None),
             Err(error) => return Err(error),
         };
         let in_flight = InFlight::begin(connection);
@@ -115,15 +119,14 @@ async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Ar
             Poll::Ready(response) => Poll::Ready(Ok(begin_response(io, asked, keep_alive, response))),
             Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
         });
-        let goes_on = finish_response(io, asked, begun.await?).await?;
+        let begun = begun.await?;
+        if begun.framing == Framing::Upgraded {
+            return Ok(Some(Box::pin(upgrade(io.clone(), begun.body, in_flight, keep_alive))));
+        }
+        let goes_on = finish_response(io, asked, begun).await?;
         drop(in_flight);
         if !goes_on {
-            let linger = {
-                let io = lock(io);
-                // A client that announced its last request has sent nothing after it.
-                io.has_unread_body() || (keep_alive && io.has_requests_ahead())
-            };
-            return close(io, linger).await;
+            return close_after(io, keep_alive).await.map(|()| None);
         }
     }
 }
@@ -173,9 +176,6 @@ fn begin_response(io: &Mutex<Io>, asked: ResponseContext, keep_alive: bool, resp
 /// Sends the rest of a response. Returns `true` if the connection may carry another request.
 async fn finish_response(io: &Arc<Mutex<Io>>, asked: ResponseContext, begun: BegunResponse) -> Result<bool> {
     let BegunResponse { framing, body, goes_on } = begun;
-    if framing == Framing::Upgraded {
-        return upgrade(io, body).await.map(|()| false);
-    }
     let bodiless = asked.is_head || framing == Framing::None;
     let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
     if sent.is_err() {
@@ -185,14 +185,22 @@ async fn finish_response(io: &Arc<Mutex<Io>>, asked: ResponseContext, begun: Beg
     sent.map(|()| goes_on)
 }
 
+/// A connection that has left HTTP, to its end. The caller runs it in place of the connection's task, whose much larger
+/// memory is given back: most upgraded connections live long and are idle.
+pub(crate) type UpgradedTask = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
 /// Hands the connection over to the upgraded protocol. Returns when the upgraded connection has ended.
-async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
+async fn upgrade(io: Arc<Mutex<Io>>, body: Body, in_flight: InFlight, keep_alive: bool) -> Result<()> {
     let (kind, delivery) = body.open();
-    flush(io).await?;
-    let metrics = lock(io).connection.shared.metrics.clone();
-    let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(io.clone(), sent)) };
+    flush(&io).await?;
+    let metrics = lock(&io).connection.shared.metrics.clone();
+    let own = io.clone();
+    let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(own, sent)) };
     // The upgrade runs in the connection's task, so verdicts wake it and no notification is needed.
     upgraded_connection::run(kind, delivery, &metrics, client, std::future::pending()).await;
+    drop(in_flight);
+    close_after(&io, keep_alive).await?;
+    lock(&io).socket.send_close_notify();
     Ok(())
 }
 
@@ -216,7 +224,7 @@ async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
     let mut underway = BodyInProgress { io, delivery };
     let delivery = &mut underway.delivery;
     match kind {
-        // `respond` has handled upgrades already.
+        // Upgrades are not sent.
         Kind::Empty | Kind::Upgrade(_) => {}
         Kind::Whole(whole) => {
             delivery.sent = whole.len() as u64;
@@ -344,6 +352,16 @@ fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<
             Poll::Pending => return lock(io).poll_meanwhile(cx).map(Err),
         }
     }
+}
+
+/// Closes the connection after its last response.
+async fn close_after(io: &Mutex<Io>, keep_alive: bool) -> Result<()> {
+    let linger = {
+        let io = lock(io);
+        // A client that announced its last request has sent nothing after it.
+        io.has_unread_body() || (keep_alive && io.has_requests_ahead())
+    };
+    close(io, linger).await
 }
 
 /// Writes pending output and closes the connection. With `linger`, further input from the client is read and dropped

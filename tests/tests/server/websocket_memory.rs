@@ -1,0 +1,67 @@
+//! The memory of idle connections: a WebSocket, a subscriber of the Mercure hub.
+
+use super::mercure::{Subscriber, hub};
+use howdah_tests::websocket::{TEXT, WebSocket};
+use howdah_tests::{Mode, Setup, Site, run, time_limit};
+
+/// Clients that come before the measurement, and those that are measured.
+const FIRST: usize = 100;
+const MEASURED: usize = 600;
+/// Bounds in bytes for each client, with some slack: 8 KB and 10 KB are the goals.
+const WEBSOCKET: u64 = 9 << 10;
+const SUBSCRIBER: u64 = 10 << 10;
+
+const JOINS: &str = "$event = \\Howdah\\WebSocket::event();
+    if ($event?->type === 'open') { $event->subscribe('room'); $event->send('welcome'); }
+    if ($event?->type === 'message') { \\Howdah\\WebSocket::publish('room', $event->data); }";
+
+fn plain(setup: Setup) -> Setup {
+    setup.http1("what a connection takes is different in each version").never_https().measures_memory().workers(2)
+}
+
+/// Private memory of the server that is in use, in bytes.
+fn memory(site: &Site) -> u64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", site.howdah().pid())).unwrap();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// Opens clients; fails if each takes more than `most`.
+fn bounded<C>(site: &Site, most: u64, open: impl Fn() -> C) -> Vec<C> {
+    time_limit(120, "hundreds of clients come one after the other");
+    let mut clients: Vec<C> = (0..FIRST).map(|_| open()).collect();
+    let before = memory(site);
+    clients.extend((0..MEASURED).map(|_| open()));
+    let each = memory(site).saturating_sub(before) / MEASURED as u64;
+    assert!(each <= most, "{each} bytes for each of {MEASURED} clients, more than {most}");
+    assert!(each >= 1 << 10, "{each} bytes for each client were not measured");
+    clients
+}
+
+#[test]
+fn an_idle_websocket_takes_little_memory() {
+    run(
+        Mode::Classic,
+        |s| plain(s).php("ws.php", JOINS).setting("rule", "[{ path = \"/ws.php\", websocket = \"/ws.php\" }]"),
+        |site| {
+            let mut all = bounded(site, WEBSOCKET, || {
+                let mut socket = WebSocket::open(site, "/ws.php");
+                assert_eq!(socket.next(TEXT), "welcome");
+                socket
+            });
+            all[0].send(TEXT, "to all");
+            assert!(all.iter_mut().all(|socket| socket.next(TEXT) == "to all"));
+        },
+    );
+}
+
+#[test]
+fn an_idle_subscriber_of_the_hub_takes_little_memory() {
+    run(
+        Mode::Classic,
+        |s| hub(plain(s)),
+        |site| {
+            bounded(site, SUBSCRIBER, || Subscriber::anonymous(site, "topic=room"));
+        },
+    );
+}
