@@ -166,11 +166,15 @@ pub(crate) async fn drive_quic<H: Handler>(
 ) {
     let leave = http3::ShutdownSignal::default();
     let mut serving = pin!(http3::serve(handler, connection.clone(), guest, &leave));
-    let mut leaving = false;
+    let (mut leaving, mut finishing) = (false, false);
     let served = supervise(&connection.state, |cx, verdict| {
         if !leaving && verdict != Verdict::None {
             leaving = true;
             leave.now();
+        }
+        if !finishing && verdict >= Verdict::Finish {
+            finishing = true;
+            leave.finish();
         }
         serving.as_mut().poll(cx)
     });

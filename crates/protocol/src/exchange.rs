@@ -14,7 +14,7 @@
 //! - **The response's body is pulled as well**, as fast as the client reads it. Each kind of body is sent in the
 //!   cheapest way that the connection has: files by `sendfile`, held memory without a copy.
 //! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then uses the
-//!   connection, or in HTTP/2 the request's stream. [`Head::asks_to_upgrade`] says which requests allow that.
+//!   connection, or in HTTP/2 and 3 the request's stream. [`Head::asks_to_upgrade`] says which requests allow that.
 //! - **The response's end is reported** to the [`EndObserver`] that its body carries: the number of body bytes handed
 //!   over, and `true` if the body was complete.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
@@ -126,12 +126,12 @@ impl Head {
         }
     }
 
-    /// `true` for a CONNECT with `:protocol` (RFC 8441). Handlers see the equivalent HTTP/1.1 `GET`, with the protocol
-    /// in `Upgrade`. No client can send that field over HTTP/2, where it makes a request malformed. A 2xx response to
-    /// such a request means that the stream has switched protocols.
+    /// `true` for a CONNECT with `:protocol` (RFC 8441, RFC 9220). Handlers see the equivalent HTTP/1.1 `GET`, with the
+    /// protocol in `Upgrade`. No client can send that field over HTTP/2 and 3, where it makes a request malformed. A 2xx
+    /// response to such a request means that the stream has switched protocols.
     #[must_use]
     pub fn is_extended_connect(&self) -> bool {
-        self.version == Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
+        self.version >= Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
     }
 }
 

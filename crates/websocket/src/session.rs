@@ -30,8 +30,8 @@ const ROUNDS: u32 = 16;
 /// Maximum number of messages, and of their bytes, that may wait for the handler.
 const MAX_AHEAD: usize = 16;
 const MAX_AHEAD_BYTES: usize = 64 * 1024;
-/// Silence after which a client gets a ping.
-const PING_AFTER: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(30) };
+/// Silence after which a client gets a ping. Less than the 30 s after which a silent QUIC connection ends.
+const PING_AFTER: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(20) };
 /// Silence after which a client counts as gone.
 const SILENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(75) };
 /// Maximum time for the client to confirm a close.

@@ -2,9 +2,9 @@
 //! `crates/protocol/tests/http3` tests attacks by clients on frames, streams and connections.
 
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Conn, Request, Setup, Site, php, scenario};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, php, scenario};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -74,7 +74,7 @@ pub(crate) fn run(site: &Site, arguments: &[&str]) -> Value {
     Client::start(site, arguments).end()
 }
 
-fn json(response: &Value) -> Value {
+fn parsed(response: &Value) -> Value {
     assert_eq!(response["status"], 200, "{response}");
     serde_json::from_str(response["text"].as_str().unwrap()).unwrap()
 }
@@ -85,7 +85,7 @@ scenario!(
     |s| http3(s).php("seen.php", SEEN),
     |site| {
         let response = run(site, &["get", "/seen.php?a=<b>", "cookie=a=1", "cookie=b=2"]);
-        let seen = json(&response);
+        let seen = parsed(&response);
         assert_eq!((&response["fields"]["x-script"], &seen["protocol"]), (&"yes".into(), &"HTTP/3.0".into()));
         assert_eq!(
             (&seen["https"], &seen["scheme"], &seen["host"]),
@@ -161,10 +161,10 @@ scenario!(
         assert_ne!(moved["before"], moved["after"], "{moved}");
         // A script that only reads may run before the handshake is complete, and can detect that; others must not.
         let early = run(site, &["early", "/seen.php", "/seen.php"]);
-        assert_eq!((&early["taken"], &json(&early["get"])["early"]), (&true.into(), &"1".into()));
+        assert_eq!((&early["taken"], &parsed(&early["get"])["early"]), (&true.into(), &"1".into()));
         // A request read just after the handshake has become complete is like any other.
         assert!([425, 200].iter().any(|status| early["post"]["status"] == *status), "{early}");
-        assert_eq!(json(&early["later"])["early"], "");
+        assert_eq!(parsed(&early["later"])["early"], "");
         assert_eq!(run(site, &["raw", "0", "616263"])["closed"], 0x105, "a body without a head");
     },
 );
@@ -214,3 +214,52 @@ scenario!(
         assert!(!udp.lines().any(|line| line.contains(&port)), "{udp}");
     },
 );
+
+const ECHO: &str = "$event = \\Howdah\\WebSocket::event();
+    if ($event?->type === 'message') { $event->send($event->data, $event->binary); }
+    if ($event?->type === 'open' && isset($_GET['refuse'])) { http_response_code(403); }
+    if ($event?->type === 'close') { file_put_contents(__DIR__ . '/closed', \"$event->code\\n\", FILE_APPEND); }";
+
+/// A script that echoes what comes over WebSockets, and a path without.
+fn echo(setup: Setup) -> Setup {
+    let rule = "[{ path = \"/echo.php\", websocket = \"/echo.php\", cors = { origins = [\"https://localhost\"] } }]";
+    http3(setup).workers(2).php("echo.php", ECHO).setting("rule", rule)
+}
+
+scenario!(streams_of_http_3_may_be_websockets, howdah_only = "Debian's nginx has no HTTP/3", echo, |site| {
+    let talked = run(site, &["talk", "/echo.php"]);
+    assert_eq!(talked, json!({ "status": [200, 200, 200, 200], "fields": [], "resets": [null, null, null, null] }));
+    let refused = run(site, &["upgrade", "/echo.php?refuse", "websocket"]);
+    assert_eq!((&refused["status"], &refused["allowed"]), (&403.into(), &1.into()));
+    // No other protocol, and no other path: a response would look like an upgrade.
+    for (path, protocol) in [("/echo.php", "connect-udp"), ("/hello.php", "websocket")] {
+        let other = run(site, &["upgrade", path, protocol]);
+        let status = other["status"].as_u64();
+        assert!(status.is_none_or(|status| status >= 300), "{path}: {other}");
+    }
+},);
+
+scenario!(
+    a_stop_closes_websockets_over_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| echo(s).setting("grace", "\"5s\""),
+    |site| {
+        let mut client = Client::start(site, &["stay", "/echo.php"]);
+        assert_eq!(client.line(), "200");
+        site.howdah().signal(Signal::TERM);
+        assert_eq!(client.end(), json!({ "opcode": 8, "code": 1001, "reset": null }));
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+        assert_eq!(std::fs::read_to_string(site.file("closed")).unwrap(), "1001\n");
+    },
+);
+
+#[test]
+fn without_websockets_extended_connect_is_malformed_over_http_3() {
+    howdah_tests::run(Mode::Classic, http3, |site| {
+        let refused = run(site, &["upgrade", "/hello.php", "websocket"]);
+        assert_eq!(
+            (&refused["status"], &refused["reset"], &refused["allowed"]),
+            (&Value::Null, &0x10e.into(), &0.into())
+        );
+    });
+}

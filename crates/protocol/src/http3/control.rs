@@ -4,6 +4,7 @@
 use super::code::{Code, Fault};
 use super::frames::{self, Frames, Source, kind, put_frame, put_number};
 use super::streams::{Incoming, write_all};
+use crate::connection::Shared;
 use bytes::{Bytes, BytesMut};
 use quinn::SendStream;
 use std::future::poll_fn;
@@ -15,9 +16,11 @@ const PUSH: u64 = 1;
 const ENCODER: u64 = 2;
 const DECODER: u64 = 3;
 
-/// Number of the setting that the server sends (RFC 9114 7.2.4.1). By not sending those of RFC 9204 5, it disables the
+/// Number of the setting that the server always sends (RFC 9114 7.2.4.1). By not sending those of RFC 9204 5, it disables the
 /// dynamic table.
 const MAX_FIELD_SECTION_SIZE: u64 = 6;
+/// Number of the setting that allows extended CONNECT (RFC 9220 5).
+const ENABLE_CONNECT_PROTOCOL: u64 = 8;
 
 /// Maximum size of a client's settings: settings and control messages are short.
 const MAX_SETTINGS_LEN: u64 = 4096;
@@ -170,11 +173,15 @@ pub(super) struct Control(SendStream);
 
 impl Control {
     /// Opens it with the settings.
-    pub(super) async fn open(connection: &quinn::Connection, header_list: usize) -> Result<Self, Fault> {
+    pub(super) async fn open(connection: &quinn::Connection, shared: &Shared) -> Result<Self, Fault> {
         let mut stream = connection.open_uni().await.map_err(|_| Fault::Gone)?;
         let mut settings = BytesMut::new();
         put_number(&mut settings, MAX_FIELD_SECTION_SIZE);
-        put_number(&mut settings, header_list as u64);
+        put_number(&mut settings, shared.header_list as u64);
+        if shared.extended_connect {
+            put_number(&mut settings, ENABLE_CONNECT_PROTOCOL);
+            put_number(&mut settings, 1);
+        }
         let mut out = BytesMut::new();
         put_number(&mut out, CONTROL);
         put_frame(&mut out, kind::SETTINGS, settings.len());

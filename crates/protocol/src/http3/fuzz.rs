@@ -6,6 +6,7 @@ use super::code::Fault;
 use super::frames::{Frames, Source, kind};
 use super::{head, qpack};
 use bytes::{Bytes, BytesMut};
+use http::Method;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 
@@ -64,14 +65,16 @@ fn read(data: &[u8], size: usize) -> Read {
     let Ok(lines) = qpack::decode(block.freeze(), MAX_INPUT) else { return Read::TooLarge };
     let size: usize = lines.iter().map(|line| line.name.len() + line.value.len() + 32).sum();
     assert!(size <= MAX_INPUT, "a list of {size} bytes");
-    let Ok(head) = head::request(lines) else { return Read::Nothing };
+    let Ok(head) = head::request(lines, true) else { return Read::Nothing };
     let target = Bytes::copy_from_slice(head.target.as_bytes());
     assert!(target.iter().all(|&byte| byte > b' ' && byte != 0x7f), "{}", target.escape_ascii());
     assert!(matches!(target.first(), None | Some(b'/' | b'*')), "{}", target.escape_ascii());
     let length = head.headers.get("content-length").map(|value| value.to_str().map(str::parse::<u64>));
     let length = length.map(|length| length.ok().and_then(Result::ok));
     assert!(length != Some(None), "a length that is none");
-    assert!(["connection", "transfer-encoding", "upgrade"].iter().all(|name| !head.headers.contains_key(*name)));
+    assert!(["connection", "transfer-encoding"].iter().all(|name| !head.headers.contains_key(*name)));
+    // An extended CONNECT.
+    assert!(!head.headers.contains_key("upgrade") || (head.method == Method::GET && length.is_none()));
     let mut parts = Parts::new(frames, length.flatten());
     let mut body = Vec::new();
     let body = loop {

@@ -5,7 +5,7 @@ use super::qpack::{self, Line};
 use crate::exchange::Head;
 use crate::target::Target;
 use bytes::{BufMut, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, HOST, TE};
+use http::header::{CONTENT_LENGTH, HOST, TE, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 /// Reason why a header is malformed.
@@ -18,10 +18,12 @@ struct RequestLine {
     scheme: Option<Bytes>,
     authority: Option<Bytes>,
     path: Option<Bytes>,
+    protocol: Option<Bytes>,
 }
 
-/// Makes a request's head of header lines.
-pub(super) fn request(lines: Vec<Line>) -> Result<Head, Malformed> {
+/// Makes a request's head of header lines. `extended`: clients may use extended CONNECT (RFC 9220), which becomes a GET
+/// with `Upgrade`.
+pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malformed> {
     let mut first = RequestLine::default();
     let mut headers = HeaderMap::new();
     for Line { name, value } in lines {
@@ -33,6 +35,7 @@ pub(super) fn request(lines: Vec<Line>) -> Result<Head, Malformed> {
                     b":scheme" => &mut first.scheme,
                     b":authority" => &mut first.authority,
                     b":path" => &mut first.path,
+                    b":protocol" if extended => &mut first.protocol,
                     _ => return Err("an unknown pseudo-header"),
                 };
                 if part.replace(value).is_some() {
@@ -51,7 +54,16 @@ pub(super) fn request(lines: Vec<Line>) -> Result<Head, Malformed> {
     }
     one_length(&mut headers)?;
     let method = first.method.ok_or("no :method")?;
-    let method = Method::from_bytes(&method).map_err(|_| "the method is none")?;
+    let mut method = Method::from_bytes(&method).map_err(|_| "the method is none")?;
+    if let Some(protocol) = first.protocol {
+        if method != Method::CONNECT {
+            return Err("a :protocol without CONNECT");
+        }
+        let offer = HeaderValue::from_maybe_shared(protocol).map_err(|_| "the :protocol is none")?;
+        headers.remove(CONTENT_LENGTH);
+        headers.try_insert(UPGRADE, offer).map_err(|_| "too many headers")?;
+        method = Method::GET;
+    }
     if first.authority.as_ref().is_some_and(|authority| !authority.iter().all(|&byte| byte > b' ' && byte != 0x7f)) {
         return Err("the :authority has a byte that it may not have");
     }
@@ -126,7 +138,23 @@ mod tests {
 
     fn made(lines: &[(&'static str, &'static str)]) -> Result<Head, Malformed> {
         let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
-        request(lines.iter().map(|(name, value)| Line { name: bytes(name), value: bytes(value) }).collect())
+        let lines = lines.iter().map(|(name, value)| Line { name: bytes(name), value: bytes(value) }).collect();
+        request(lines, true)
+    }
+
+    #[test]
+    fn an_extended_connect_is_a_get_that_asks_to_upgrade() {
+        let connect = [(":method", "CONNECT"), (":protocol", "websocket"), GET[1], GET[2], GET[3]];
+        let head = made(&connect).unwrap();
+        assert_eq!((&head.method, head.target.as_bytes()), (&Method::GET, &b"/a?<b>"[..]));
+        assert!(head.is_extended_connect() && head.asks_to_upgrade().unwrap().bare);
+        for missing in 2..5 {
+            let rest: Vec<_> = (0..5).filter(|&at| at != missing).map(|at| connect[at]).collect();
+            assert!(made(&rest).is_err(), "without {}", connect[missing].0);
+        }
+        assert!(made(&[&connect[..], &[(":protocol", "other")]].concat()).is_err());
+        let lines = connect.iter().map(|(name, value)| Line { name: (*name).into(), value: (*value).into() });
+        assert!(request(lines.collect(), false).is_err(), "it was not allowed");
     }
 
     const GET: [(&str, &str); 4] =

@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
 
 /// Minimum and maximum of the send window: bytes passed to quinn that the client has not acknowledged. In between, it
 /// follows the congestion window. More would not be faster, and in QUIC it is this process's memory.
@@ -32,6 +33,8 @@ pub(super) struct Link {
     local: SocketAddr,
     /// The client's present address, if it has migrated (RFC 9000 9).
     moved: Mutex<Option<(SocketAddr, Arc<Connection>)>>,
+    /// Notifies upgraded streams that `Upgraded::is_to_end` has changed.
+    pub(super) ending: Notify,
     established: AtomicBool,
     window: AtomicU64,
     served: AtomicU32,
@@ -46,6 +49,7 @@ impl Link {
             connection,
             local,
             moved: Mutex::default(),
+            ending: Notify::new(),
             established: AtomicBool::new(false),
             window: AtomicU64::new(MIN_WINDOW),
             served: AtomicU32::new(0),

@@ -2,9 +2,9 @@
 //! for each of its streams.
 //!
 //! Reading order: `endpoint` (the UDP socket, and admission), this file (a connection from its handshake to its end),
-//! `control` (messages outside of requests), `request` (one request: head, handler, response) with `body` and
-//! `respond`. Below them `link` (state shared by streams), `streams` (both halves of one), `frames`, `head` and `qpack`
-//! (the meaning of the bytes).
+//! `control` (messages outside of requests), `request` (one request: head, handler, response) with `body`, `respond` and
+//! `response`, or `upgraded`. Below them `link` (state shared by streams), `streams` (both halves of one), `frames`,
+//! `head` and `qpack` (the meaning of the bytes).
 //!
 //! Frames and header blocks are parsed here instead of by the crate `h3`: its released version can be made to buffer
 //! frames without limit, to end a body at an empty frame, and to panic when a stream is dropped. CONTRIBUTING.md has
@@ -24,9 +24,11 @@ mod link;
 mod qpack;
 mod request;
 mod respond;
+mod response;
 mod shared_socket;
 mod streams;
 mod table;
+mod upgraded;
 
 pub use connection_ids::Mark;
 pub use endpoint::{Config, ConfigError};
@@ -58,11 +60,19 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks a connection to accept nothing new and to end after its present requests.
 #[derive(Debug, Default)]
-pub(crate) struct ShutdownSignal(Notify);
+pub(crate) struct ShutdownSignal {
+    leave: Notify,
+    finish: Notify,
+}
 
 impl ShutdownSignal {
     pub(crate) fn now(&self) {
-        self.0.notify_one();
+        self.leave.notify_one();
+    }
+
+    /// Upgraded streams are to end, too.
+    pub(crate) fn finish(&self) {
+        self.finish.notify_one();
     }
 }
 
@@ -93,7 +103,7 @@ pub(crate) async fn serve<H: Handler>(
         StreamTasks { handler, link: link.clone(), requests: JoinSet::new(), others: JoinSet::new(), first_refused: 0 };
     let once = Arc::new(UniqueStreams::default());
     let mut stage = Stage::Open;
-    let mut control = Box::pin(Control::open(&link.quic, link.connection.shared.header_list));
+    let mut control = Box::pin(Control::open(&link.quic, &link.connection.shared));
     let mut opened = None;
     loop {
         tokio::select! {
@@ -109,7 +119,8 @@ pub(crate) async fn serve<H: Handler>(
             stream = link.quic.accept_uni() => driven.other(stream?, &once),
             Some(_) = driven.requests.join_next() => {}
             Some(_) = driven.others.join_next() => {}
-            () = leave.0.notified(), if matches!(stage, Stage::Open) => {
+            () = leave.finish.notified() => link.ending.notify_waiters(),
+            () = leave.leave.notified(), if matches!(stage, Stage::Open) => {
                 // Two GOAWAYs: requests that the client sent before it received the first one are still accepted.
                 if let Some(control) = &mut opened {
                     go_away(&link, control, ANY_STREAM).await;

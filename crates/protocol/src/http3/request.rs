@@ -2,22 +2,24 @@
 
 use super::body::{Slot, Upload};
 use super::code::{self, Code, Fault};
-use super::frames::{Frames, kind, put_frame};
+use super::frames::{Frames, kind};
 use super::head;
 use super::link::Link;
 use super::qpack::{self, BlockError};
 use super::respond::{Respond, Waiting};
+use super::response::{CANCELLED, send, write};
 use super::streams::{Incoming, Outgoing};
+use super::upgraded;
 use crate::body::Body;
-use crate::connection::{Connection, InFlight};
-use crate::exchange::{Handler, Head, Request, RequestBody, Response, report_rejected};
+use crate::connection::InFlight;
+use crate::exchange::{Handler, Head, Request, RequestBody, report_rejected};
 use crate::informational::Informational;
-use crate::multiplexed::{self, ClientTimeout, SendGuard, announced, complete, length_to_keep, request_body};
+use crate::multiplexed::{ClientTimeout, SendGuard, announced, complete, request_body};
 use crate::rejection::Rejection;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
@@ -55,6 +57,9 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
         report_rejected(&*handler, &link.as_seen_by(&*handler), rejection, status, b"");
     }
     let result = match opening {
+        Ok(HeadResult::Head(head)) if head.is_extended_connect() => {
+            return finish(&link, upgraded::serve(&*handler, &link, head, frames, out).await);
+        }
         Ok(HeadResult::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,
         Ok(HeadResult::Refused(status)) => {
             let result = refuse(&link, &mut out, status).await;
@@ -68,11 +73,16 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
             Err(fault)
         }
     };
+    if let Err(Fault::Stream(code, _)) = result {
+        out.reset(code);
+    }
+    finish(&link, result);
+}
+
+/// Notes the end of a stream.
+fn finish(link: &Link, result: Result<(), Fault>) {
     if let Err(fault) = result {
         tracing::debug!(target: "howdah::conn", %fault, "request or response cut off");
-        if let Fault::Stream(code, _) = fault {
-            out.reset(code);
-        }
         link.note(fault);
     }
 }
@@ -108,10 +118,12 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
             return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "a header block that cannot be read"));
         }
     };
-    let mut head = head::request(lines).map_err(|why| Fault::Stream(Code::MESSAGE_ERROR, why))?;
+    let mut head = head::request(lines, link.connection.shared.extended_connect)
+        .map_err(|why| Fault::Stream(Code::MESSAGE_ERROR, why))?;
     if early {
         // Early data can be replayed, so only safe methods are allowed before the handshake completes (RFC 8470 4).
-        if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        let is_safe = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if !is_safe || head.is_extended_connect() {
             return Ok(HeadResult::Refused(StatusCode::TOO_EARLY));
         }
         head.headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
@@ -200,87 +212,4 @@ async fn respond<H: Handler>(
     let _ = tokio::time::timeout(timeout, stopped).await;
     drop(sending);
     Ok(())
-}
-
-const CANCELLED: Fault = Fault::Stream(Code::REQUEST_CANCELLED, "the client has cancelled the request");
-
-/// Sends a response: pending informational responses, the head, and the body as fast as the client reads it. Each part
-/// is fetched before the wait for the client.
-async fn send(
-    link: &Link,
-    response: Response,
-    method: &Method,
-    [early, rest]: [Bytes; 2],
-    out: &mut Outgoing,
-    mut stopped: Pin<&mut impl Future<Output = ()>>,
-) -> Result<(), Fault> {
-    let connection: &Connection = &link.connection;
-    let (mut head, body) = response.into_parts();
-    complete(&mut head.headers, method, head.status, &body);
-    let length = length_to_keep(method, head.status, &head.headers);
-    let mut first = BytesMut::new();
-    head::put_response(&mut first, head.status, &head.headers);
-    let mut timeout = ClientTimeout::new(connection);
-    let mut body = multiplexed::Outgoing::new(body, length, connection);
-    let mut parts = [early, rest, first.freeze(), Bytes::new()];
-    if body.is_at_end() {
-        write(out, &mut parts, &mut timeout).await?;
-    }
-    while !body.is_at_end() {
-        let part = poll_fn(|cx| {
-            if let Poll::Ready(part) = body.poll_next(cx) {
-                return Poll::Ready(part.map(|part| part.map_err(|error| broken(&error))));
-            }
-            // The source is pending, so send what has accumulated.
-            match out.poll_write(cx, &mut parts) {
-                Poll::Ready(Err(fault)) => return Poll::Ready(Some(Err(fault))),
-                Poll::Ready(Ok(_)) | Poll::Pending => {}
-            }
-            stopped.as_mut().poll(cx).map(|()| Some(Err(CANCELLED)))
-        })
-        .await;
-        let data = match part {
-            Some(Ok(data)) => data,
-            None => break,
-            Some(Err(fault)) => {
-                // The client gets at least the head.
-                write(out, &mut parts, &mut timeout).await?;
-                return Err(fault);
-            }
-        };
-        link.set_window(data.len());
-        write(out, &mut parts, &mut timeout).await?;
-        let mut frame = BytesMut::with_capacity(16);
-        let length = data.len();
-        put_frame(&mut frame, kind::DATA, length);
-        parts = [frame.freeze(), data, Bytes::new(), Bytes::new()];
-        let written = write(out, &mut parts, &mut timeout).await;
-        body.went(length - parts[1].len());
-        written?;
-    }
-    write(out, &mut parts, &mut timeout).await
-}
-
-/// Fault for a response whose body broke off.
-fn broken(error: &std::io::Error) -> Fault {
-    tracing::debug!(target: "howdah::conn", %error, "request body broke off");
-    Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
-}
-
-/// Writes all parts as fast as the client reads them, within its time limit.
-async fn write(out: &mut Outgoing, parts: &mut [Bytes], timeout: &mut ClientTimeout<&Connection>) -> Result<(), Fault> {
-    poll_fn(|cx| {
-        loop {
-            match out.poll_write(cx, parts)? {
-                Poll::Ready(0) => return Poll::Ready(Ok(())),
-                Poll::Ready(bytes) => timeout.took(bytes),
-                Poll::Pending => {
-                    return timeout
-                        .poll_end(cx)
-                        .map(|()| Err(Fault::Stream(Code::REQUEST_CANCELLED, "too slow a client")));
-                }
-            }
-        }
-    })
-    .await
 }

@@ -8,6 +8,8 @@ prints one JSON object and exits with 0; any failure is an exception and a diffe
 import asyncio
 import hashlib
 import json
+import os
+import struct
 import sys
 
 from aioquic.asyncio.client import connect
@@ -79,6 +81,17 @@ class Client(QuicConnectionProtocol):
             response.changed.set()
             if out.stream_ended:
                 response.done.set()
+
+    def extended_connect(self, path, protocol="websocket"):
+        """An extended CONNECT (RFC 9220); returns its stream and its response."""
+        stream = self._quic.get_next_available_stream_id()
+        head = [(b":method", b"CONNECT"), (b":protocol", protocol.encode()), (b":scheme", b"https")]
+        head += [(b":authority", HOST.encode()), (b":path", path.encode())]
+        head += [(b"sec-websocket-version", b"13"), (b"origin", f"https://{HOST}".encode())]
+        self.responses[stream] = response = Response()
+        self.http.send_headers(stream, head)
+        self.transmit()
+        return stream, response
 
     def request(self, method, path, fields=(), body=None, end=True):
         stream = self._quic.get_next_available_stream_id()
@@ -181,6 +194,84 @@ async def drain(client, path):
     await asyncio.wait_for(response.done.wait(), PATIENCE)
     await asyncio.wait_for(client.closed.wait(), PATIENCE)
     return {**response.told(), "closed": client.close_code}
+
+
+class Socket:
+    """A WebSocket over a stream, of which only whole messages in one frame are understood."""
+
+    def __init__(self, client, path):
+        self.client = client
+        self.stream, self.response = client.extended_connect(path)
+
+    async def until(self, has_come):
+        while not has_come() and not self.response.done.is_set():
+            self.response.changed.clear()
+            await asyncio.wait_for(self.response.changed.wait(), PATIENCE)
+        assert has_come(), self.response.told()
+
+    async def opened(self):
+        await self.until(lambda: self.response.heads)
+        return self.response.told()
+
+    def send(self, opcode, payload):
+        mask, length = os.urandom(4), len(payload)
+        sizes = struct.pack("!B", 0x80 | length) if length < 126 else struct.pack("!BQ", 0x80 | 127, length)
+        key = (mask * (length // 4 + 1))[:length]
+        masked = (int.from_bytes(payload, "big") ^ int.from_bytes(key, "big")).to_bytes(length, "big")
+        self.client.http.send_data(self.stream, bytes([0x80 | opcode]) + sizes + mask + masked, end_stream=False)
+        self.client.transmit()
+
+    async def take(self, length):
+        await self.until(lambda: len(self.response.body) >= length)
+        data = bytes(self.response.body[:length])
+        del self.response.body[:length]
+        return data
+
+    async def message(self):
+        first, length = await self.take(2)
+        assert first & 0x80, "in one piece"
+        if length >= 126:
+            length = int.from_bytes(await self.take(2 if length == 126 else 8), "big")
+        return first & 0x0F, await self.take(length)
+
+
+async def talk(client, path):
+    """Messages of all sizes on several streams at once, which an echo returns."""
+    sockets = [Socket(client, path) for _ in range(4)]
+    heads = [await socket.opened() for socket in sockets]
+    messages = [(1, b"hello"), (2, b"\x00\xff"), (1, b""), (1, b"x" * 70_000), (2, b"y" * 600_000)]
+    for opcode, payload in messages:
+        for socket in sockets:
+            socket.send(opcode, payload)
+        for socket in sockets:
+            assert await socket.message() == (opcode, payload), (opcode, len(payload))
+    for socket in sockets:
+        socket.send(8, struct.pack("!H", 1000))
+        assert await socket.message() == (8, struct.pack("!H", 1000))
+        await asyncio.wait_for(socket.response.done.wait(), PATIENCE)
+    fields = sorted({name for head in heads for name in head["fields"] if not name.startswith(":")} & HANDSHAKE)
+    resets = [socket.response.reset for socket in sockets]
+    return {"status": [head["status"] for head in heads], "fields": fields, "resets": resets}
+
+
+HANDSHAKE = {"upgrade", "connection", "sec-websocket-accept", "content-length"}
+
+
+async def upgrade(client, path, protocol):
+    """One extended CONNECT, and the value of SETTINGS_ENABLE_CONNECT_PROTOCOL."""
+    _, response = client.extended_connect(path, protocol)
+    await asyncio.wait_for(response.done.wait(), PATIENCE)
+    return {**response.told(), "allowed": client.http.received_settings.get(8, 0)}
+
+
+async def stay(client, path):
+    """Opens a WebSocket, prints a line, and tells how the server has ended it."""
+    socket = Socket(client, path)
+    print((await socket.opened())["status"], flush=True)
+    opcode, payload = await socket.message()
+    socket.send(8, payload)
+    await asyncio.wait_for(socket.response.done.wait(), PATIENCE)
+    return {"opcode": opcode, "code": int.from_bytes(payload[:2], "big"), "reset": socket.response.reset}
 
 
 class Refused(Exception):
