@@ -193,7 +193,7 @@ impl AsyncWrite for Client {
         put_frame(&mut header, kind::DATA, bytes.len());
         this.frame = [header.freeze(), charge.cover(Bytes::copy_from_slice(bytes))];
         this.sent.fetch_add(bytes.len() as u64, Relaxed);
-        // What quinn does not take now is passed by the next write or flush.
+        // The next write or flush passes the rest to quinn.
         if let Poll::Ready(Err(error)) = this.poll_frame(cx) {
             return Poll::Ready(Err(error));
         }
