@@ -211,7 +211,8 @@ namespace Howdah {
         public static function count(?string $channel = null): int {}
 
         /**
-         * The site's connections on this server, in any order; with a channel, those that are subscribed to it.
+         * The site's connections on this server, in any order; with a channel, those that are subscribed to it. At most
+         * 10,000.
          *
          * @return array<string, string> the state of each connection by its id
          */

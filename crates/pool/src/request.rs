@@ -130,8 +130,8 @@ pub trait LogSink: std::fmt::Debug + Send + Sync {
     fn line(&self, text: &str);
 }
 
-/// Receives a script's orders for its site's connections and channels, and questions about them. Called on a thread of the pool's choice; must
-/// not block.
+/// Receives a script's orders for its site's connections and channels, and questions about them. Called on a thread of
+/// the pool's choice; must not block.
 pub trait LiveSink: std::fmt::Debug + Send + Sync {
     /// Carries out an order. Its lengths and numbers are valid, its texts are unchecked.
     fn take(&self, order: LiveOrder);

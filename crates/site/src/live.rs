@@ -10,6 +10,9 @@ use howdah_pool::{LiveField, LiveKind, LiveOrder, LiveSink, put_connection};
 use howdah_websocket::{Close, Link, message};
 use std::sync::{Arc, Weak};
 
+/// Maximum number of connections that a script gets at once: with the largest states 40 MB.
+const MAX_LISTED: usize = 10_000;
+
 /// Carries out the orders of one site's scripts.
 #[derive(Debug)]
 pub(crate) struct SiteLive {
@@ -107,7 +110,7 @@ impl SiteLive {
             }
             (LiveKind::Connections, channel) => {
                 let mut found = Vec::new();
-                for link in self.connections(server, channel.as_deref()) {
+                for link in self.connections(server, channel.as_deref()).iter().take(MAX_LISTED) {
                     put_connection(&mut found, link.id(), &link.state());
                 }
                 found
