@@ -92,6 +92,20 @@ pub struct Request {
     pub time: SystemTime,
 }
 
+impl Request {
+    /// A request that has just arrived, not through a web server.
+    #[must_use]
+    pub fn arrived(
+        head: Box<Head>,
+        body: RequestBody,
+        informational: Option<Informational>,
+        connection: Arc<Connection>,
+    ) -> Self {
+        let (received, time) = (Instant::now(), SystemTime::now());
+        Self { head, body, informational, variables: None, messages: None, connection, received, time }
+    }
+}
+
 /// A request's head.
 #[derive(Debug, Clone)]
 pub struct Head {

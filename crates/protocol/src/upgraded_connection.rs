@@ -3,14 +3,27 @@
 use crate::body::{Delivery, Kind};
 use crate::panics;
 use crate::upgrade::Upgraded;
+use bytes::Bytes;
 use howdah_observe::Metrics;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tokio::io::ReadBuf;
 
 /// Bytes sent to the client.
 pub(crate) type SentBytes = Arc<AtomicU64>;
+
+/// Reads data that has arrived already. Returns the number of bytes.
+pub(crate) fn read_ahead(ahead: &mut Bytes, buf: &mut ReadBuf<'_>) -> usize {
+    let bytes = ahead.len().min(buf.remaining());
+    buf.put_slice(&ahead.split_to(bytes));
+    if ahead.is_empty() {
+        // Gives the memory back.
+        *ahead = Bytes::new();
+    }
+    bytes
+}
 
 /// Runs the body's upgraded protocol. `ending` becomes ready when [`Upgraded::is_to_end`] changes, for clients whose
 /// reads and writes do not wake this task then.

@@ -16,7 +16,6 @@ use http::{HeaderMap, HeaderValue, Method, Version, header};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 /// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,16 +96,8 @@ impl TestSite {
         let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_str(host).ok()?)]);
         let peer = Peer::tcp(([203, 0, 113, 9], 4000).into(), ([192, 0, 2, 1], 80).into(), |_| false);
         let head = Head { method: Method::from_bytes(method.as_bytes()).ok()?, target, version, headers };
-        let request = Request {
-            head: Box::new(head),
-            body: RequestBody::none(),
-            informational: None,
-            variables: None,
-            messages: None,
-            connection: Arc::new(Connection::of_no_client(self.shared.clone(), peer)),
-            received: Instant::now(),
-            time: SystemTime::now(),
-        };
+        let connection = Arc::new(Connection::of_no_client(self.shared.clone(), peer));
+        let request = Request::arrived(Box::new(head), RequestBody::none(), None, connection);
         let (mut exchange, body) = Exchange::begin(&self.service.sites, request);
         let outcome = self.runtime.block_on(self.service.respond(&mut exchange, body));
         if let Some(script) = self.noted.0.lock().take() {

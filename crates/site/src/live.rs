@@ -89,12 +89,12 @@ impl SiteLive {
         Some(())
     }
 
-    /// The connections of the site, or of a channel.
+    /// The connections of the site or of a channel, at most `MAX_LISTED`.
     fn connections(&self, server: &Server, channel: Option<&str>) -> Vec<Arc<Link>> {
-        let Some(channel) = channel else { return server.websockets().of(&self.site) };
+        let Some(channel) = channel else { return server.websockets().of(&self.site, MAX_LISTED) };
         let subscribers = server.hubs().of(&self.site).subscribers_of_channel(channel);
         let link = |id: &str| server.websockets().find(&self.site, id.as_bytes());
-        subscribers.iter().filter_map(|subscriber| link(&subscriber.interest.id)).collect()
+        subscribers.iter().filter_map(|subscriber| link(&subscriber.interest.id)).take(MAX_LISTED).collect()
     }
 
     fn found(&self, server: &Server, question: &LiveOrder) -> Vec<u8> {
@@ -110,7 +110,7 @@ impl SiteLive {
             }
             (LiveKind::Connections, channel) => {
                 let mut found = Vec::new();
-                for link in self.connections(server, channel.as_deref()).iter().take(MAX_LISTED) {
+                for link in self.connections(server, channel.as_deref()) {
                     put_connection(&mut found, link.id(), &link.state());
                 }
                 found

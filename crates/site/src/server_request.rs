@@ -13,7 +13,6 @@ use howdah_pool::RequestId;
 use howdah_protocol::{BodyError, BodySource, Head, Peer, Request, RequestBody, Response, Target};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::task::{Context, Poll};
-use std::time::{Instant, SystemTime};
 
 /// A GET like that of a client on this machine, to the first address that does not redirect to HTTPS.
 #[derive(Debug, Clone, Copy)]
@@ -66,19 +65,8 @@ impl<'a> ServerRequest<'a> {
 pub(crate) fn begin(sites: &Sites, purpose: Purpose, head: Head, peer: Peer) -> Box<Exchange> {
     let server = &sites.server;
     let connection = connection(&server.settings, server.budgets, &server.metrics, peer);
-    let (mut exchange, _) = Exchange::begin(
-        sites,
-        Request {
-            head: Box::new(head),
-            body: RequestBody::none(),
-            informational: None,
-            variables: None,
-            messages: None,
-            connection,
-            received: Instant::now(),
-            time: SystemTime::now(),
-        },
-    );
+    let (mut exchange, _) =
+        Exchange::begin(sites, Request::arrived(Box::new(head), RequestBody::none(), None, connection));
     exchange.purpose = Some(purpose);
     if purpose == Purpose::WarmUp {
         // The request is not logged. Id 0 keeps its traces in the application apart from visitors', and recipes
@@ -109,9 +97,7 @@ impl<U: Upstream> Service<U> {
         } else {
             RequestBody::new(Box::new(Complete(body)), Some(length))
         };
-        let (head, received, time) = (Box::new(head), Instant::now(), SystemTime::now());
-        let request =
-            Request { head, body, informational: None, variables: None, messages: None, connection, received, time };
+        let request = Request::arrived(Box::new(head), body, None, connection);
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
         exchange.purpose = Some(purpose);
         exchange.changes = Some(Box::new(Changes { variables, stream, ..Changes::default() }));

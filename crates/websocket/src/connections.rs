@@ -182,10 +182,10 @@ impl Connections {
         self.0.lock().get(site)?.get(id).map(|found| found.0.clone())
     }
 
-    /// The connections of a site.
+    /// The connections of a site, at most this many.
     #[must_use]
-    pub fn of(&self, site: &str) -> Vec<Arc<Link>> {
-        self.0.lock().get(site).into_iter().flatten().map(|own| own.0.clone()).collect()
+    pub fn of(&self, site: &str, most: usize) -> Vec<Arc<Link>> {
+        self.0.lock().get(site).into_iter().flatten().take(most).map(|own| own.0.clone()).collect()
     }
 
     /// Number of connections of a site.
@@ -275,8 +275,9 @@ mod tests {
         let _unlisted = Registered::unlisted(new_id().unwrap(), &stage.hub, charge());
         let here = [stage.open(), stage.open()];
         assert_eq!(["here", "there", "nowhere"].map(|site| stage.connections.count(site)), [2, 1, 0]);
-        let of: Vec<_> = stage.connections.of("there").iter().map(|link| link.id().to_owned()).collect();
+        let of: Vec<_> = stage.connections.of("there", 9).iter().map(|link| link.id().to_owned()).collect();
         assert_eq!(of, [there.link.id()]);
+        assert_eq!(stage.connections.of("here", 1).len(), 1);
         assert!(stage.connections.find("here", there.link.id().as_bytes()).is_none());
         here[0].link.close(Close::AWAY);
         let found = stage.connections.find("here", here[0].link.id().as_bytes()).unwrap();

@@ -107,6 +107,16 @@ static bool ask_about(howdah_live_kind kind, const zend_string *channel, zend_st
     return order_begin(kind) && (channel == NULL || order_text(HOWDAH_LIVE_FIELD_TOPIC, channel)) && ask(answer);
 }
 
+/* The number in an answer, which is freed; 0 if the answer is empty. */
+static zend_long take_number(zend_string *answer) {
+    if (answer == NULL) {
+        return 0;
+    }
+    const zend_long number = ZEND_STRTOL(ZSTR_VAL(answer), NULL, 10);
+    zend_string_release(answer);
+    return number;
+}
+
 /* The next text of an answer, behind its length. False at the end. */
 static bool next_text(const char **at, const char *end, const char **text, uint32_t *length) {
     if ((size_t)(end - *at) < sizeof *length) {
@@ -130,10 +140,7 @@ PHP_METHOD(Howdah_WebSocket, exists) {
         !ask(&answer)) {
         RETURN_THROWS();
     }
-    RETVAL_BOOL(answer != NULL);
-    if (answer != NULL) {
-        zend_string_release(answer);
-    }
+    RETVAL_BOOL(take_number(answer) != 0);
 }
 
 PHP_METHOD(Howdah_WebSocket, count) {
@@ -145,10 +152,7 @@ PHP_METHOD(Howdah_WebSocket, count) {
     if (!ask_about(HOWDAH_LIVE_KIND_COUNT, channel, &answer)) {
         RETURN_THROWS();
     }
-    RETVAL_LONG(answer != NULL ? ZEND_STRTOL(ZSTR_VAL(answer), NULL, 10) : 0);
-    if (answer != NULL) {
-        zend_string_release(answer);
-    }
+    RETVAL_LONG(take_number(answer));
 }
 
 PHP_METHOD(Howdah_WebSocket, connections) {

@@ -10,6 +10,7 @@ use crate::response::head::{HeadParts, HeaderLines, ResponseHead};
 use crate::response::sink::SinkState;
 use bytes::Bytes;
 use howdah_transport::Frame;
+use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::live_order::{LiveKind, LiveOrder, MAX_LIVE_ORDER};
 use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
 use std::io::ErrorKind;
@@ -105,9 +106,7 @@ impl LaneReader {
     fn give_status(&mut self, number: u64) -> Result<(), String> {
         self.waste.note(self.is_idle());
         let Some((text, control)) = self.lane.status_wanted(number)? else { return Ok(()) };
-        let sent = BodyToSend::Memory(text.into()).into_descriptor();
-        let sent = sent.and_then(|fd| control.send_text(number, fd.as_fd()));
-        unless_dead(sent).map_err(|error| format!("cannot get its pool's state: {error}"))
+        send_text(&control, number, text.into()).map_err(|error| format!("cannot get its pool's state: {error}"))
     }
 
     /// Answers a question about connections. One that may take long counts as waste.
@@ -117,9 +116,8 @@ impl LaneReader {
         }
         let Some(control) = self.lane.text_wanted(number)? else { return Ok(()) };
         let found = self.lane.live_front(number).map_or_else(Vec::new, |front| front.ask(question));
-        let sent = BodyToSend::Memory(found.into()).into_descriptor();
-        let sent = sent.and_then(|fd| control.send_text(number, fd.as_fd()));
-        unless_dead(sent).map_err(|error| format!("cannot get an answer about connections: {error}"))
+        let sent = send_text(&control, number, found.into());
+        sent.map_err(|error| format!("cannot get an answer about connections: {error}"))
     }
 
     /// Adds a frame of the current response's head.
@@ -277,9 +275,11 @@ impl LaneReader {
     }
 }
 
-/// Success for a worker that has died, which the reader will notice shortly.
-fn unless_dead(sent: std::io::Result<()>) -> std::io::Result<()> {
-    match sent {
+/// Sends a worker the text that a request waits for.
+fn send_text(control: &ControlSocket, number: u64, text: Bytes) -> std::io::Result<()> {
+    let file = BodyToSend::Memory(text).into_descriptor();
+    match file.and_then(|file| control.send_text(number, file.as_fd())) {
+        // The worker has died, which the reader will notice shortly.
         Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => Ok(()),
         sent => sent,
     }

@@ -202,24 +202,25 @@ impl LaneHandle {
     /// Returns the pool's status that a request's worker asks for, and the socket to send it to; `None` if the worker
     /// is being killed. An error means that the worker broke the protocol.
     pub(crate) fn status_wanted(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
-        let control = {
-            let scheduler = self.shared.lock();
-            let Some(lane) = scheduler.lanes.get(self.index).and_then(Option::as_ref) else { return Ok(None) };
-            if lane.state.is_ending() {
-                return Ok(None);
-            }
-            let may = !self.shared.config().is_multiplexed() && lane.in_flight.get(number).is_some();
-            if !may || !lane.control.all_received() {
-                return Err("the pool's state wanted by a worker that may not wait for it");
-            }
-            lane.control.clone()
-        };
-        Ok(Some((self.shared.report().unwrap_or_default(), control)))
+        let may_ask = !self.shared.config().is_multiplexed();
+        let refusal = "the pool's state wanted by a worker that may not wait for it";
+        let control = self.socket_for_text(number, may_ask, refusal)?;
+        Ok(control.map(|control| (self.shared.report().unwrap_or_default(), control)))
     }
 
     /// Returns the socket for the answer to a request's question; `None` if the worker is being killed. An error means
     /// that the worker broke the protocol.
     pub(crate) fn text_wanted(&self, number: u64) -> Result<Option<Arc<ControlSocket>>, &'static str> {
+        self.socket_for_text(number, true, "a question by a worker that does not take its answers")
+    }
+
+    /// Returns the socket for a text that a request waits for, or `refusal`.
+    fn socket_for_text(
+        &self,
+        number: u64,
+        may_ask: bool,
+        refusal: &'static str,
+    ) -> Result<Option<Arc<ControlSocket>>, &'static str> {
         let scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get(self.index).and_then(Option::as_ref) else { return Ok(None) };
         if lane.state.is_ending() {
@@ -227,8 +228,8 @@ impl LaneHandle {
         }
         // Only a multiplexed worker may have bodies under way when it asks.
         let most = if self.shared.config().is_multiplexed() { MAX_UNRECEIVED_BODIES } else { 0 };
-        if lane.in_flight.get(number).is_none() || lane.control.unreceived() > most {
-            return Err("a question by a worker that does not take its answers");
+        if !may_ask || lane.in_flight.get(number).is_none() || lane.control.unreceived() > most {
+            return Err(refusal);
         }
         Ok(Some(lane.control.clone()))
     }

@@ -30,7 +30,6 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
-use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
 use upgraded::Client;
 
@@ -242,12 +241,7 @@ impl BuiltRequest {
         let method = parts.method.clone();
         let head = Box::new(Head { method: parts.method, target, version: parts.version, headers: parts.headers });
         let informational = Some(Informational::of_stream(sink));
-        let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
-        Self {
-            request: Request { head, body, informational, variables: None, messages: None, connection, received, time },
-            method,
-            stream,
-        }
+        Self { request: Request::arrived(head, body, informational, connection.clone()), method, stream }
     }
 }
 

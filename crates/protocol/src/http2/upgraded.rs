@@ -8,8 +8,8 @@ use crate::connection::Connection;
 use crate::multiplexed::ClientTimeout;
 use crate::state::Verdict;
 use crate::upgrade::Upgraded;
-use crate::upgraded_connection::SentBytes;
-use bytes::{Buf, Bytes};
+use crate::upgraded_connection::{SentBytes, read_ahead};
+use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use std::io;
 use std::pin::Pin;
@@ -73,15 +73,9 @@ impl AsyncRead for Client {
                 None => return Poll::Ready(Ok(())),
             }
         }
-        let bytes = this.ahead.len().min(buf.remaining());
-        buf.put_slice(&this.ahead[..bytes]);
-        this.ahead.advance(bytes);
+        let bytes = read_ahead(&mut this.ahead, buf);
         // This fails only once the stream is gone.
         let _ = this.incoming.flow_control().release_capacity(bytes);
-        if this.ahead.is_empty() {
-            // Gives the memory back.
-            this.ahead = Bytes::new();
-        }
         Poll::Ready(Ok(()))
     }
 }

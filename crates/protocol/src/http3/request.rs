@@ -22,7 +22,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 /// Header that tells a script that its request may be a replay by an attacker (RFC 8470 5.1).
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
@@ -164,16 +164,8 @@ async fn respond<H: Handler>(
         true => request_body(Upload::new(frames, length, slot.clone()), &head.headers, &sink),
         false => RequestBody::none(),
     };
-    let request = Request {
-        head: Box::new(head),
-        body,
-        informational: Some(Informational::of_stream(sink)),
-        variables: None,
-        messages: None,
-        connection: link.as_seen_by(handler),
-        received: Instant::now(),
-        time: SystemTime::now(),
-    };
+    let informational = Some(Informational::of_stream(sink));
+    let request = Request::arrived(Box::new(head), body, informational, link.as_seen_by(handler));
     let mut early = Bytes::new();
     let response = {
         let mut handling = pin!(handler.handle(request));

@@ -18,7 +18,7 @@ use crate::multiplexed::{ClientTimeout, complete};
 use crate::state::Verdict;
 use crate::upgrade::Upgraded;
 use crate::upgraded_connection::{self, SentBytes};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 use std::future::poll_fn;
 use std::io;
@@ -26,7 +26,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Maximum length of a frame.
@@ -44,16 +44,7 @@ pub(super) async fn serve<H: Handler>(
     let _in_flight = InFlight::begin(&link.connection);
     link.note_session();
     let mut stopped = Box::pin(out.stopped());
-    let request = Request {
-        head,
-        body: RequestBody::none(),
-        informational: None,
-        variables: None,
-        messages: None,
-        connection: link.as_seen_by(handler),
-        received: Instant::now(),
-        time: SystemTime::now(),
-    };
+    let request = Request::arrived(head, RequestBody::none(), None, link.as_seen_by(handler));
     let response = {
         let mut handling = pin!(handler.handle(request));
         poll_fn(|cx| match handling.as_mut().poll(cx) {
@@ -170,12 +161,7 @@ impl AsyncRead for Client {
                 Err(fault) => return Poll::Ready(Err(this.broken(fault))),
             }
         }
-        let bytes = this.ahead.len().min(buf.remaining());
-        buf.put_slice(&this.ahead[..bytes]);
-        this.ahead.advance(bytes);
-        if this.ahead.is_empty() {
-            this.ahead = Bytes::new();
-        }
+        upgraded_connection::read_ahead(&mut this.ahead, buf);
         Poll::Ready(Ok(()))
     }
 }
