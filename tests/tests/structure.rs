@@ -4,13 +4,15 @@
 //!
 //! The scans are textual: they find `crate::module`, `super::module` and lists of them as written. `structure/shim.rs`
 //! checks the files of the C shim, `structure/links.rs` links between documents, `structure/messages.rs` the list of
-//! messages.
+//! messages, `structure/reference_pages.rs` the other hand-written pages of the reference.
 #![allow(clippy::unwrap_used)]
 
 #[path = "structure/links.rs"]
 mod links;
 #[path = "structure/messages.rs"]
 mod messages;
+#[path = "structure/reference_pages.rs"]
+mod reference_pages;
 #[path = "structure/shim.rs"]
 mod shim;
 

@@ -90,15 +90,17 @@ pub struct DemotedRoute {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SuspectedRoute {
     pub route: String,
-    /// Number of its last comparisons that differed, and that were slower than classic mode.
+    /// Number of its last comparisons that differed.
     pub differed: u32,
+    /// Number of those that were slower than classic mode.
     pub slower: u32,
+    /// Number of its last comparisons.
     pub compared: u32,
     /// Number of workers that its requests have killed.
     pub deaths: u32,
-    /// Requests after which all memory was searched for written pages, as their code is not warm, and all requests in
-    /// the same period.
+    /// Requests after which all memory was searched for written pages, because their code is not warm.
     pub searched: u32,
+    /// All requests in the same period.
     pub came: u32,
 }
 

@@ -56,6 +56,10 @@ const TABLE: &[Row] = &[
         page.keys.set("root", dir.word(0));
         true
     }),
+    dropped("server.user|server.group", "set php.user"),
+    dropped("http.uploads.*", "upload_tmp_dir in php.ini, and static.never_send for names"),
+    dropped("fcgi.address", "write \"fastcgi:ADDRESS\" into listen"),
+    dropped("otel.*", "write [telemetry]"),
     dropped("http.static.forbid", "PHP is never sent; for other files set static.never_send"),
     page("http.headers.response.*", "a rule with headers", |header, page| {
         let name = header.name.rsplit('.').next().unwrap_or_default().to_owned();

@@ -96,6 +96,12 @@ pub(super) fn apply(table: &[Row], directive: &Directive, scope: &mut Scope<'_>)
     format!("dropped: {why}")
 }
 
+/// Reason why every directive of this name is dropped. `None` if it has a counterpart or is unknown.
+pub(super) fn drop_reason(table: &[Row], name: &str) -> Option<&'static str> {
+    let row = table.iter().find(|row| row.fits(name))?;
+    matches!(row.fate, RowTarget::Dropped).then_some(row.why)
+}
+
 /// Applies a row to a copy, because a row that does not accept the directive may have written some values.
 fn tried<T: Clone>(into: WriteFn<T>, directive: &Directive, part: &mut T) -> bool {
     let mut copy = part.clone();

@@ -9,7 +9,7 @@ mod table;
 use super::directive::Directive;
 use super::page::Page;
 use super::site::{Rule, Site};
-use super::table::{Scope, apply};
+use super::table::{Scope, apply, drop_reason};
 use std::path::Path;
 use table::{GLOBALS, TABLE};
 
@@ -258,7 +258,10 @@ impl Import {
         for one in directive.inner() {
             match &*one.name {
                 "to" | "health_uri" => self.page.report.say(one, "taken: [proxy.NAME]"),
-                _ => self.page.report.dropped(one, "see the guide on the reverse proxy"),
+                _ => {
+                    let why = drop_reason(table::PROXY, &one.name).unwrap_or("set it in [proxy.NAME] by hand");
+                    self.page.report.dropped(one, why);
+                }
             }
         }
         "taken: proxy".to_owned()

@@ -52,6 +52,10 @@ pub(super) const GLOBALS: &[Row] = &[
     dropped("admin|persist_config", "the admin address has state, metrics and reload, and no settings"),
     dropped("order|local_certs|skip_install_trust|auto_https|http_port|https_port|default_bind|storage|log", BUILT_IN),
     dropped("max_threads|max_idle_time", "workers may be a range: \"2-16\""),
+    dropped("acme_eab", "set acme.eab"),
+    dropped("on_demand_tls", "set acme.on_demand"),
+    dropped("shutdown_delay", "set grace"),
+    dropped("preferred_chains|cert_issuer|key_type|events|pki|ocsp_stapling", "there is no counterpart"),
     dropped("protocols|timeouts|client_ip_headers|strict_sni_host|metrics|max_header_size", BUILT_IN),
 ];
 
@@ -190,6 +194,22 @@ pub(super) const TABLE: &[Row] = &[
     dropped("encode|php|bind|metrics|tracing|log_append|vars|map|method", BUILT_IN),
     dropped("import", "convert the file that it names, too"),
     dropped("handle_errors", "write error_pages by hand"),
+    dropped("mercure", "write [mercure] with publisher_key, subscriber_key or anonymous"),
+    dropped("intercept", "scripts hand over files if static.x_accel_redirect is set"),
+    dropped("hot_reload", "`howdah dev` runs changed code"),
+    dropped("templates|acme_server|push|fs|invoke|vulcain", "there is no counterpart"),
+];
+
+/// Options of `reverse_proxy` that are not converted.
+pub(super) const PROXY: &[Row] = &[
+    dropped("lb_policy", "set balance in [proxy.NAME]"),
+    dropped("lb_*|fail_duration|max_fails|flush_interval|stream_timeout", BUILT_IN),
+    dropped("health_interval", "servers are checked every 5 seconds"),
+    dropped("header_up", "for Host set host = \"upstream\" in [proxy.NAME]; other fields are not added"),
+    dropped("header_down", "write a rule with headers"),
+    dropped("request_buffers", "set buffer in [proxy.NAME]"),
+    dropped("transport", "set response_timeout, ca, server_name and verify in [proxy.NAME]"),
+    dropped("trusted_proxies", "set http.trusted_proxies"),
 ];
 
 /// Replaces Caddy's placeholders in a target with this server's variables; `None` if one has no counterpart.

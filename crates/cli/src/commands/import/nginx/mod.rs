@@ -15,11 +15,11 @@ mod table;
 use super::directive::Directive;
 use super::page::Page;
 use super::site::{Rule, Site};
-use super::table::{Scope, apply};
+use super::table::{Scope, apply, drop_reason};
 use access::protects;
 use location::{Location, excepted, location, resolved};
 use std::path::Path;
-use table::{TABLE, variables};
+use table::{GLOBALS, TABLE, variables};
 
 /// Converts a configuration, with a comment for each line. Files that it includes are read from `directory`.
 ///
@@ -52,7 +52,10 @@ impl Import {
             match (&*directive.name, &directive.block) {
                 ("server", Some(block)) => self.server(directive, &constant::replaced(block)),
                 ("http", Some(block)) => self.blocks(block),
-                _ => self.page.report.dropped(directive, "it is outside of server { }: see the guide of settings"),
+                _ => {
+                    let why = drop_reason(GLOBALS, &directive.name).or_else(|| drop_reason(TABLE, &directive.name));
+                    self.page.report.dropped(directive, why.unwrap_or("it is outside of server { }: set it by hand"));
+                }
             }
         }
     }

@@ -69,7 +69,28 @@ pub(super) const TABLE: &[Row] = &[
         target.starts_with('/') && statuses.iter().all(|status| status.parse::<u16>().is_ok())
     }),
     dropped("fastcgi_*|gzip*|brotli*|include|http2|sendfile|tcp_nopush|charset|default_type", BUILT_IN),
-    dropped("log_not_found|client_body_buffer_size|server_tokens|ssl_*", BUILT_IN),
+    dropped("log_not_found|client_body_buffer_size|server_tokens|ssl_*|open_file_cache*", BUILT_IN),
+    dropped("client_body_temp_path", "files for what waits are in $TMPDIR"),
+    dropped("client_header_timeout", "clients have 10 seconds for a header"),
+    dropped("client_body_timeout|send_timeout", "set http.client_timeout"),
+    dropped("keepalive_timeout", "set http.idle_timeout"),
+    dropped("large_client_header_buffers", "a header may have 64 KB"),
+    dropped("set_real_ip_from|real_ip_*", "set http.trusted_proxies and http.trusted_headers"),
+    dropped("disable_symlinks", "set static.follow_symlinks"),
+    dropped("limit_req*|limit_conn*", "write a rule with `limit`"),
+    dropped("proxy_set_header", "the proxy sets Host, Upgrade and X-Forwarded-For, and adds no other field"),
+    dropped("proxy_connect_timeout", "servers have 5 seconds to accept a connection"),
+    dropped("proxy_read_timeout|proxy_send_timeout", "set response_timeout in [proxy.NAME]"),
+    dropped("proxy_*", BUILT_IN),
+];
+
+/// Directives outside of `server { }`, in addition to those above.
+pub(super) const GLOBALS: &[Row] = &[
+    dropped("worker_processes|worker_connections|events", "threads and http.max_connections follow from the machine"),
+    dropped("user", "set user, and php.user for scripts"),
+    dropped("map|geo", "write a rule with the condition"),
+    dropped("upstream", "write [proxy.NAME] with `to` and `balance`"),
+    dropped("log_format", "set log.format"),
 ];
 
 fn text(directive: &Directive, site: &mut Site, key: &str) -> bool {

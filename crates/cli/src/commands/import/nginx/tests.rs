@@ -149,3 +149,18 @@ fn each_directive_has_its_counterpart() {
 fn imported(text: &str) -> Result<String, String> {
     converted(text, None)
 }
+
+#[test]
+fn directives_outside_of_servers_are_reported_with_their_setting() {
+    let page =
+        imported("worker_processes 4;\nhttp { send_timeout 9s; lua_x 1; server { root /srv; limit_req zone=a; } }\n");
+    let page = page.unwrap();
+    for report in [
+        "worker_processes 4: dropped: threads and http.max_connections",
+        "send_timeout 9s: dropped: set http.client_timeout",
+        "lua_x 1: dropped: it is outside of server { }",
+        "limit_req zone=a: dropped: write a rule with `limit`",
+    ] {
+        assert!(page.contains(report), "{report}\n{page}");
+    }
+}
