@@ -220,6 +220,12 @@ impl Hub {
         self.0.state.lock().all.len()
     }
 
+    /// Number of subscribers whose channels the application chooses: WebSocket connections.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.0.state.lock().all.values().filter(|subscriber| subscriber.interest.trusted).count()
+    }
+
     /// `true` without subscribers.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -85,6 +85,7 @@ typedef enum {
     HOWDAH_EVENT_REQUEST,
     HOWDAH_EVENT_CANCEL,
     HOWDAH_EVENT_STOP,
+    HOWDAH_EVENT_TEXT,
 } howdah_event;
 
 // PHP state that is kept between two requests of a worker.
@@ -326,6 +327,10 @@ bool howdah_rs_live_field(howdah_live_field name, const char *value, size_t leng
 // Sends the order to the server if a request runs here. May wait for room.
 void howdah_rs_live_send(void);
 
+// Sends the order, which is a question, without waiting; the answer is an event of howdah_rs_take_event(). At most
+// 16 (`MAX_QUESTIONS`) may be unanswered. Returns false if the server cannot be asked. Only in async mode.
+bool howdah_rs_live_ask_later(void);
+
 // Sends the order, which is a question, and waits for the answer: a descriptor of its text that the caller closes; -1:
 // unavailable.
 int howdah_rs_live_ask(void);
@@ -359,7 +364,8 @@ int howdah_rs_take_stream(void);
 // `*number` is a request that is not done, and `*reason` is CANCEL_CLIENT_GONE or CANCEL_DEADLINE; howdah_rs_write()
 // and howdah_rs_flush() return false for that request from now on. If a request does not end within a few seconds
 // after its deadline, the worker is killed. STOP, once: no request follows, end with the last one; CANCEL may still
-// come.
+// come. TEXT: `*number` is the answer to the oldest unanswered question of howdah_rs_live_ask_later(), a descriptor
+// of its text that the caller closes.
 howdah_event howdah_rs_take_event(const WireRequest **request, uint64_t *number, unsigned int *reason);
 
 // Names a connection pool of this worker, one of POOL_SLOTS. The name and the numbers (`pool_number`) are only written

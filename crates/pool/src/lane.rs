@@ -247,8 +247,8 @@ impl Lane {
     }
 
     /// Notes that the body from `give_body` was sent.
-    pub(crate) fn body_sent(&self) {
-        self.sender.body_sent();
+    pub(crate) fn message_sent(&self) {
+        self.sender.message_sent();
     }
 
     /// Takes the last request back if the worker has not begun it.

@@ -125,6 +125,25 @@ impl SiteHub {
     }
 }
 
+/// Current usage of a site's hub.
+#[derive(Debug)]
+pub struct HubUsage {
+    pub site: String,
+    /// WebSocket connections and Mercure subscribers.
+    pub subscribers: usize,
+    /// WebSocket connections alone.
+    pub connections: usize,
+    /// Topics that a subscriber names; channels of WebSocket connections among them.
+    pub topics: usize,
+}
+
+impl HubUsage {
+    fn of(site: &str, hub: &Hub) -> Self {
+        let (subscribers, connections, topics) = (hub.len(), hub.connections(), hub.topics_in_use());
+        Self { site: site.to_owned(), subscribers, connections, topics }
+    }
+}
+
 impl Hubs {
     /// Creates hubs that are shared with the other servers of this broker.
     #[must_use]
@@ -188,15 +207,14 @@ impl Hubs {
         }
     }
 
-    /// Returns the site and the numbers of subscribers and topics of each hub with subscribers. WebSocket connections
-    /// count as subscribers, and their channels as topics.
+    /// Usage of each hub with subscribers, in the order of the sites' names.
     #[must_use]
-    pub fn usage(&self) -> Vec<(String, usize, usize)> {
+    pub fn usage(&self) -> Vec<HubUsage> {
         let hubs = self.all.lock();
         let used = hubs.iter().map(|(site, shared)| (site, &shared.hub));
         let used = used.filter(|(site, hub)| !site.is_empty() && !hub.is_empty());
-        let mut usage: Vec<_> = used.map(|(site, hub)| (site.clone(), hub.len(), hub.topics_in_use())).collect();
-        usage.sort_unstable();
+        let mut usage: Vec<_> = used.map(|(site, hub)| HubUsage::of(site, hub)).collect();
+        usage.sort_unstable_by(|a, b| a.site.cmp(&b.site));
         usage
     }
 

@@ -29,6 +29,8 @@ pub enum Event {
         /// One of `wire::CANCEL_*`.
         reason: u32,
     },
+    /// The text of the answer to the oldest unanswered question.
+    Text(OwnedFd),
     /// No more requests follow: the worker ends after its last one.
     Stop,
 }
@@ -48,7 +50,7 @@ impl AwaitedBodies {
     /// True if the event must wait until requests that were sent before it have their bodies.
     pub(crate) fn delays(&self, event: &Event) -> bool {
         match event {
-            Event::Request(_) => false,
+            Event::Request(_) | Event::Text(_) => false,
             Event::Cancel { number, .. } => self.requests.iter().any(|request| request.number == *number),
             Event::Stop => !self.requests.is_empty(),
         }

@@ -41,6 +41,7 @@ mod model_tests;
 pub mod php_stack;
 mod pool_page;
 pub mod privileges;
+pub mod questions;
 mod request_state;
 mod ring;
 mod segment;

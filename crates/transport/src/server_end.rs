@@ -233,8 +233,8 @@ impl RequestSender {
         }
     }
 
-    /// Wakes a serial worker after a body was sent over the control socket.
-    pub fn body_sent(&self) {
+    /// Wakes a multiplexed worker after a message was sent over the control socket.
+    pub fn message_sent(&self) {
         if let Some(wake_pipe) = &self.wake_pipe {
             wake::wake_worker_event(&self.segment.control().worker_word.0, wake_pipe.as_fd());
         }

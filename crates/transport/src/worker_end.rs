@@ -12,6 +12,7 @@
 use crate::awaited_bodies::AwaitedBodies;
 use crate::clock;
 use crate::control_socket::{ControlSocket, Message};
+use crate::questions::Questions;
 use crate::request_state;
 use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{Hole, Segment};
@@ -76,6 +77,8 @@ pub struct WorkerEnd {
     pub(crate) spare_memory: Vec<Vec<u64>>,
     /// Requests that wait for their bodies, in a multiplexed worker.
     pub(crate) bodies: AwaitedBodies,
+    /// Questions of a multiplexed worker's requests.
+    pub(crate) questions: Questions,
 }
 
 /// The wake pipe of a multiplexed worker.
@@ -107,6 +110,7 @@ impl WorkerEnd {
             wake_pipe: None,
             spare_memory: Vec::new(),
             bodies: AwaitedBodies::default(),
+            questions: Questions::default(),
             head,
             published: head,
             padding: 0,
@@ -259,11 +263,15 @@ impl WorkerEnd {
         self.receive_text()
     }
 
-    /// Waits for the text that the current request has asked for. The server sends it at once, so a multiplexed worker
-    /// waits here too; bodies that arrive in the meantime are kept.
+    /// Waits for the text that the current request has asked for. In a multiplexed worker this waits with all requests:
+    /// bodies and answers to earlier questions that arrive in the meantime are kept.
     fn receive_text(&mut self) -> io::Result<OwnedFd> {
         loop {
             match self.control.receive()? {
+                Some((Message::Text { number }, Some(fd))) if !self.questions.open.is_empty() => {
+                    let other = || io::Error::other("an answer to another question");
+                    self.questions.keep(number, fd).map_err(|_| other())?;
+                }
                 Some((Message::Text { number }, Some(fd))) if number == self.number => return Ok(fd),
                 Some(body @ (Message::Body { .. } | Message::NoBody { .. }, _)) if self.wake_pipe.is_some() => {
                     self.bodies.received.push_back(body);

@@ -10,8 +10,9 @@
 //!
 //! The memory orders are explained in `server_end`.
 
-use crate::awaited_bodies::{AwaitedBodies, Event, TakenRequest};
+use crate::awaited_bodies::{Event, TakenRequest};
 use crate::control_socket::Message;
+use crate::questions::MAX_QUESTIONS;
 use crate::ring::{RingBroken, frame_len};
 use crate::wake;
 use crate::wire::{FrameKind, WireDone, WireRequest};
@@ -32,9 +33,10 @@ const WAITS_UNTIL_SILENCED: u32 = 1024;
 /// many.
 const MAX_REQUESTED_BODIES: usize = 16;
 
-/// Memory of that many messages on a control socket, in bytes; the kernel uses less than 1 KB for each.
+/// Memory of messages on a control socket that a worker may leave unreceived, in bytes; the kernel uses less than 1 KB
+/// for each.
 /// cbindgen:ignore
-pub const MAX_UNRECEIVED_BODIES: usize = MAX_REQUESTED_BODIES << 10;
+pub const MAX_UNRECEIVED: usize = (MAX_REQUESTED_BODIES + MAX_QUESTIONS) << 10;
 
 /// Reasons why no event can be taken; the worker must end.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +44,9 @@ pub enum TakeError {
     /// The server's side of the ring is invalid.
     #[error(transparent)]
     Broken(#[from] RingBroken),
-    /// A body's descriptor did not arrive.
-    #[error("cannot get a request's body: {0}")]
-    Body(#[from] io::Error),
+    /// A body's descriptor, or an answer, did not arrive.
+    #[error("cannot receive from the control socket: {0}")]
+    Control(#[from] io::Error),
 }
 
 impl WorkerEnd {
@@ -53,10 +55,8 @@ impl WorkerEnd {
     /// # Errors
     /// The server's side is invalid (a bug).
     pub fn take_event(&mut self) -> Result<Option<Event>, TakeError> {
-        if !self.bodies.requests.is_empty()
-            && let Some(request) = self.take_body()?
-        {
-            return Ok(Some(Event::Request(request)));
+        if let Some(event) = self.take_message()? {
+            return Ok(Some(event));
         }
         if let Some(event) = self.heard_meanwhile() {
             return Ok(Some(event));
@@ -121,9 +121,20 @@ impl WorkerEnd {
         }
     }
 
-    /// Returns the next request whose body has arrived.
-    fn take_body(&mut self) -> Result<Option<TakenRequest>, TakeError> {
-        loop {
+    /// Sends a question about connections and channels (`live_order`) without waiting: the answer is an event. Answers
+    /// arrive in the order of the questions. The worker publishes before it waits. At most `MAX_QUESTIONS` may be
+    /// unanswered.
+    pub fn ask_live_later(&mut self, question: &[u8]) {
+        self.live(question);
+        self.questions.open.push_back(self.number());
+    }
+
+    /// Returns the next request whose body has arrived, or the next answer.
+    fn take_message(&mut self) -> Result<Option<Event>, TakeError> {
+        if let Some(text) = self.questions.texts.pop_front() {
+            return Ok(Some(Event::Text(text)));
+        }
+        while self.expects_message() {
             let received = match self.bodies.received.pop_front() {
                 Some(received) => Ok(Some(received)),
                 None => self.control.try_receive(),
@@ -134,8 +145,14 @@ impl WorkerEnd {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
-            let (Message::Body { number: wanted } | Message::NoBody { number: wanted }) = message else {
-                return Err(io::Error::other("unexpected message on the control socket").into());
+            let unexpected = || io::Error::other("unexpected message on the control socket");
+            let (wanted, fd) = match (message, fd) {
+                (Message::Body { number } | Message::NoBody { number }, fd) => (number, fd),
+                (Message::Text { number }, Some(text)) => {
+                    self.questions.keep(number, text).map_err(|_| unexpected())?;
+                    return Ok(self.questions.texts.pop_front().map(Event::Text));
+                }
+                _ => return Err(unexpected().into()),
             };
             let position = self.bodies.requests.iter().position(|request| request.number == wanted);
             let Some(mut request) = position.and_then(|at| self.bodies.requests.remove(at)) else { continue };
@@ -143,7 +160,7 @@ impl WorkerEnd {
             self.ask_for_bodies();
             if fd.is_some() {
                 request.body = fd;
-                return Ok(Some(request));
+                return Ok(Some(Event::Request(request)));
             }
             // The request has already failed on the server's side.
             self.recycle(request.into_memory());
@@ -152,6 +169,12 @@ impl WorkerEnd {
             self.done(WireDone::default());
             self.write_for(selected);
         }
+        Ok(None)
+    }
+
+    /// True if the server owes a body or an answer.
+    fn expects_message(&self) -> bool {
+        !self.bodies.requests.is_empty() || !self.questions.open.is_empty()
     }
 
     /// Returns the next event that was received while requests waited for their bodies, once nothing delays it.
@@ -199,13 +222,13 @@ impl WorkerEnd {
         self.publish();
         let control = self.segment.control();
         let tail = control.request_tail.0.load(Ordering::Relaxed);
-        // The server sends a body before it checks whether the worker waits, just as it publishes a request before
+        // The server sends a message before it checks whether the worker waits, just as it publishes a request before
         // that.
-        let body_has_come = || {
-            let AwaitedBodies { requests, received, .. } = &self.bodies;
-            !requests.is_empty() && (!received.is_empty() || self.control.has_message())
+        let message_has_come = || {
+            !self.questions.texts.is_empty()
+                || (self.expects_message() && (!self.bodies.received.is_empty() || self.control.has_message()))
         };
-        let ready = || control.request_head.0.load(Ordering::Acquire) != tail || body_has_come();
+        let ready = || control.request_head.0.load(Ordering::Acquire) != tail || message_has_come();
         if wake::prepare_worker_event(&control.worker_word.0, ready) {
             return true;
         }

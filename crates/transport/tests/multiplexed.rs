@@ -157,6 +157,7 @@ fn echo_worker(mut worker: Worker, most: usize) {
                 Event::Request(request) => open.push((request.number, inline_body(&request))),
                 Event::Stop => stop = true,
                 Event::Cancel { .. } => panic!("nothing was cancelled"),
+                Event::Text(_) => panic!("nothing was asked"),
             }
             assert!(open.len() <= most);
             if stop {
@@ -358,7 +359,7 @@ fn send_bodies(server: &mut Server) -> Vec<u64> {
     while let Some(frame) = server.frames.next_frame().unwrap() {
         if frame.kind == FrameKind::NeedBody {
             server.control.send_body(frame.number, body_of(frame.number).as_fd()).unwrap();
-            server.sender.body_sent();
+            server.sender.message_sent();
             sent.push(frame.number);
         }
     }
@@ -429,6 +430,59 @@ fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_th
     assert_eq!(taken, (1..=300).filter(|&number| number != 100).collect::<Vec<_>>());
 }
 
+/// Answers the questions that the worker has sent, each with its request's number; returns the numbers.
+fn send_texts(server: &mut Server) -> Vec<u64> {
+    let mut asked = Vec::new();
+    while let Some(frame) = server.frames.next_frame().unwrap() {
+        if frame.kind == FrameKind::Live {
+            server.control.send_text(frame.number, body_of(frame.number).as_fd()).unwrap();
+            server.sender.message_sent();
+            asked.push(frame.number);
+        }
+    }
+    server.frames.frames_taken();
+    asked
+}
+
+#[test]
+fn texts_arrive_in_the_order_of_their_questions_and_one_that_blocks_takes_no_other() {
+    let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+    for number in 1..=3 {
+        server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
+        assert_eq!(next_request(&mut worker).number, number);
+    }
+    for number in [2, 1, 2] {
+        worker.select(number);
+        worker.ask_live_later(b"question");
+    }
+    assert!(worker.take_event().unwrap().is_none());
+    assert!(worker.prepare_wait());
+    assert_eq!(send_texts(&mut server), [2, 1, 2]);
+    assert!(worker.rings_within(20));
+    worker.woken();
+    let number_in = |fd: &OwnedFd| {
+        let mut bytes = [0; 8];
+        rustix::io::pread(fd, &mut bytes, 0).unwrap();
+        u64::from_ne_bytes(bytes)
+    };
+    let next_text = |worker: &mut Worker| match worker.take_event().unwrap() {
+        Some(Event::Text(fd)) => number_in(&fd),
+        other => panic!("{other:?}"),
+    };
+    assert!(!worker.prepare_wait(), "an answer has come");
+    assert_eq!(next_text(&mut worker), 2);
+    // A request that blocks the process gets its own answer; those before it are delivered later.
+    worker.select(3);
+    let own = std::thread::scope(|scope| {
+        let server = scope.spawn(move || while send_texts(&mut server).is_empty() {});
+        let own = worker.ask_live(b"question").unwrap();
+        server.join().unwrap();
+        own
+    });
+    assert_eq!((number_in(&own), next_text(&mut worker), next_text(&mut worker)), (3, 1, 2));
+    assert!(worker.take_event().unwrap().is_none() && worker.prepare_wait());
+}
+
 /// Regression: the wake pipe was an eventfd, one file description for both sides. A worker that made it blocking and
 /// filled it stopped the server.
 #[test]
@@ -449,7 +503,7 @@ fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     assert!(worker.prepare_wait());
     // With blocking writes this would never return.
     server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();
-    server.sender.body_sent();
+    server.sender.message_sent();
     assert_eq!(next_request(&mut worker).number, 1);
 }
 

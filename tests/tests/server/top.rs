@@ -1,8 +1,11 @@
 //! `howdah top` and `howdah status --watch`: an operator's view of a running server.
 
+use super::mercure::{Subscriber, hub};
+use super::websocket_channels::{open, room};
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Site, php, scenario};
+use howdah_tests::websocket::CLOSE;
+use howdah_tests::{Site, php, scenario, script_scenario};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
@@ -117,6 +120,31 @@ scenario!(
             serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
         assert_eq!(status["pools"][0]["reloads"], 1, "{status}");
         assert!(status["pools"][0]["restarts"].as_u64() >= Some(1), "{status}");
+    }
+);
+
+script_scenario!(
+    top_shows_the_clients_that_wait_for_messages_by_site,
+    howdah_only = "nginx and PHP-FPM have no such command",
+    |s| hub(room(s)),
+    |site| {
+        let top = Terminal::start(site, &["top"]);
+        let text = top.wait_for(|text| text.contains("workers"));
+        assert!(!text.contains("live connections"), "{text}");
+        let mut sockets = [open(site, ""), open(site, "")];
+        let _mercure = Subscriber::anonymous(site, "topic=other");
+        let words = ["live connections", "WEBSOCKETS", "MERCURE", "CHANNELS"];
+        let row =
+            |text: &str, cells: &[&str]| text.lines().any(|line| line.split_whitespace().eq(cells.iter().copied()));
+        top.wait_for(|text| words.iter().all(|word| text.contains(word)) && row(text, &["default", "2", "1", "2"]));
+        let output = site.howdah().command(&["top", "--once"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(row(&text, &["LIVE", "WEBSOCKETS", "MERCURE", "CHANNELS"]), "{text}");
+        assert!(row(&text, &["default", "2", "1", "2"]), "{text}");
+        for socket in &mut sockets {
+            socket.send(CLOSE, 1000u16.to_be_bytes());
+        }
+        top.wait_for(|text| row(text, &["default", "0", "1", "1"]));
     }
 );
 

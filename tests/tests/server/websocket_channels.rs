@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 const ROOM: &str = php!("websocket_channels/room.php");
 
-fn room(setup: Setup) -> Setup {
+pub(super) fn room(setup: Setup) -> Setup {
     let rule = "[{ path = \"/room.php\", websocket = \"/room.php\" }]";
     setup.http1("the upgrade of a connection is HTTP/1.1's").workers(1).php("room.php", ROOM).setting("rule", rule)
 }
 
-fn open(site: &Site, query: &str) -> WebSocket {
+pub(super) fn open(site: &Site, query: &str) -> WebSocket {
     let mut socket = WebSocket::open(site, &format!("/room.php?{query}"));
     assert_eq!(socket.next(TEXT), "welcome");
     socket
@@ -64,8 +64,8 @@ script_scenario!(
         assert_eq!(listed["subscriptions"].as_array().unwrap().len(), 3, "{listed}");
         let status = site.howdah().command(&["status", "--json"]).stdout;
         let status: Value = serde_json::from_slice(&status).unwrap();
-        assert_eq!(status["hubs"], json!([{ "site": "default", "subscribers": 3, "topics": 1 }]));
+        assert_eq!(status["hubs"], json!([{ "site": "default", "subscribers": 3, "connections": 1, "topics": 1 }]));
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
-        assert!(text.contains("hub of default: 3 subscribers (WebSocket, Mercure), 1 topics"), "{text}");
+        assert!(text.contains("hub of default: 1 WebSockets, 2 Mercure subscribers, 1 topics"), "{text}");
     },
 );

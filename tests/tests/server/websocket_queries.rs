@@ -1,10 +1,13 @@
 //! Questions of scripts about WebSocket connections: `exists()`, `count()`, `connections()`.
 
 use super::websocket_events::closed;
+use howdah_tests::process::{PATIENCE, eventually, signal};
 use howdah_tests::websocket::{TEXT, WebSocket};
-use howdah_tests::{Setup, Site, php, script_scenario};
+use howdah_tests::{Mode, Setup, Site, php, run, script_scenario};
+use rustix::process::Signal;
 
 const WHO: &str = php!("websocket_queries/who.php");
+const ASKERS: &str = php!("websocket_queries/askers.php");
 
 fn who(setup: Setup) -> Setup {
     let rule = "[{ path = \"/who.php\", websocket = \"/who.php\" }]";
@@ -42,3 +45,32 @@ script_scenario!(
         assert_eq!(site.get_ok(&format!("/who.php?id={bob_id}")), r#"[2,["ann","eve"]][false,false]"#);
     },
 );
+
+/// In async mode only the coroutine that asks waits: the server is stopped, so it answers nothing for a while.
+#[test]
+fn other_coroutines_run_while_some_wait_for_the_answer() {
+    run(
+        Mode::Async,
+        |s| who(s).workers(1).php("askers.php", ASKERS),
+        |site| {
+            let (_ann, _) = open(site, "name=ann");
+            let mut asking = site.conn();
+            asking.send("GET /askers.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let ticks = || -> u64 {
+                let text = std::fs::read_to_string(site.file("ticks")).unwrap_or_default();
+                text.parse().unwrap_or(0)
+            };
+            assert!(eventually(PATIENCE, || ticks() > 0));
+            let server = site.howdah().pid();
+            signal(server, Signal::STOP);
+            std::fs::write(site.file("ask"), "").unwrap();
+            let has_asked = eventually(PATIENCE, || site.file("asked").exists());
+            let before = ticks();
+            let goes_on = eventually(PATIENCE, || ticks() > before + 20);
+            signal(server, Signal::CONT);
+            assert!(has_asked && goes_on, "{has_asked} {goes_on}");
+            let response = asking.response("GET");
+            assert_eq!((response.status, response.text().as_str()), (200, r#"[[[false,1]],"cancelled",1]"#));
+        },
+    );
+}

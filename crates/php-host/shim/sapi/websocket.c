@@ -4,6 +4,8 @@
 #include "sapi/websocket.h"
 
 #include "shim.h"
+#include "async/core/coroutine.h"
+#include "async/core/questions.h"
 #include "sapi/answer.h"
 #include "sapi/input.h"
 #include "sapi/mercure.h"
@@ -91,20 +93,22 @@ static void order_channel(howdah_live_kind kind, const zend_string *connection, 
 
 /* --- questions --- */
 
-/* Waits for the server's answer; NULL: an empty one. False with an exception: there is none. */
-static bool ask(zend_string **answer) {
-    int file = howdah_rs_live_ask();
+/* Asks a question and waits for the answer; NULL: an empty one. `about` may be NULL. In async mode other coroutines run
+ * meanwhile, unless the caller's code cannot wait. False with an exception: there is no answer. */
+static bool ask(howdah_live_kind kind, howdah_live_field field, const zend_string *about, zend_string **answer) {
+    bool parks = coroutine_may_wait();
+    if ((parks && !async_question_turn()) || !order_begin(kind) || (about != NULL && !order_text(field, about))) {
+        return false;
+    }
+    int file = parks ? async_question_ask() : howdah_rs_live_ask();
     if (file < 0) {
-        zend_throw_error(NULL, "The server does not answer");
+        if (EG(exception) == NULL) {
+            zend_throw_error(NULL, "The server does not answer");
+        }
         return false;
     }
     *answer = shim_answer(file);
     return true;
-}
-
-/* A question about the site's connections, or about those of a channel. */
-static bool ask_about(howdah_live_kind kind, const zend_string *channel, zend_string **answer) {
-    return order_begin(kind) && (channel == NULL || order_text(HOWDAH_LIVE_FIELD_TOPIC, channel)) && ask(answer);
 }
 
 /* The number in an answer, which is freed; 0 if the answer is empty. */
@@ -136,8 +140,7 @@ PHP_METHOD(Howdah_WebSocket, exists) {
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_STR(connection)
     ZEND_PARSE_PARAMETERS_END();
-    if (!order_begin(HOWDAH_LIVE_KIND_EXISTS) || !order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) ||
-        !ask(&answer)) {
+    if (!ask(HOWDAH_LIVE_KIND_EXISTS, HOWDAH_LIVE_FIELD_CONNECTION, connection, &answer)) {
         RETURN_THROWS();
     }
     RETVAL_BOOL(take_number(answer) != 0);
@@ -149,7 +152,7 @@ PHP_METHOD(Howdah_WebSocket, count) {
     Z_PARAM_OPTIONAL
     Z_PARAM_STR_OR_NULL(channel)
     ZEND_PARSE_PARAMETERS_END();
-    if (!ask_about(HOWDAH_LIVE_KIND_COUNT, channel, &answer)) {
+    if (!ask(HOWDAH_LIVE_KIND_COUNT, HOWDAH_LIVE_FIELD_TOPIC, channel, &answer)) {
         RETURN_THROWS();
     }
     RETVAL_LONG(take_number(answer));
@@ -161,7 +164,7 @@ PHP_METHOD(Howdah_WebSocket, connections) {
     Z_PARAM_OPTIONAL
     Z_PARAM_STR_OR_NULL(channel)
     ZEND_PARSE_PARAMETERS_END();
-    if (!ask_about(HOWDAH_LIVE_KIND_CONNECTIONS, channel, &answer)) {
+    if (!ask(HOWDAH_LIVE_KIND_CONNECTIONS, HOWDAH_LIVE_FIELD_TOPIC, channel, &answer)) {
         RETURN_THROWS();
     }
     array_init(return_value);

@@ -31,6 +31,19 @@ extern "C" fn howdah_rs_live_send() {
     }
 }
 
+/// Sends the order, which is a question, without waiting; the answer is an event of howdah_rs_take_event(). At most
+/// 16 (`MAX_QUESTIONS`) may be unanswered. Returns false if the server cannot be asked. Only in async mode.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_live_ask_later() -> bool {
+    let Some(host) = host() else { return false };
+    let question = host.live.finish();
+    if host.current.is_none() || host.lane.number() == 0 {
+        return false;
+    }
+    host.lane.ask_live_later(&question);
+    true
+}
+
 /// Sends the order, which is a question, and waits for the answer: a descriptor of its text that the caller closes; -1:
 /// unavailable.
 #[unsafe(no_mangle)]

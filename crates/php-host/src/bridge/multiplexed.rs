@@ -15,6 +15,7 @@ enum EventKind {
     Request,
     Cancel,
     Stop,
+    Text,
 }
 
 /// The descriptor to wait on, edge-triggered: the server writes to it if it sends something after the worker announced
@@ -103,6 +104,10 @@ impl Host {
                         return EventKind::Cancel;
                     }
                 }
+                Ok(Some(Event::Text(text))) => {
+                    *number = text.into_raw_fd().cast_unsigned().into();
+                    return EventKind::Text;
+                }
                 Err(error) => {
                     eprintln!("howdah-php: {error}");
                     return EventKind::Stop;
@@ -117,7 +122,8 @@ impl Host {
 /// `*number` is a request that is not done, and `*reason` is CANCEL_CLIENT_GONE or CANCEL_DEADLINE; howdah_rs_write()
 /// and howdah_rs_flush() return false for that request from now on. If a request does not end within a few seconds
 /// after its deadline, the worker is killed. STOP, once: no request follows, end with the last one; CANCEL may still
-/// come.
+/// come. TEXT: `*number` is the answer to the oldest unanswered question of howdah_rs_live_ask_later(), a descriptor
+/// of its text that the caller closes.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_take_event(
     request: *mut *const WireRequest,

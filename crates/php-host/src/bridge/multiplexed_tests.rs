@@ -85,7 +85,7 @@ fn several_requests_are_kept_apart() {
     assert_eq!(server.published(), [(FrameKind::NeedBody, 1, String::new())]);
     assert!(howdah_rs_prepare_wait());
     server.control.send_body(1, file.as_fd()).unwrap();
-    server.sender.body_sent();
+    server.sender.message_sent();
     assert!(is_readable(howdah_rs_wake_fd()));
     howdah_rs_woken();
     server.sender.send_request(&request(b"/two"), 2, BodyInLane::Inline(b"in the request")).unwrap();

@@ -81,7 +81,7 @@ impl LaneReader {
         let error = match sent {
             Ok(()) => {
                 if self.open.are_multiplexed() {
-                    self.lane.body_sent();
+                    self.lane.message_sent();
                 }
                 return Ok(());
             }
@@ -97,7 +97,7 @@ impl LaneReader {
         // The worker waits for an answer.
         control.send_no_body(number).map_err(|error| format!("cannot be notified that there is no body: {error}"))?;
         if self.open.are_multiplexed() {
-            self.lane.body_sent();
+            self.lane.message_sent();
         }
         Ok(())
     }
@@ -117,7 +117,11 @@ impl LaneReader {
         let Some(control) = self.lane.text_wanted(number)? else { return Ok(()) };
         let found = self.lane.live_front(number).map_or_else(Vec::new, |front| front.ask(question));
         let sent = send_text(&control, number, found.into());
-        sent.map_err(|error| format!("cannot get an answer about connections: {error}"))
+        sent.map_err(|error| format!("cannot get an answer about connections: {error}"))?;
+        if self.open.are_multiplexed() {
+            self.lane.message_sent();
+        }
+        Ok(())
     }
 
     /// Adds a frame of the current response's head.

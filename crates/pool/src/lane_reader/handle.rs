@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use howdah_observe::PoolMetrics;
 use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
-use howdah_transport::worker_events::MAX_UNRECEIVED_BODIES;
+use howdah_transport::worker_events::MAX_UNRECEIVED;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -226,18 +226,18 @@ impl LaneHandle {
         if lane.state.is_ending() {
             return Ok(None);
         }
-        // Only a multiplexed worker may have bodies under way when it asks.
-        let most = if self.shared.config().is_multiplexed() { MAX_UNRECEIVED_BODIES } else { 0 };
+        // Only a multiplexed worker may have bodies and other answers under way when it asks.
+        let most = if self.shared.config().is_multiplexed() { MAX_UNRECEIVED } else { 0 };
         if !may_ask || lane.in_flight.get(number).is_none() || lane.control.unreceived() > most {
             return Err(refusal);
         }
         Ok(Some(lane.control.clone()))
     }
 
-    /// Notes that a body was sent over the lane's control socket.
-    pub(crate) fn body_sent(&self) {
+    /// Wakes a multiplexed worker after a message was sent over the lane's control socket.
+    pub(crate) fn message_sent(&self) {
         if let Some(Some(lane)) = self.shared.lock().lanes.get(self.index) {
-            lane.body_sent();
+            lane.message_sent();
         }
     }
 

@@ -200,6 +200,7 @@ impl TestWorker {
                 Sent::Request(request) => (request.number, 0),
                 Sent::Cancel { number, reason } => (number, reason),
                 Sent::Stop => (0, 0),
+                Sent::Text(_) => panic!("nothing was asked"),
             })
             .collect()
     }

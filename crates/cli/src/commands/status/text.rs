@@ -56,8 +56,9 @@ fn server(out: &mut String, status: &Value) {
         let _ = writeln!(out, "of these upgraded (WebSocket): {open}");
     }
     for hub in list(&status["hubs"]) {
-        let (site, subscribers, topics) = (shown(&hub["site"]), shown(&hub["subscribers"]), shown(&hub["topics"]));
-        let _ = writeln!(out, "hub of {site}: {subscribers} subscribers (WebSocket, Mercure), {topics} topics");
+        let (site, topics) = (shown(&hub["site"]), shown(&hub["topics"]));
+        let (connections, others) = hub_members(hub);
+        let _ = writeln!(out, "hub of {site}: {connections} WebSockets, {others} Mercure subscribers, {topics} topics");
     }
     for upstream in list(&status["upstreams"]) {
         let _ = writeln!(
@@ -72,6 +73,12 @@ fn server(out: &mut String, status: &Value) {
             shown(&upstream["failures"]),
         );
     }
+}
+
+/// Number of a hub's WebSocket connections, and of its other subscribers.
+pub(crate) fn hub_members(hub: &Value) -> (u64, u64) {
+    let connections = number(&hub["connections"]);
+    (connections, number(&hub["subscribers"]).saturating_sub(connections))
 }
 
 fn budget(budget: &Value) -> String {

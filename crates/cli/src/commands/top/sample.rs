@@ -1,7 +1,7 @@
 //! Data of `howdah top`: the difference between two responses of `GET /status`. Unknown or missing fields count as
 //! zero, so that it works with newer and older servers.
 
-use crate::commands::status::text::{list, number};
+use crate::commands::status::text::{hub_members, list, number};
 use crate::output::plain;
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ pub(crate) struct Sample {
     /// Slowest routes first.
     pub(crate) routes: Vec<RouteRow>,
     pub(crate) demoted: Vec<DemotedRow>,
+    pub(crate) hubs: Vec<HubRow>,
 }
 
 /// Requests of a kind: rate per second, and percentiles of their duration in milliseconds.
@@ -72,6 +73,18 @@ pub(crate) struct DemotedRow {
     /// Seconds since the epoch.
     pub(crate) since: u64,
     pub(crate) reason: String,
+}
+
+/// A site's clients that wait for messages.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct HubRow {
+    pub(crate) site: String,
+    /// WebSocket connections.
+    pub(crate) websockets: u64,
+    /// Mercure subscribers.
+    pub(crate) subscribers: u64,
+    /// Channels and topics with a subscriber.
+    pub(crate) channels: u64,
 }
 
 /// The difference between two responses, `seconds` apart.
@@ -135,12 +148,20 @@ pub(crate) fn between(before: &Value, now: &Value, seconds: f64) -> Sample {
             errors: errors(route).saturating_sub(errors(then)),
         });
     }
+    sample.hubs = list(&now["hubs"]).map(HubRow::of).collect();
     // Newest first.
     sample.demoted.sort_by_key(|route| std::cmp::Reverse(route.since));
     sample.routes.retain(|route| route.requests.per_second > 0.0);
     let p95 = |route: &RouteRow| route.requests.p95.unwrap_or(0.0);
     sample.routes.sort_by(|a, b| p95(b).total_cmp(&p95(a)));
     sample
+}
+
+impl HubRow {
+    fn of(hub: &Value) -> Self {
+        let (websockets, subscribers) = hub_members(hub);
+        Self { site: text(&hub["site"]), websockets, subscribers, channels: number(&hub["topics"]) }
+    }
 }
 
 impl Latency {

@@ -35,6 +35,9 @@ const MIN_ROWS: u16 = 3;
 /// Maximum number of demoted routes shown; `howdah routes` lists all.
 const MAX_DEMOTED: usize = 4;
 
+/// Maximum number of sites with live connections shown; `howdah status` lists all.
+const MAX_HUBS: usize = 4;
+
 impl Screen {
     pub(crate) fn take(&mut self, sample: Sample) {
         self.history.push(sample.total.per_second.round() as u64);
@@ -55,7 +58,7 @@ impl Screen {
     }
 
     pub(crate) fn draw(&mut self, width: u16, height: u16) -> Vec<Line> {
-        let [curve, pools, workers, demoted, routes] = heights(&self.sample, height);
+        let [curve, pools, hubs, workers, demoted, routes] = heights(&self.sample, height);
         let visible = usize::from(workers.saturating_sub(2)).max(1);
         self.scrolled = self.scrolled.clamp((self.selected + 1).saturating_sub(visible), self.selected);
         let sample = &self.sample;
@@ -63,6 +66,7 @@ impl Screen {
         let mut lines = vec![Line::new(title(sample, width), style::BOLD)];
         lines.extend(part("requests/s", bars(shown, curve.saturating_sub(1)), width, curve));
         lines.extend(part("pools", pool_table(sample, width), width, pools));
+        lines.extend(part("live connections", hub_table(sample, width), width, hubs));
         lines.extend(part("workers", self.worker_table(width), width, workers));
         lines.extend(part("demoted: in classic mode", demoted_table(sample, width), width, demoted));
         lines.extend(part("slowest routes", route_table(sample, width), width, routes));
@@ -118,7 +122,7 @@ fn title(sample: &Sample, width: u16) -> String {
 
 /// Height of each section. The workers get at least two rows, as they matter most. If there is not enough room, the
 /// chart disappears first, then the routes.
-fn heights(sample: &Sample, height: u16) -> [u16; 5] {
+fn heights(sample: &Sample, height: u16) -> [u16; 6] {
     let mut left = height.saturating_sub(2 + MIN_ROWS + 1);
     let mut take = |rows: usize, most: usize| {
         let wanted = rows.min(most) as u16 + 2;
@@ -129,9 +133,10 @@ fn heights(sample: &Sample, height: u16) -> [u16; 5] {
     let pools = take(sample.pools.len(), 8);
     let demoted = take(sample.demoted.len(), MAX_DEMOTED);
     let routes = take(sample.routes.len().max(1), 6);
+    let hubs = take(sample.hubs.len(), MAX_HUBS);
     let curve = take(2, 2);
-    let workers = height.saturating_sub(2 + pools + demoted + routes + curve);
-    [curve, pools, workers, demoted, routes]
+    let workers = height.saturating_sub(2 + pools + hubs + demoted + routes + curve);
+    [curve, pools, hubs, workers, demoted, routes]
 }
 
 /// A section of this height: a title line and as many lines as fit.
@@ -196,6 +201,23 @@ fn pool_table(sample: &Sample, width: u16) -> Vec<Line> {
             (false, true) => row.styled(style::YELLOW),
             _ => row,
         }
+    });
+    std::iter::once(columns.head()).chain(rows).collect()
+}
+
+fn hub_table(sample: &Sample, width: u16) -> Vec<Line> {
+    let all = [
+        Column::new("SITE", 15, 0),
+        Column::new("WEBSOCKETS", 11, 0),
+        Column::new("MERCURE", 9, 0),
+        Column::new("CHANNELS", 9, 46),
+    ];
+    let longest = sample.hubs.iter().map(|hub| wide(&hub.site)).max();
+    let columns = Columns::fit(&all, width, 0, longest.unwrap_or(0));
+    let rows = sample.hubs.iter().map(|hub| {
+        let counts = [hub.websockets, hub.subscribers, hub.channels].map(|count| count.to_string());
+        let [websockets, subscribers, channels] = counts;
+        columns.row([hub.site.clone(), websockets, subscribers, channels])
     });
     std::iter::once(columns.head()).chain(rows).collect()
 }

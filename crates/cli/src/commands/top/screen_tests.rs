@@ -1,5 +1,5 @@
 use super::*;
-use crate::commands::top::sample::{DemotedRow, PoolRow, RouteRow};
+use crate::commands::top::sample::{DemotedRow, HubRow, PoolRow, RouteRow};
 
 const REQUEST: &str = "GET /shop/searched?q=日本語テキスト&sort=price&page=17&of=everything&and=more";
 
@@ -38,6 +38,7 @@ fn sample() -> Sample {
             since: 0,
             reason: "3 of 3 responses differed, at last body".to_owned(),
         }],
+        hubs: Vec::new(),
     }
 }
 
@@ -75,6 +76,14 @@ fn a_wide_terminal_shows_everything() {
     assert_shows(&lines, &["howdah 0.1.0  up 1 d 2 h  12 connections  13 requests/s", "everything-else-of-the-shop"]);
     assert_shows(&lines, &["PID", "4194303", "AGE s", "REQUESTS", "CPU%", "3 of 3 responses differed, at last body"]);
     assert_shows(&lines, &["日本語", "sort=price&page=17", "p50 ms", "p99 ms"]);
+}
+
+#[test]
+fn live_connections_have_a_row_for_each_site_and_no_section_without_any() {
+    let row = HubRow { site: "chat.example.org".to_owned(), websockets: 4321, subscribers: 17, channels: 9 };
+    let shown = lines(100, 40, Sample { hubs: vec![row], ..sample() });
+    assert_shows(&shown, &["live connections", "SITE", "WEBSOCKETS", "chat.example.org", "4321", "17", "9"]);
+    assert!(!lines(100, 40, sample()).join("\n").contains("live connections"));
 }
 
 #[test]

@@ -29,6 +29,12 @@ pub(crate) fn render(sample: &Sample) -> String {
             latency(pool.php)
         );
     }
+    if !sample.hubs.is_empty() {
+        let _ = writeln!(out, "\n{:<32} {:>10} {:>10} {:>10}", "LIVE", "WEBSOCKETS", "MERCURE", "CHANNELS");
+    }
+    for hub in &sample.hubs {
+        let _ = writeln!(out, "{:<32} {:>10} {:>10} {:>10}", hub.site, hub.websockets, hub.subscribers, hub.channels);
+    }
     let _ = writeln!(
         out,
         "\n{:<16} {:>6} {:>8} {:<9} {:>8} {:>9} {:>8} {:>6} {:>8}  REQUEST",

@@ -30,6 +30,7 @@ use howdah_observe::{BOUNDS_US, LogThrottle, Metrics, RequestMetrics, UpstreamMe
 use howdah_pool::{Durations, Pool, PoolStatus, processor_time};
 use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::unix_socket::{self, UnixAccess};
+use howdah_site::mercure::HubUsage;
 use howdah_tls::acme::{NameReport, Report};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -98,7 +99,10 @@ struct Status {
 #[derive(Debug, Serialize)]
 struct HubStatus {
     site: String,
+    /// WebSocket connections and Mercure subscribers.
     subscribers: usize,
+    /// WebSocket connections alone.
+    connections: usize,
     topics: usize,
 }
 
@@ -495,7 +499,9 @@ fn status(state: &State, pools: &Pools) -> Status {
 
 fn hubs(state: &State) -> Vec<HubStatus> {
     let usage = state.server.revision().sites.server.hubs().usage();
-    usage.into_iter().map(|(site, subscribers, topics)| HubStatus { site, subscribers, topics }).collect()
+    let status =
+        |HubUsage { site, subscribers, connections, topics }| HubStatus { site, subscribers, connections, topics };
+    usage.into_iter().map(status).collect()
 }
 
 /// Status of a pool, including workers of earlier revisions that finish their requests.

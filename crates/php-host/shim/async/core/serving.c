@@ -6,6 +6,7 @@
 #include "async/core/coroutine.h"
 #include "async/core/coroutine_state.h"
 #include "async/core/loop.h"
+#include "async/core/questions.h"
 #include "async/core/request.h"
 #include "async/core/throw.h"
 #include "async/core/websocket_connection.h"
@@ -83,6 +84,9 @@ static void take_events(void) {
             break;
         case HOWDAH_EVENT_STOP:
             async_stop();
+            break;
+        case HOWDAH_EVENT_TEXT:
+            async_question_answered((int)number);
             break;
         default:
             return;

@@ -99,13 +99,6 @@ static void set_end(connection *self, zend_long code, const char *reason, size_t
     zval_ptr_dtor(&text);
 }
 
-static void throw_cancelled(void) {
-    coroutine_current->cancel_thrown = true;
-    const zend_string *reason = coroutine_current->cancel_reason;
-    async_throw("CancelledException",
-                reason != NULL && ZSTR_LEN(reason) > 0 ? ZSTR_VAL(reason) : "The coroutine was cancelled");
-}
-
 /* Lets other coroutines run from time to time when neither side ever waits. */
 static void give_way(void) {
     static unsigned in_a_row;
@@ -208,7 +201,7 @@ static written send_part(connection *self, howdah_part_kind kind, const char *da
 /* Throws if the part could not be sent for a reason of the caller. */
 static void report_unsent(written result) {
     if (result == WRITE_CANCELLED) {
-        throw_cancelled();
+        async_throw_cancelled();
     } else if (result == WRITE_CANNOT_WAIT) {
         zend_throw_error(NULL, "Cannot wait here for a slow client: PHP is in a destructor, an autoloader or the like");
     }
@@ -275,7 +268,7 @@ static got receive_part(connection *self, uint64_t until) {
             return GOT_TIMEOUT;
         }
         if (woken == COROUTINE_CANCELLED) {
-            throw_cancelled();
+            async_throw_cancelled();
             return GOT_EXCEPTION;
         }
         if (woken != COROUTINE_WOKEN) {

@@ -3,6 +3,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/coroutine_class.h"
+#include "async/core/questions.h"
 #include "async/core/websocket_connection.h"
 #include "async/pools/pools.h"
 #include "async/tools/stacks.h"
@@ -15,6 +16,18 @@ const coroutine *const *coroutine_youngest_place(void) {
 }
 
 SHIM_EXPORT void howdah_c_compile_library(void) {
+}
+
+bool coroutine_may_wait(void) {
+    return false;
+}
+
+bool async_question_turn(void) {
+    return true;
+}
+
+int async_question_ask(void) {
+    return -1;
 }
 
 void coroutine_class_startup(zend_class_entry *registered) {
