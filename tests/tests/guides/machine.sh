@@ -204,7 +204,7 @@ before_doctor_1() {
 }
 
 before_doctor_2() { howdah doctor --quiet --json last.json; }
-before_install_3() { printf 'php = "8.4"\nroot = "/srv/shop"\n' >/etc/howdah/shop.toml; }
+before_install_2() { printf 'php = "8.4"\nroot = "/srv/shop"\n' >/etc/howdah/shop.toml; }
 
 before_reload_1() {
     printf '%s\n' 'listen = ["127.0.0.1:8080"]' 'threads = 1' 'workers = 2' 'http.max_body = "8M"' | with_settings
