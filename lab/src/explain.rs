@@ -183,7 +183,7 @@ fn split(measured: &Measured<'_>) -> String {
         .iter()
         .map(|role| (*role, measured.role_us(*role)))
         .filter(|(_, us)| *us > 0.05)
-        .map(|(role, us)| format!("{us:.0} {}", role.word()))
+        .map(|(role, us)| format!("{us:.0} {}", role.name()))
         .collect();
     let total = format!("{:.0} µs", measured.server_us.median);
     if parts.len() > 1 { format!("{total} ({})", parts.join(" + ")) } else { total }

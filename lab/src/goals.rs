@@ -80,7 +80,7 @@ impl Figure {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Rate => "requests per second",
             Self::ServerUs => "server µs per request",
@@ -239,7 +239,7 @@ fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
         },
     );
     let kind = goal.kind.as_ref().map_or_else(String::new, |kind| format!(", {kind}"));
-    Verdict { text: format!("{}, {}{kind}: {} {beside}", goal.case, goal.system, goal.figure.word()), reached, met }
+    Verdict { text: format!("{}, {}{kind}: {} {beside}", goal.case, goal.system, goal.figure.name()), reached, met }
 }
 
 pub fn lines(verdicts: &[Verdict]) -> String {

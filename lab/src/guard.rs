@@ -173,7 +173,7 @@ pub fn guard_main(log: &Path, command: &[String]) -> i32 {
     match run_guard(log, command) {
         Ok(()) => 0,
         Err(error) => {
-            tell(&format!("failed {}", format!("{error:#}").replace('\n', " ")));
+            send_line(&format!("failed {}", format!("{error:#}").replace('\n', " ")));
             1
         }
     }
@@ -194,7 +194,7 @@ fn run_guard(log: &Path, command: &[String]) -> Result<()> {
         .spawn()
         .with_context(|| program.clone())?;
     let main_pid = child.id();
-    tell(&format!("started {main_pid}"));
+    send_line(&format!("started {main_pid}"));
 
     let (events, inbox) = channel();
     spawn_command_reader(events.clone());
@@ -209,7 +209,7 @@ fn run_guard(log: &Path, command: &[String]) -> Result<()> {
 
 /// Sends a line to the lab. If the lab is gone, the line is lost, but there is still a tree to end: `println!` would
 /// panic.
-fn tell(line: &str) {
+fn send_line(line: &str) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
@@ -269,7 +269,7 @@ fn wait_for_stop(inbox: &Receiver<Event>) -> (Duration, bool) {
             Ok(Event::Orphaned) => return (Duration::from_millis(300), true),
             // The guard keeps running, so that the lab can read the processor time of ended children.
             Ok(Event::MainExited(description)) => {
-                tell(&format!("exited {description}"));
+                send_line(&format!("exited {description}"));
             }
             Ok(Event::AllGone) => {}
             Err(_) => return (Duration::ZERO, false),

@@ -68,7 +68,7 @@ pub fn main(args: &LoadArgs) -> Result<u8> {
         }
         (None, _) => mix,
     };
-    println!("{}", mix.words());
+    println!("{}", mix.description());
     for _ in 0..args.rounds {
         print(&one(&mix)?);
     }
@@ -88,7 +88,7 @@ fn print(report: &MixReport) {
         .map_or(String::new(), |late| format!(", 99 % sent within {} of when they were due", time(late)));
     println!(
         "  (generator: {:.1} us of processor time for each answer, {} connections opened{late})",
-        report.generator_cpu * 1e6 / (report.answers as f64).max(1.0),
+        report.generator_cpu * 1e6 / (report.responses as f64).max(1.0),
         report.opened
     );
 }

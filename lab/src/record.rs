@@ -270,7 +270,8 @@ pub struct Sample {
     /// Requests per second that were offered, for a constant-rate run.
     pub offered_rate: Option<f64>,
     /// The response, as checked before the run.
-    pub answer: Answer,
+    #[serde(rename = "answer")]
+    pub response: Response,
     /// All encodings of responses that were checked before, during and after the run, with their counts.
     pub encodings: BTreeMap<String, u64>,
     /// Processor time.
@@ -390,7 +391,7 @@ impl Latency {
 
 /// The response to one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Response {
     /// Status code.
     pub status: u16,
     /// `Content-Type`.
@@ -419,7 +420,7 @@ pub enum Role {
 
 impl Role {
     /// Returns the word used in reports.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Role::Front => "front",
             Role::Php => "PHP",

@@ -16,12 +16,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::apps;
-use crate::cases::{Case, Way};
+use crate::cases::{Case, Transport};
 use crate::clock;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, LoadReport, Shape, Target, client, floor};
 use crate::plan::Plan;
-use crate::record::{Answer, Floor, LoopCost, Outcome, PhpFacts, ResultSet, Role, Run, RunKind, Sample, SystemStatus};
+use crate::record::{
+    Floor, LoopCost, Outcome, PhpFacts, Response, ResultSet, Role, Run, RunKind, Sample, SystemStatus,
+};
 use crate::sample::{Reading, proc_tree};
 use crate::stage::Stage;
 use crate::stats::Summary;
@@ -34,10 +36,10 @@ const CHECKS_BEFORE: u32 = 10;
 const CHECKS_AFTER: u32 = 3;
 
 /// The stage of a run that was skipped because the application has no script for the system, or its PHP has no JIT.
-const LACKS: &str = "application";
+const APPLICATION_STAGE: &str = "application";
 
 /// Number of cases on which a system fails to start before it is skipped on the others.
-const HOPELESS_AFTER: usize = 2;
+const MAX_START_FAILURES: usize = 2;
 
 /// The runner's context.
 pub struct Runner<'a> {
@@ -100,7 +102,7 @@ impl std::fmt::Debug for Runner<'_> {
 }
 
 /// A failure during a run.
-struct Trouble {
+struct RunFailure {
     stage: &'static str,
     error: anyhow::Error,
     log_tail: Vec<String>,
@@ -117,12 +119,12 @@ impl Runner<'_> {
             }
             if plan.latency
                 && case.mix.is_none()
-                && case.way.has_constant_rate()
+                && case.transport.has_constant_rate()
                 && let Some(rate) = self.fixed_rate.or_else(|| self.common_rate(results, &case.id))
             {
                 self.round(plan, case, 1, RunKind::Latency, Some(rate), &mut given_up, results)?;
             }
-            if self.floor && case.mix.is_none() && case.way == Way::Plain {
+            if self.floor && case.mix.is_none() && case.transport == Transport::Plain {
                 self.measure_floor(case, plan, results)?;
             }
             self.measure_loop(case, plan, results)?;
@@ -133,7 +135,7 @@ impl Runner<'_> {
     /// Measures the generator on this case against a stand-in that sends as many bytes and computes nothing.
     fn measure_floor(&self, case: &Case, plan: &Plan, results: &mut ResultSet) -> Result<()> {
         self.interrupt.check()?;
-        let Some(bytes) = answer_bytes(results, &case.id) else { return Ok(()) };
+        let Some(bytes) = response_bytes(results, &case.id) else { return Ok(()) };
         let address = free_address()?;
         let mut running = Running::default();
         let site = self.stage.site(case, address)?;
@@ -228,27 +230,27 @@ impl Runner<'_> {
             let outcome = if left_out {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason: "left out of this run (--skip)".into() }
-            } else if let Some(reason) = system.refuses(case).or_else(|| lacks(system, case)) {
+            } else if let Some(reason) = system.refuses(case).or_else(|| unsupported_reason(system, case)) {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason }
-            } else if let Some(message) = hopeless(results, &id) {
+            } else if let Some(message) = never_started(results, &id) {
                 given_up.insert(id.clone());
                 Outcome::Failed { stage: "start".into(), message, log_tail: Vec::new() }
             } else {
                 let shape = Shape { connections: case.connections, threads: self.threads, seconds: plan.seconds };
                 match self.one(system, case, shape, plan.warmup, rate, results) {
                     Ok(sample) => Outcome::Measured(Box::new(sample)),
-                    Err(trouble) if trouble.error.is::<Interrupted>() => return Err(trouble.error),
-                    Err(trouble) if trouble.stage == LACKS => {
+                    Err(run_failure) if run_failure.error.is::<Interrupted>() => return Err(run_failure.error),
+                    Err(run_failure) if run_failure.stage == APPLICATION_STAGE => {
                         given_up.insert(id.clone());
-                        Outcome::Skipped { reason: trouble.error.to_string() }
+                        Outcome::Skipped { reason: run_failure.error.to_string() }
                     }
-                    Err(trouble) => {
+                    Err(run_failure) => {
                         given_up.insert(id.clone());
                         Outcome::Failed {
-                            stage: trouble.stage.into(),
-                            message: format!("{:#}", trouble.error),
-                            log_tail: trouble.log_tail,
+                            stage: run_failure.stage.into(),
+                            message: format!("{:#}", run_failure.error),
+                            log_tail: run_failure.log_tail,
                         }
                     }
                 }
@@ -274,16 +276,17 @@ impl Runner<'_> {
         warmup: f64,
         rate: Option<f64>,
         results: &mut ResultSet,
-    ) -> Result<Sample, Trouble> {
-        let trouble = |stage, error| Trouble { stage, error, log_tail: Vec::new() };
-        let address = system.fixed_address().map_or_else(free_address, Ok).map_err(|error| trouble("start", error))?;
-        require_free(address).map_err(|error| trouble("start", error))?;
-        let site = self.stage.site(case, address).map_err(|error| trouble("start", error))?;
-        if let Some(lack) = system.script().lacks(&site) {
+    ) -> Result<Sample, RunFailure> {
+        let run_failure = |stage, error| RunFailure { stage, error, log_tail: Vec::new() };
+        let address =
+            system.fixed_address().map_or_else(free_address, Ok).map_err(|error| run_failure("start", error))?;
+        require_free(address).map_err(|error| run_failure("start", error))?;
+        let site = self.stage.site(case, address).map_err(|error| run_failure("start", error))?;
+        if let Some(lack) = system.script().unsupported_reason(&site) {
             self.stage.discard(&site);
-            return Err(trouble(LACKS, anyhow::Error::msg(lack)));
+            return Err(run_failure(APPLICATION_STAGE, anyhow::Error::msg(lack)));
         }
-        let running = system.start(&site).map_err(|error| trouble("start", error))?;
+        let running = system.start(&site).map_err(|error| run_failure("start", error))?;
         let target = self.stage.target(case, address, system.path(case));
         let measured = self.measure(system, case, &running, &target, shape, warmup, rate, results);
         let measured = measured.map_err(|(stage, error)| {
@@ -291,12 +294,12 @@ impl Runner<'_> {
                 Some(how) if !error.is::<Interrupted>() => error.context(how),
                 _ => error,
             };
-            Trouble { stage, error, log_tail: running.log_tail(15) }
+            RunFailure { stage, error, log_tail: running.log_tail(15) }
         });
         let stopped = running.stop();
         self.stage.discard(&site);
         let sample = measured?;
-        stopped.map_err(|error| trouble("stop", error))?;
+        stopped.map_err(|error| run_failure("stop", error))?;
         Ok(sample)
     }
 
@@ -318,22 +321,22 @@ impl Runner<'_> {
         if let Some(mix) = &case.mix {
             return self.measure_mixed(system, case, mix, running, target, shape.seconds, warmup, results);
         }
-        let mut seen = Seen::default();
-        seen.check(case, target, CHECKS_BEFORE).map_err(|error| ("check before the run", error))?;
-        let answer = seen.last.clone();
+        let mut stats = ResponseStats::default();
+        stats.check(case, target, CHECKS_BEFORE).map_err(|error| ("check before the run", error))?;
+        let response = stats.last.clone();
         if warmup >= 1.0 {
             let warm = Shape { seconds: warmup, ..shape };
             self.load.closed(target, warm, self.interrupt).map_err(|error| ("warm-up", error))?;
             self.settle(running).map_err(|error| ("warm-up", error))?;
         }
         let mut sample = self
-            .observed_load(system, case, running, target, shape, rate, &mut seen)
+            .observed_load(system, case, running, target, shape, rate, &mut stats)
             .map_err(|error| ("load", error))?;
         self.settle(running).map_err(|error| ("load", error))?;
-        seen.check(case, target, CHECKS_AFTER).map_err(|error| ("check after the run", error))?;
-        judge(&sample, &seen, running).map_err(|error| ("load", error))?;
-        sample.answer = answer;
-        sample.encodings = seen.encodings;
+        stats.check(case, target, CHECKS_AFTER).map_err(|error| ("check after the run", error))?;
+        judge(&sample, &stats, running).map_err(|error| ("load", error))?;
+        sample.response = response;
+        sample.encodings = stats.encodings;
         Ok(sample)
     }
 
@@ -351,7 +354,7 @@ impl Runner<'_> {
         target: &Target,
         shape: Shape,
         rate: Option<f64>,
-        seen: &mut Seen,
+        stats: &mut ResponseStats,
     ) -> Result<Sample> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -359,7 +362,7 @@ impl Runner<'_> {
             let sample = self.sampled_load(system, running, target, shape, rate);
             over.store(true, Ordering::Relaxed);
             let observed = observer.join().map_err(|_| anyhow::anyhow!("the observer ended"))??;
-            seen.add(observed);
+            stats.add(observed);
             sample
         })
     }
@@ -407,19 +410,19 @@ impl Runner<'_> {
 }
 
 /// Returns the reason why the lab cannot set up a system for a case.
-fn lacks(system: &dyn System, case: &Case) -> Option<String> {
-    if let Way::Tls(protocol, _) = case.way
-        && !system.speaks(protocol)
+fn unsupported_reason(system: &dyn System, case: &Case) -> Option<String> {
+    if let Transport::Tls(protocol, _) = case.transport
+        && !system.supports_protocol(protocol)
     {
         return Some(format!(
             "it does not speak {} here, or the lab does not know how to set that up in it",
-            protocol.words()
+            protocol.description()
         ));
     }
     if case.is_proxied() && !system.proxies() {
         return Some("the lab does not know how to let it hand requests on".into());
     }
-    let needs = case.pool.fewest.is_some() || case.pool.max_requests.is_some();
+    let needs = case.pool.min_workers.is_some() || case.pool.max_requests.is_some();
     (needs && !system.shapes_pool()).then(|| "the lab does not know how to set up such a pool in it".into())
 }
 
@@ -427,8 +430,8 @@ fn lacks(system: &dyn System, case: &Case) -> Option<String> {
 fn php_facts(case: &Case, target: &Target) -> Option<PhpFacts> {
     let path = case.app.probe()?.to_owned();
     let probe = Target { path, accept_encoding: "identity".into(), ..target.clone() };
-    let (answer, body) = client::ask(&probe, Duration::from_secs(10)).ok()?;
-    (answer.status == 200).then(|| serde_json::from_slice(&body).ok())?
+    let (response, body) = client::ask(&probe, Duration::from_secs(10)).ok()?;
+    (response.status == 200).then(|| serde_json::from_slice(&body).ok())?
 }
 
 /// Fails if the JIT should be on and PHP reports that it is not.
@@ -437,7 +440,7 @@ fn confirm_jit(case: &Case, target: &Target) -> Result<(), (&'static str, anyhow
     let Some(facts) = facts.filter(|facts| !facts.jit) else { return Ok(()) };
     // A PHP without a JIT does not know its settings.
     if facts.ini.get("opcache.jit_buffer_size").is_none_or(String::is_empty) {
-        return Err((LACKS, anyhow::anyhow!("its PHP {} was built without a JIT", facts.version)));
+        return Err((APPLICATION_STAGE, anyhow::anyhow!("its PHP {} was built without a JIT", facts.version)));
     }
     let why = "OPcache is off, or an extension replaces the executor";
     Err(("start", anyhow::anyhow!("PHP {} says that the JIT, which was asked for, is off: {why}", facts.version)))
@@ -445,19 +448,19 @@ fn confirm_jit(case: &Case, target: &Target) -> Result<(), (&'static str, anyhow
 
 /// Checked responses.
 #[derive(Debug, Default)]
-struct Seen {
-    last: Answer,
+struct ResponseStats {
+    last: Response,
     encodings: BTreeMap<String, u64>,
     /// Minimum and maximum size on the wire.
     wire: Option<(u64, u64)>,
 }
 
-impl Seen {
-    fn take(&mut self, answer: Answer) {
-        *self.encodings.entry(answer.encoding.clone()).or_default() += 1;
-        let (low, high) = self.wire.unwrap_or((answer.wire_bytes, answer.wire_bytes));
-        self.wire = Some((low.min(answer.wire_bytes), high.max(answer.wire_bytes)));
-        self.last = answer;
+impl ResponseStats {
+    fn take(&mut self, response: Response) {
+        *self.encodings.entry(response.encoding.clone()).or_default() += 1;
+        let (low, high) = self.wire.unwrap_or((response.wire_bytes, response.wire_bytes));
+        self.wire = Some((low.min(response.wire_bytes), high.max(response.wire_bytes)));
+        self.last = response;
     }
 
     fn add(&mut self, other: Self) {
@@ -473,37 +476,37 @@ impl Seen {
     /// Requests the page and compares it with the correct response.
     fn check(&mut self, case: &Case, target: &Target, times: u32) -> Result<()> {
         for _ in 0..times {
-            let (answer, body) = client::ask(target, Duration::from_secs(30))?;
-            judge_answer(case, target, &answer, &body)?;
-            self.take(answer);
+            let (response, body) = client::ask(target, Duration::from_secs(30))?;
+            check_response(case, target, &response, &body)?;
+            self.take(response);
         }
         Ok(())
     }
 }
 
-fn judge_answer(case: &Case, target: &Target, answer: &Answer, body: &[u8]) -> Result<()> {
+fn check_response(case: &Case, target: &Target, response: &Response, body: &[u8]) -> Result<()> {
     case.expect
-        .check(answer, body)
+        .check(response, body)
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("wrong answer to GET {}", target.path))
 }
 
 /// Checks responses while the load runs, rarely enough not to be part of it. The generator counts refused and failed
 /// requests; a successful response with wrong content is invisible to it, and fails the run.
-fn observe(case: &Case, target: &Target, over: &AtomicBool) -> Result<Seen> {
-    let mut seen = Seen::default();
+fn observe(case: &Case, target: &Target, over: &AtomicBool) -> Result<ResponseStats> {
+    let mut stats = ResponseStats::default();
     loop {
         let asked = Instant::now();
-        if let Ok((answer, body)) = client::ask(target, Duration::from_secs(10))
-            && (200..300).contains(&answer.status)
+        if let Ok((response, body)) = client::ask(target, Duration::from_secs(10))
+            && (200..300).contains(&response.status)
         {
-            judge_answer(case, target, &answer, &body).context("under load")?;
-            seen.take(answer);
+            check_response(case, target, &response, &body).context("under load")?;
+            stats.take(response);
         }
         let until = Instant::now() + (asked.elapsed() * 20).max(Duration::from_millis(100));
         while Instant::now() < until {
             if over.load(Ordering::Relaxed) {
-                return Ok(seen);
+                return Ok(stats);
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -511,7 +514,7 @@ fn observe(case: &Case, target: &Target, over: &AtomicBool) -> Result<Seen> {
 }
 
 /// Returns the reason not to try a system again: it never started.
-fn hopeless(results: &ResultSet, system: &str) -> Option<String> {
+fn never_started(results: &ResultSet, system: &str) -> Option<String> {
     let mut failures = 0;
     for run in results.runs.iter().filter(|run| run.system == system) {
         match &run.outcome {
@@ -520,13 +523,14 @@ fn hopeless(results: &ResultSet, system: &str) -> Option<String> {
             _ => {}
         }
     }
-    (failures >= HOPELESS_AFTER).then(|| format!("not tried: it did not start on {HOPELESS_AFTER} cases before"))
+    (failures >= MAX_START_FAILURES)
+        .then(|| format!("not tried: it did not start on {MAX_START_FAILURES} cases before"))
 }
 
 /// Returns the size on the wire of this case's response, from the first successful run.
-fn answer_bytes(results: &ResultSet, case: &str) -> Option<u64> {
+fn response_bytes(results: &ResultSet, case: &str) -> Option<u64> {
     results.runs.iter().filter(|run| run.case == case).find_map(|run| match &run.outcome {
-        Outcome::Measured(sample) => Some(sample.answer.wire_bytes),
+        Outcome::Measured(sample) => Some(sample.response.wire_bytes),
         _ => None,
     })
 }
@@ -547,7 +551,7 @@ fn from_report(report: LoadReport, rate: Option<f64>) -> Sample {
 }
 
 /// Rejects runs whose result would be meaningless.
-fn judge(sample: &Sample, seen: &Seen, running: &Running) -> Result<()> {
+fn judge(sample: &Sample, stats: &ResponseStats, running: &Running) -> Result<()> {
     if let Some(how) = running.ended() {
         bail!("{how} during the run");
     }
@@ -557,7 +561,7 @@ fn judge(sample: &Sample, seen: &Seen, running: &Running) -> Result<()> {
     // The generator does not check bodies; their mean size shows redirects and truncated pages, which are no errors to
     // it.
     let mean = sample.bytes as f64 / sample.requests as f64;
-    let (low, high) = seen.wire.map_or((0.0, f64::MAX), |(low, high)| (low as f64, high as f64));
+    let (low, high) = stats.wire.map_or((0.0, f64::MAX), |(low, high)| (low as f64, high as f64));
     let fits = mean >= low * 0.95 - 200.0 && mean <= high * 1.05 + 200.0;
     if sample.errors.status == 0 && !fits {
         bail!("the answers under load had {mean:.0} bytes on average, the checked answers had {low:.0} to {high:.0}");

@@ -273,10 +273,10 @@ fn an_application_without_the_right_script_is_skipped() {
         address: free_address().unwrap(),
         dir: "/tmp".into(),
     };
-    assert_eq!(Script::Any.lacks(&site(None)), None);
-    assert!(Script::Worker.lacks(&site(None)).unwrap().contains("worker.php"));
-    assert_eq!(Script::Worker.lacks(&site(Some("/srv/worker.php".into()))), None);
-    assert!(Script::Swoole.lacks(&site(None)).is_some());
+    assert_eq!(Script::Any.unsupported_reason(&site(None)), None);
+    assert!(Script::Worker.unsupported_reason(&site(None)).unwrap().contains("worker.php"));
+    assert_eq!(Script::Worker.unsupported_reason(&site(Some("/srv/worker.php".into()))), None);
+    assert!(Script::Swoole.unsupported_reason(&site(None)).is_some());
 }
 
 #[test]

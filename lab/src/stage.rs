@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::apps;
-use crate::cases::{App, Case, Need, Way};
+use crate::cases::{App, Case, Need, Transport};
 use crate::certificate::Certificate;
 use crate::guard::DIRECTORY_PREFIX;
 use crate::interrupt::Interrupt;
@@ -44,7 +44,7 @@ impl Stage {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
         let needs: BTreeSet<Need> = cases.iter().flat_map(|case| case.needs.iter().copied()).collect();
         let services = Services::start(&needs, dir.path(), interrupt)?;
-        let tls = cases.iter().any(|case| case.way != Way::Plain);
+        let tls = cases.iter().any(|case| case.transport != Transport::Plain);
         let certificate = tls.then(|| Certificate::make(&dir.path().join("tls"))).transpose()?;
         let mut roots = Vec::new();
         if let Some(root) = user_root {
@@ -95,8 +95,8 @@ impl Stage {
             recipe: is_wordpress.then_some("wordpress"),
             path: case.path.clone(),
             root,
-            certificate: self.certificate.clone().filter(|_| case.way != Way::Plain),
-            protocol: case.way.protocol(),
+            certificate: self.certificate.clone().filter(|_| case.transport != Transport::Plain),
+            protocol: case.transport.protocol(),
             upstream: self.services.upstream.as_ref().map(|upstream| upstream.address).filter(|_| case.is_proxied()),
             workers: case.workers,
             processes: None,
@@ -111,8 +111,8 @@ impl Stage {
 
     /// Returns the destination and transport of a case's requests.
     pub fn target(&self, case: &Case, address: SocketAddr, path: String) -> Target {
-        let tls = match (case.way, &self.certificate) {
-            (Way::Tls(protocol, connections), Some(certificate)) => {
+        let tls = match (case.transport, &self.certificate) {
+            (Transport::Tls(protocol, connections), Some(certificate)) => {
                 Some(Tls { protocol, connections, authority: certificate.authority.clone() })
             }
             _ => None,

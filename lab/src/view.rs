@@ -321,7 +321,7 @@ pub(crate) mod sample_results {
             bytes: requests * 200,
             statuses: [(200, requests)].into(),
             latency: Latency { mean: 500.0, stdev: 50.0, max: 1100.0, percentiles },
-            answer: Answer {
+            response: Response {
                 status: 200,
                 content_type: "text/html".into(),
                 encoding: "identity".into(),

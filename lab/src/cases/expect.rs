@@ -1,6 +1,6 @@
 //! Checks responses. A fast wrong response is a failure.
 
-use crate::record::Answer;
+use crate::record::Response;
 
 /// The correct response.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,14 +33,14 @@ pub enum Expect {
 
 impl Expect {
     /// Returns the reason why a response is wrong, if it is.
-    pub fn check(&self, answer: &Answer, body: &[u8]) -> Result<(), String> {
-        if !(200..300).contains(&answer.status) {
+    pub fn check(&self, response: &Response, body: &[u8]) -> Result<(), String> {
+        if !(200..300).contains(&response.status) {
             let excerpt: String = String::from_utf8_lossy(body).chars().take(300).collect();
-            return Err(format!("status {} instead of 200; the body starts: {}", answer.status, excerpt.trim()));
+            return Err(format!("status {} instead of 200; the body starts: {}", response.status, excerpt.trim()));
         }
         match self {
             Self::Exactly { media_type, body: right } => {
-                check_type(answer, media_type)?;
+                check_type(response, media_type)?;
                 if body != right.as_slice() {
                     let at = body.iter().zip(right).position(|(a, b)| a != b).unwrap_or(body.len().min(right.len()));
                     return Err(format!(
@@ -53,11 +53,11 @@ impl Expect {
                 Ok(())
             }
             Self::RandomLines { lines, length } => {
-                check_type(answer, "text/html")?;
+                check_type(response, "text/html")?;
                 check_lines(body, *lines, *length)
             }
             Self::Containing { media_type, words, at_least } => {
-                check_type(answer, media_type)?;
+                check_type(response, media_type)?;
                 let text = String::from_utf8_lossy(body);
                 if let Some(missing) = words.iter().find(|word| !text.contains(word.as_str())) {
                     return Err(format!("the body does not contain {missing:?}"));
@@ -77,8 +77,8 @@ impl Expect {
     }
 }
 
-fn check_type(answer: &Answer, media_type: &str) -> Result<(), String> {
-    let given = answer.content_type.split(';').next().unwrap_or("").trim();
+fn check_type(response: &Response, media_type: &str) -> Result<(), String> {
+    let given = response.content_type.split(';').next().unwrap_or("").trim();
     if given.eq_ignore_ascii_case(media_type) {
         Ok(())
     } else {
@@ -105,41 +105,41 @@ fn check_lines(body: &[u8], lines: usize, length: usize) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, content_type: &str) -> Answer {
-        Answer { status, content_type: content_type.into(), encoding: "identity".into(), ..Answer::default() }
+    fn response(status: u16, content_type: &str) -> Response {
+        Response { status, content_type: content_type.into(), encoding: "identity".into(), ..Response::default() }
     }
 
     #[test]
-    fn exact_answers() {
+    fn exact_responses() {
         let expect = Expect::Exactly { media_type: "text/html", body: b"hello".to_vec() };
-        assert_eq!(expect.check(&answer(200, "text/html; charset=UTF-8"), b"hello"), Ok(()));
-        assert!(expect.check(&answer(200, "text/html"), b"hellO").unwrap_err().contains("byte 4"));
-        assert!(expect.check(&answer(200, "text/html"), b"hell").unwrap_err().contains("4 bytes instead of 5"));
-        assert!(expect.check(&answer(200, "text/plain"), b"hello").unwrap_err().contains("Content-Type"));
-        assert!(expect.check(&answer(500, "text/html"), b"hello").unwrap_err().contains("status 500"));
+        assert_eq!(expect.check(&response(200, "text/html; charset=UTF-8"), b"hello"), Ok(()));
+        assert!(expect.check(&response(200, "text/html"), b"hellO").unwrap_err().contains("byte 4"));
+        assert!(expect.check(&response(200, "text/html"), b"hell").unwrap_err().contains("4 bytes instead of 5"));
+        assert!(expect.check(&response(200, "text/plain"), b"hello").unwrap_err().contains("Content-Type"));
+        assert!(expect.check(&response(500, "text/html"), b"hello").unwrap_err().contains("status 500"));
     }
 
     #[test]
     fn random_lines() {
         let expect = Expect::RandomLines { lines: 2, length: 4 };
-        assert_eq!(expect.check(&answer(200, "text/html"), b"AbC=\nx+/9\n"), Ok(()));
-        assert!(expect.check(&answer(200, "text/html"), b"AbC=\nAbC=\n").unwrap_err().contains("equal"));
-        assert!(expect.check(&answer(200, "text/html"), b"AbC=\n").unwrap_err().contains("1 lines"));
-        assert!(expect.check(&answer(200, "text/html"), b"AbC=\nA!C=\n").is_err());
+        assert_eq!(expect.check(&response(200, "text/html"), b"AbC=\nx+/9\n"), Ok(()));
+        assert!(expect.check(&response(200, "text/html"), b"AbC=\nAbC=\n").unwrap_err().contains("equal"));
+        assert!(expect.check(&response(200, "text/html"), b"AbC=\n").unwrap_err().contains("1 lines"));
+        assert!(expect.check(&response(200, "text/html"), b"AbC=\nA!C=\n").is_err());
     }
 
     #[test]
     fn words_and_size() {
         let expect = Expect::Containing { media_type: "text/html", words: vec!["WordPress".into()], at_least: 12 };
-        assert_eq!(expect.check(&answer(200, "text/html"), b"so WordPress it is"), Ok(()));
-        assert!(expect.check(&answer(200, "text/html"), b"something else").unwrap_err().contains("WordPress"));
-        assert!(expect.check(&answer(200, "text/html"), b"WordPress").unwrap_err().contains("at least 12"));
+        assert_eq!(expect.check(&response(200, "text/html"), b"so WordPress it is"), Ok(()));
+        assert!(expect.check(&response(200, "text/html"), b"something else").unwrap_err().contains("WordPress"));
+        assert!(expect.check(&response(200, "text/html"), b"WordPress").unwrap_err().contains("at least 12"));
     }
 
     #[test]
     fn a_user_app_must_at_least_answer() {
-        assert_eq!(Expect::Success.check(&answer(201, "x"), b"."), Ok(()));
-        assert!(Expect::Success.check(&answer(200, "x"), b"").is_err());
-        assert!(Expect::Success.check(&answer(302, "x"), b".").is_err());
+        assert_eq!(Expect::Success.check(&response(201, "x"), b"."), Ok(()));
+        assert!(Expect::Success.check(&response(200, "x"), b"").is_err());
+        assert!(Expect::Success.check(&response(302, "x"), b".").is_err());
     }
 }

@@ -97,7 +97,7 @@ impl Work {
         matches!(self, Self::Compute { .. } | Self::LogNormal { .. } | Self::Pareto { .. })
     }
 
-    fn words(&self) -> String {
+    fn description(&self) -> String {
         match self {
             Self::Hello => "hello".into(),
             Self::Sleep => format!("usleep {SLEEP_MS} ms"),
@@ -188,14 +188,14 @@ impl Clients {
     }
 
     /// Describes the group in words.
-    pub fn words(&self) -> String {
+    pub fn description(&self) -> String {
         let total: f64 = self.requests.iter().map(|draw| draw.weight).sum();
         let requests: Vec<String> = self
             .requests
             .iter()
             .map(|draw| match self.requests.len() {
-                1 => draw.work.words(),
-                _ => format!("{:.0} % {}", draw.weight / total * 100.0, draw.work.words()),
+                1 => draw.work.description(),
+                _ => format!("{:.0} % {}", draw.weight / total * 100.0, draw.work.description()),
             })
             .collect();
         let connections = format!(
@@ -282,7 +282,7 @@ impl Mix {
     }
 
     /// Describes the whole load in words.
-    pub fn words(&self) -> String {
-        self.clients.iter().map(Clients::words).collect::<Vec<_>>().join("; beside it ")
+    pub fn description(&self) -> String {
+        self.clients.iter().map(Clients::description).collect::<Vec<_>>().join("; beside it ")
     }
 }

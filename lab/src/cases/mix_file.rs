@@ -44,7 +44,7 @@ struct Group {
     rate: Option<f64>,
     wave: Option<u32>,
     every_ms: Option<u32>,
-    #[serde(default = "yes")]
+    #[serde(default = "enabled_by_default")]
     keep_alive: bool,
     from: Option<Ipv4Addr>,
     each_from: Option<Ipv4Addr>,
@@ -54,7 +54,7 @@ fn one() -> u64 {
     1
 }
 
-fn yes() -> bool {
+fn enabled_by_default() -> bool {
     true
 }
 

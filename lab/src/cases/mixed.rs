@@ -9,10 +9,10 @@ use super::{Case, Expect, Pool};
 const WORKERS: u32 = 8;
 
 /// First address of the clients that have a separate address each.
-const MODEST: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+const LIGHT_CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
 /// The address of the greedy client.
-const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const HEAVY_CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// The case whose capacity the open loops of ordinary requests refer to.
 const OPEN_CAPACITY: &str = "open-capacity";
@@ -48,7 +48,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(tails());
     cases.extend(open_loops());
     cases.extend(waves());
-    cases.extend(greedy());
+    cases.extend(heavy_client_cases());
     cases.extend(overload());
     cases.extend(pools());
     cases
@@ -192,15 +192,15 @@ fn waves() -> Vec<Case> {
     ]
 }
 
-fn greedy() -> Vec<Case> {
+fn heavy_client_cases() -> Vec<Case> {
     let against = |id: &str, title: &str, work: Work| {
         case(
             id,
             title,
             "one client with 200 connections beside twenty with one each; a fair server gives each client the same",
             [
-                Clients::closed("modest", 20, work.clone()).from(Source::Each(MODEST)),
-                Clients::closed("greedy", 200, work).from(Source::One(GREEDY)),
+                Clients::closed("modest", 20, work.clone()).from(Source::Each(LIGHT_CLIENT)),
+                Clients::closed("greedy", 200, work).from(Source::One(HEAVY_CLIENT)),
             ],
         )
     };
@@ -251,7 +251,7 @@ fn pools() -> Vec<Case> {
         "a pool that starts with one worker, from the first request on",
         [slow(8, Work::Sleep)],
     );
-    growing.pool.fewest = Some(1);
+    growing.pool.min_workers = Some(1);
     growing.cold = true;
     let mut replacing = case(
         "replacing",

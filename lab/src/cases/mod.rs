@@ -6,10 +6,10 @@ pub mod mix;
 pub mod mix_file;
 pub mod mixed;
 pub mod suites;
-pub mod way;
+pub mod transport;
 
 pub use expect::Expect;
-pub use way::{Connections, Protocol, Way};
+pub use transport::{Connections, Protocol, Transport};
 
 use crate::jit;
 use crate::record::CaseRecord;
@@ -75,7 +75,7 @@ pub struct Case {
     /// The site or file that serves it.
     pub app: App,
     /// Protocol and connections of the clients.
-    pub way: Way,
+    pub transport: Transport,
     /// Path on systems that serve scripts by file.
     pub path: String,
     /// Connections of the load generator.
@@ -105,7 +105,7 @@ pub struct Case {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Number of workers without load; the same as under load if absent.
-    pub fewest: Option<u32>,
+    pub min_workers: Option<u32>,
     /// Number of requests after which a worker is replaced.
     pub max_requests: Option<u32>,
     /// Maximum time that a request waits for a worker, for systems with such a setting.
@@ -113,11 +113,11 @@ pub struct Pool {
 }
 
 impl Pool {
-    pub fn words(&self) -> Vec<String> {
-        let fewest = self.fewest.map(|fewest| format!("from {fewest} worker(s) without load"));
+    pub fn description(&self) -> Vec<String> {
+        let min_workers = self.min_workers.map(|min_workers| format!("from {min_workers} worker(s) without load"));
         let replaced = self.max_requests.map(|most| format!("a worker is replaced after {most} requests"));
         let timeout = self.queue_timeout_ms.map(|ms| format!("waits for a worker at most {ms} ms (Howdah)"));
-        [fewest, replaced, timeout].into_iter().flatten().collect()
+        [min_workers, replaced, timeout].into_iter().flatten().collect()
     }
 }
 
@@ -129,7 +129,7 @@ impl Case {
             title: title.into(),
             about: about.into(),
             app: App::Scripts,
-            way: Way::default(),
+            transport: Transport::default(),
             path: format!("/{id}.php"),
             connections: 8,
             workers: 4,
@@ -171,7 +171,7 @@ impl Case {
 
     /// Uses TLS.
     pub fn over_tls(mut self, protocol: Protocol, connections: Connections) -> Self {
-        self.way = Way::Tls(protocol, connections);
+        self.transport = Transport::Tls(protocol, connections);
         self
     }
 
@@ -201,9 +201,9 @@ impl Case {
             accept_encoding: self.accept_encoding.clone(),
             wait_ms: self.wait_ms,
             jit: self.jit,
-            way: self.way.words(),
-            clients: self.mix.iter().flat_map(|mix| &mix.clients).map(mix::Clients::words).collect(),
-            pool: self.pool.words(),
+            way: self.transport.description(),
+            clients: self.mix.iter().flat_map(|mix| &mix.clients).map(mix::Clients::description).collect(),
+            pool: self.pool.description(),
         }
     }
 }

@@ -22,7 +22,7 @@ const IDLE: f64 = 0.75;
 
 /// The team's requirements.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct Requirements {
     pub need: f64,
     pub load: Option<f64>,
     /// Paths, and the relative frequency of each.
@@ -89,7 +89,7 @@ pub struct Whole {
 }
 
 impl Choice {
-    pub fn of(app: &Path, wanted: &Wanted, results: &ResultSet, doctor: Option<Vec<String>>) -> Self {
+    pub fn of(app: &Path, requirements: &Requirements, results: &ResultSet, doctor: Option<Vec<String>>) -> Self {
         let views = view::cases(results);
         let mut rates = BTreeMap::new();
         let mut options = Vec::new();
@@ -108,7 +108,7 @@ impl Choice {
             options.push(Candidate {
                 system: system(record),
                 demands: demands::of(&record.id).to_owned(),
-                whole: whole(&cells, wanted, results.machine.cores),
+                whole: whole(&cells, requirements, results.machine.cores),
                 cells,
                 latency,
             });
@@ -126,9 +126,9 @@ impl Choice {
             generator: results.settings.generator.clone(),
             machine: results.machine.clone(),
             conditions: results.cases.first().map(|case| case.load()).unwrap_or_default(),
-            need: wanted.need,
+            need: requirements.need,
             rates,
-            shares: wanted.shares.clone(),
+            shares: requirements.shares.clone(),
             warnings: warn::all(results).iter().map(warn::Warning::text).collect(),
             doctor,
             options,
@@ -157,10 +157,10 @@ impl Choice {
     }
 }
 
-fn whole(cells: &BTreeMap<String, Cell>, wanted: &Wanted, cores: u32) -> Option<Whole> {
-    let all: f64 = wanted.shares.iter().map(|(_, share)| share).sum();
+fn whole(cells: &BTreeMap<String, Cell>, requirements: &Requirements, cores: u32) -> Option<Whole> {
+    let all: f64 = requirements.shares.iter().map(|(_, share)| share).sum();
     let mut of = Vec::new();
-    for (path, share) in &wanted.shares {
+    for (path, share) in &requirements.shares {
         of.push((cells.get(path)?.figures()?, share / all));
     }
     let mean =
@@ -169,8 +169,8 @@ fn whole(cells: &BTreeMap<String, Cell>, wanted: &Wanted, cores: u32) -> Option<
     let rate = 1.0 / mean(&|figures| 1.0 / figures.rate.median.max(1e-9));
     let server_us = mean(&|figures| figures.server_us.median);
     let waits = mean(&|figures| figures.busy) < IDLE;
-    let by_processors = wanted.need * server_us / 1e6 / (f64::from(cores.max(1)) * FILLED);
-    let by_throughput = wanted.need / (rate * FILLED);
+    let by_processors = requirements.need * server_us / 1e6 / (f64::from(cores.max(1)) * FILLED);
+    let by_throughput = requirements.need / (rate * FILLED);
     let machines = if waits { by_processors.max(by_throughput) } else { by_processors };
     Some(Whole {
         rate: (rate * 10.0).round() / 10.0,
@@ -187,8 +187,8 @@ mod tests {
     use crate::view::sample_results;
 
     fn choice(need: f64) -> Choice {
-        let wanted = Wanted { need, load: None, shares: vec![("hello".into(), 1.0)] };
-        Choice::of(Path::new("/srv/shop"), &wanted, &sample_results::results(), None)
+        let requirements = Requirements { need, load: None, shares: vec![("hello".into(), 1.0)] };
+        Choice::of(Path::new("/srv/shop"), &requirements, &sample_results::results(), None)
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::record::ResultSet;
 use crate::report;
 use crate::runner::Runner;
 use crate::stage::Stage;
-use document::{Choice, Wanted};
+use document::{Choice, Requirements};
 
 #[derive(Debug, Args)]
 pub struct ChooseArgs {
@@ -126,8 +126,8 @@ pub fn main(args: &ChooseArgs) -> Result<u8> {
     results.interrupted = interrupt.is_raised();
     results.finished = Some(clock::now());
     report::json::write(&out, &results)?;
-    let wanted = Wanted { need: args.need, load: args.load, shares: paths };
-    let choice = Choice::of(&args.app, &wanted, &results, doctor);
+    let requirements = Requirements { need: args.need, load: args.load, shares: paths };
+    let choice = Choice::of(&args.app, &requirements, &results, doctor);
     page::of(&choice).write(&out, &choice)?;
     print!("{}", page::lines(&choice));
     eprintln!("\nresults in {}", out.display());

@@ -34,7 +34,7 @@ impl Server {
         let fixed =
             ["serve", &app_text, "--listen", &address_text, "--admin", &admin, "--workers", "1", "--set", "threads=1"];
         words.extend(fixed.map(str::to_owned));
-        words.extend(["--mode".to_owned(), case.mode.word().to_owned()]);
+        words.extend(["--mode".to_owned(), case.mode.name().to_owned()]);
         let script = match case.mode {
             Mode::Classic => None,
             Mode::Worker | Mode::Snapshot => Some(root.join("worker.php")),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
 
 use super::{Target, tls};
-use crate::record::Answer;
+use crate::record::Response;
 
 /// One reply, without its body.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -218,7 +218,7 @@ impl Connection {
 }
 
 /// Sends one request. Returns the facts about its response and its decoded body.
-pub fn ask(target: &Target, timeout: Duration) -> Result<(Answer, Vec<u8>)> {
+pub fn ask(target: &Target, timeout: Duration) -> Result<(Response, Vec<u8>)> {
     let mut connection =
         Connection::to(target, timeout).with_context(|| format!("cannot connect to {}", target.address))?;
     let mut raw = Vec::new();
@@ -236,7 +236,7 @@ pub fn ask(target: &Target, timeout: Duration) -> Result<(Answer, Vec<u8>)> {
         }
         other => bail!("the answer is encoded as {other}, which was not asked for"),
     };
-    let answer = Answer {
+    let response = Response {
         status: head.status,
         content_type: head.header("content-type").unwrap_or("").to_owned(),
         encoding,
@@ -244,7 +244,7 @@ pub fn ask(target: &Target, timeout: Duration) -> Result<(Answer, Vec<u8>)> {
         wire_bytes: head.wire_bytes,
         hash: format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&body)),
     };
-    Ok((answer, body))
+    Ok((response, body))
 }
 
 #[cfg(test)]
@@ -280,9 +280,9 @@ mod tests {
     fn chunks_and_trailers_are_joined() {
         let reply =
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n6\r\n world\r\n0\r\nX: y\r\n\r\n";
-        let (answer, body) = ask(&target(serve(reply, false)), Duration::from_secs(5)).unwrap();
+        let (response, body) = ask(&target(serve(reply, false)), Duration::from_secs(5)).unwrap();
         assert_eq!(body, b"hello world");
-        assert_eq!(answer.wire_bytes, reply.len() as u64);
+        assert_eq!(response.wire_bytes, reply.len() as u64);
     }
 
     #[test]
@@ -298,8 +298,9 @@ mod tests {
 
     #[test]
     fn body_until_the_end_of_the_connection() {
-        let (answer, body) = ask(&target(serve(b"HTTP/1.0 200 OK\r\n\r\nrest", true)), Duration::from_secs(5)).unwrap();
-        assert_eq!((answer.status, body.as_slice()), (200, b"rest".as_slice()));
+        let (response, body) =
+            ask(&target(serve(b"HTTP/1.0 200 OK\r\n\r\nrest", true)), Duration::from_secs(5)).unwrap();
+        assert_eq!((response.status, body.as_slice()), (200, b"rest".as_slice()));
     }
 
     #[test]
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn gzip_is_decoded_and_both_sizes_are_kept() {
-        let (answer, body) = {
+        let (response, body) = {
             use flate2::{Compression, write::GzEncoder};
             let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
             encoder.write_all(&[b'x'; 5000]).unwrap();
@@ -325,7 +326,7 @@ mod tests {
             ask(&target(serve(reply.leak(), false)), Duration::from_secs(5)).unwrap()
         };
         assert_eq!(body, [b'x'; 5000]);
-        assert_eq!((answer.encoding.as_str(), answer.body_bytes), ("gzip", 5000));
-        assert!(answer.wire_bytes < 500);
+        assert_eq!((response.encoding.as_str(), response.body_bytes), ("gzip", 5000));
+        assert!(response.wire_bytes < 500);
     }
 }

@@ -22,7 +22,7 @@ use crate::stats;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ConnectionTotals {
     latencies_us: Vec<f64>,
     statuses: BTreeMap<u16, u64>,
     errors: Errors,
@@ -35,28 +35,29 @@ pub fn run(target: &Target, shape: Shape, rate: f64, interrupt: &Interrupt) -> R
     let next = AtomicU64::new(0);
     let before = proc_tree::own_seconds();
     let start = Instant::now() + Duration::from_millis(20);
-    let mut seen = Seen::default();
+    let mut totals = ConnectionTotals::default();
     thread::scope(|scope| {
         let workers: Vec<_> = (0..shape.connections)
             .map(|_| scope.spawn(|| connection_loop(target, start, rate, total, &next, interrupt)))
             .collect();
         for worker in workers {
             if let Ok(part) = worker.join() {
-                seen.add(part);
+                totals.add(part);
             }
         }
     });
     let elapsed = start.elapsed().as_secs_f64();
     interrupt.check()?;
-    let requests = seen.latencies_us.len() as u64;
-    let latency = summarise(&mut seen.latencies_us);
-    seen.errors.status = seen.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, n)| n).sum();
+    let requests = totals.latencies_us.len() as u64;
+    let latency = summarise(&mut totals.latencies_us);
+    totals.errors.status =
+        totals.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, n)| n).sum();
     Ok(LoadReport {
         seconds: elapsed,
         requests,
-        bytes: seen.bytes,
-        errors: seen.errors,
-        statuses: seen.statuses,
+        bytes: totals.bytes,
+        errors: totals.errors,
+        statuses: totals.statuses,
         latency,
         generator_cpu: proc_tree::own_seconds() - before,
         command: vec![
@@ -76,46 +77,46 @@ fn connection_loop(
     total: u64,
     next: &AtomicU64,
     interrupt: &Interrupt,
-) -> Seen {
+) -> ConnectionTotals {
     // The kernel may otherwise merge this thread's wake-ups with others that are up to 50 us away.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let request = target.request();
-    let mut seen = Seen::default();
+    let mut totals = ConnectionTotals::default();
     let mut connection = None;
     // A server that has stopped responding must not block the lab for the whole backlog.
     let give_up = start + Duration::from_secs_f64(total as f64 / rate) + TIMEOUT;
     loop {
         let ticket = next.fetch_add(1, Ordering::Relaxed);
         if ticket >= total || interrupt.is_raised() {
-            return seen;
+            return totals;
         }
         let due = start + Duration::from_secs_f64(ticket as f64 / rate);
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if Instant::now() > give_up {
-            seen.errors.timeout += 1;
+            totals.errors.timeout += 1;
             continue;
         }
         let Ok(mut open) = connection.take().map_or_else(|| Connection::to(target, TIMEOUT), Ok) else {
-            seen.errors.connect += 1;
+            totals.errors.connect += 1;
             continue;
         };
         match open.exchange(&request, None) {
             Ok(head) => {
-                seen.latencies_us.push(due.elapsed().as_secs_f64() * 1e6);
-                *seen.statuses.entry(head.status).or_default() += 1;
-                seen.bytes += head.wire_bytes;
+                totals.latencies_us.push(due.elapsed().as_secs_f64() * 1e6);
+                *totals.statuses.entry(head.status).or_default() += 1;
+                totals.bytes += head.wire_bytes;
                 connection = (!head.closes).then_some(open);
             }
             Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => seen.errors.timeout += 1,
-                ErrorKind::BrokenPipe => seen.errors.write += 1,
-                _ => seen.errors.read += 1,
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => totals.errors.timeout += 1,
+                ErrorKind::BrokenPipe => totals.errors.write += 1,
+                _ => totals.errors.read += 1,
             },
         }
     }
 }
 
-impl Seen {
+impl ConnectionTotals {
     fn add(&mut self, other: Self) {
         self.latencies_us.extend(other.latencies_us);
         self.bytes += other.bytes;

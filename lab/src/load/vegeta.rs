@@ -81,7 +81,7 @@ impl Vegeta {
             ]),
             Some(rate) => arguments.push(format!("-rate={}/1s", rate.round().max(1.0))),
         }
-        let (_, wire) = client::ask(target, Duration::from_secs(30)).map(|(answer, _)| ((), answer.wire_bytes))?;
+        let (_, wire) = client::ask(target, Duration::from_secs(30)).map(|(response, _)| ((), response.wire_bytes))?;
         let mut attack = Command::new(&self.program);
         attack.args(&arguments);
         let mut report = Command::new(&self.program);

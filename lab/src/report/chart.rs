@@ -47,7 +47,7 @@ pub fn bars(name: &str, rows: &[Bar]) -> String {
             total.max(row.range.map_or(0.0, |(_, high)| high))
         })
         .fold(0.0, f64::max);
-    let axis = Axis::upto(most);
+    let axis = Axis::with_end(most);
     let height = rows.len() as f64 * ROW + 22.0;
     let mut svg = open(name, WIDTH, height);
     for tick in axis.ticks() {
@@ -121,7 +121,7 @@ struct Axis {
 
 impl Axis {
     /// An axis with about four steps of 1, 2 or 5 times a power of ten.
-    fn upto(most: f64) -> Self {
+    fn with_end(most: f64) -> Self {
         let rough = if most > 0.0 { most / 4.0 } else { 1.0 };
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= rough).unwrap_or(10.0) * power;
@@ -208,7 +208,7 @@ pub fn latency(name: &str, lines: &[Line]) -> String {
 
 fn draw_lines(svg: &mut String, lines: &[Line], x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) {
     let wanted: Vec<f64> = lines.iter().map(|line| line.points.last().map_or(TALL, |(_, us)| y(*us))).collect();
-    for (line, label_y) in lines.iter().zip(apart(&wanted, 15.0, TALL - BOTTOM)) {
+    for (line, label_y) in lines.iter().zip(spread_labels(&wanted, 15.0, TALL - BOTTOM)) {
         let path: Vec<String> = line.points.iter().map(|(p, us)| format!("{:.1} {:.1}", x(*p), y(*us))).collect();
         let _ = write!(svg, "<path class=\"line s{}\" d=\"M{}\"/>", line.colour, path.join("L"));
         for (percentile, us) in &line.points {
@@ -269,7 +269,7 @@ fn tick_text(us: f64) -> String {
 }
 
 /// Moves positions so that neighbours are at least `gap` apart and none is below `bottom`.
-fn apart(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
+fn spread_labels(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
     let mut placed = vec![0.0; wanted.len()];
@@ -292,10 +292,10 @@ mod tests {
 
     #[test]
     fn axes_have_few_round_ticks() {
-        assert_eq!(Axis::upto(26_249.0).ticks(), [0.0, 10_000.0, 20_000.0]);
-        assert_eq!(Axis::upto(100.0).ticks(), [0.0, 50.0, 100.0]);
-        assert_eq!(Axis::upto(0.0).ticks(), [0.0, 1.0]);
-        assert!(Axis::upto(0.37).ticks().len() >= 3);
+        assert_eq!(Axis::with_end(26_249.0).ticks(), [0.0, 10_000.0, 20_000.0]);
+        assert_eq!(Axis::with_end(100.0).ticks(), [0.0, 50.0, 100.0]);
+        assert_eq!(Axis::with_end(0.0).ticks(), [0.0, 1.0]);
+        assert!(Axis::with_end(0.37).ticks().len() >= 3);
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn labels_do_not_overlap() {
-        let placed = apart(&[100.0, 101.0, 99.0, 230.0, 229.0], 15.0, 226.0);
+        let placed = spread_labels(&[100.0, 101.0, 99.0, 230.0, 229.0], 15.0, 226.0);
         let mut sorted = placed.clone();
         sorted.sort_by(f64::total_cmp);
         assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= 14.999), "{placed:?}");

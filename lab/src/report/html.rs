@@ -29,7 +29,7 @@ pub fn page(results: &ResultSet) -> String {
     let mut page = String::new();
     head(&mut page, results, &views);
     warnings(&mut page, results);
-    glance(&mut page, results, &views);
+    overview_table(&mut page, results, &views);
     for view in &views {
         case(&mut page, results, view, &views);
     }
@@ -83,7 +83,7 @@ fn warnings(page: &mut String, results: &ResultSet) {
     page.push_str("</ul></details>");
 }
 
-fn glance(page: &mut String, results: &ResultSet, views: &[CaseView<'_>]) {
+fn overview_table(page: &mut String, results: &ResultSet, views: &[CaseView<'_>]) {
     page.push_str(
         "<h2>At a glance</h2><p class=\"soft\">Requests per second; below it the processor time of the whole system for one request. \
          The line shows the share of the best in its row.</p><div class=\"card scroll\"><table><thead><tr><th>case</th>",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::weight::Aim;
+use super::weight::WeightTarget;
 use crate::names::nearest;
 
 /// The files, by name.
@@ -50,7 +50,7 @@ pub struct Article {
     #[serde(default)]
     pub counting: bool,
     /// Weight of the lab's own application, which replaces the article's if that is missing.
-    pub heavy: Option<Aim>,
+    pub heavy: Option<WeightTarget>,
 }
 
 /// Its method.
@@ -93,7 +93,7 @@ pub enum Generator {
 }
 
 impl Generator {
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Ab => "ab",
             Self::Vegeta => "vegeta",
@@ -125,7 +125,7 @@ pub enum SetupName {
 }
 
 impl SetupName {
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Shipped => "shipped",
             Self::Tuned => "tuned",
@@ -183,7 +183,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Rate => "requests per second",
             Self::P50 => "median latency",

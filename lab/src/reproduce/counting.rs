@@ -22,11 +22,11 @@ pub struct Counting {
     pub system: String,
     pub load: String,
     pub wait_ms: f64,
-    pub ways: Vec<Way>,
+    pub ways: Vec<CountingMethod>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Way {
+pub struct CountingMethod {
     pub title: String,
     pub how: String,
     pub figures: Option<Figures>,
@@ -35,9 +35,9 @@ pub struct Way {
 }
 
 /// Returns the case of one way, on the script that waits.
-pub fn case(way: &str, title: &str, how: &str) -> Option<Case> {
+pub fn case(method: &str, title: &str, how: &str) -> Option<Case> {
     let base = catalogue::all().into_iter().find(|case| case.id == "usleep")?;
-    Some(Case { id: format!("{PREFIX}{way}"), title: title.into(), about: how.into(), ..base })
+    Some(Case { id: format!("{PREFIX}{method}"), title: title.into(), about: how.into(), ..base })
 }
 
 /// Returns the requests per second of the first closed loop.
@@ -63,7 +63,7 @@ impl Counting {
                 State::Failed { message, .. } => (None, Some((*message).to_owned())),
                 _ => (None, Some("not measured".to_owned())),
             };
-            Way { title: view.case.title.clone(), how: view.case.about.clone(), figures, reason }
+            CountingMethod { title: view.case.title.clone(), how: view.case.about.clone(), figures, reason }
         });
         Some(Self {
             system: first.cells[system].system.title.clone(),

@@ -6,7 +6,7 @@ use super::article::Article;
 use super::counting::Counting;
 use super::entry::{CaseEntry, Why, of_cell};
 use super::method::{self, Form};
-use super::verdict::{self, Judged};
+use super::verdict::{self, JudgedConclusion};
 use crate::explain;
 use crate::record::{Machine, ResultSet, SystemStatus};
 use crate::view::{self, CaseView};
@@ -37,7 +37,7 @@ pub struct Document {
     pub warnings: Vec<String>,
     pub systems: Vec<SystemEntry>,
     pub cases: Vec<CaseEntry>,
-    pub conclusions: Vec<Judged>,
+    pub conclusions: Vec<JudgedConclusion>,
     #[serde(default)]
     pub counting: Option<Counting>,
 }
@@ -64,7 +64,7 @@ impl Document {
                 let Some(view) = views.iter().find(|view| view.case.id == id) else { continue };
                 cases.push(CaseEntry {
                     row: row.id.clone(),
-                    setup: setup.id.word().to_owned(),
+                    setup: setup.id.name().to_owned(),
                     title: view.case.title.clone(),
                     load: view.case.load(),
                     cells: view.cells.iter().map(|cell| (cell.system.id.clone(), of_cell(&cell.state))).collect(),

@@ -34,7 +34,7 @@ pub struct Lengths {
 }
 
 impl Form {
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
             Self::Short => "short",
@@ -66,7 +66,7 @@ impl Form {
 
 /// Returns the set-ups that are measured; one without words if the article has none.
 pub fn setups(article: &Article, form: Form) -> Vec<&SetupEntry> {
-    let wanted = |setup: &&SetupEntry| form != Form::Tiny || article.tiny.setups.iter().any(|id| id == setup.id.word());
+    let wanted = |setup: &&SetupEntry| form != Form::Tiny || article.tiny.setups.iter().any(|id| id == setup.id.name());
     article.setups.iter().filter(wanted).collect()
 }
 
@@ -77,7 +77,7 @@ pub fn rows(article: &Article, form: Form) -> Vec<&Row> {
 
 /// Returns the case of a row in a set-up.
 pub fn case_id(row: &Row, setup: &SetupEntry) -> String {
-    format!("{}.{}", row.id, setup.id.word())
+    format!("{}.{}", row.id, setup.id.name())
 }
 
 fn cores() -> u32 {
@@ -172,8 +172,8 @@ pub fn differences(article: &Article, form: Form, machine: &Machine, generator: 
         machine.cpu, article.machine
     ));
     list.push(format!("the versions are those of this machine, listed below; the article had {}", article.versions));
-    if !generator.starts_with(article.method.generator.word()) {
-        list.push(format!("{generator} sends the requests; the article used {}", article.method.generator.word()));
+    if !generator.starts_with(article.method.generator.name()) {
+        list.push(format!("{generator} sends the requests; the article used {}", article.method.generator.name()));
     }
     let method = &article.method;
     match (lengths.requests, method.requests) {

@@ -203,9 +203,9 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
 fn summary_lines(document: &Document) -> String {
     let lines = document.conclusions.iter().map(|judged| {
         let counterpart = judged.counterpart.as_ref().map_or_else(String::new, |counterpart| {
-            format!("; {} in its place: {}", document.title(&counterpart.system), counterpart.verdict.words())
+            format!("; {} in its place: {}", document.title(&counterpart.system), counterpart.verdict.description())
         });
-        format!("  {}: {}{counterpart}", judged.text, judged.verdict.words())
+        format!("  {}: {}{counterpart}", judged.text, judged.verdict.description())
     });
     let lines: Vec<String> = lines.collect();
     let missing: Vec<String> = document.missing().iter().map(|(title, ..)| format!("  not here: {title}")).collect();

@@ -4,7 +4,7 @@ use super::article::{Article, Figure};
 use super::document::Document;
 use super::entry::{Cell as Outcome, Figures};
 use super::method::Form;
-use super::verdict::{self, Judged, Ratio};
+use super::verdict::{self, JudgedConclusion, Ratio};
 use crate::record::SystemStatus;
 use crate::report::blocks::{Block, Cell, Item, Page, Table};
 use crate::report::ratios::{self, Row as RatioRow};
@@ -19,7 +19,7 @@ pub fn of(article: &Article, document: &Document) -> Page {
     conclusions(&mut blocks, document);
     ratio_blocks(&mut blocks, article, document);
     published(&mut blocks, article, document);
-    here(&mut blocks, article, document);
+    local_results(&mut blocks, article, document);
     causes(&mut blocks, article, document);
     super::counting_page::add(&mut blocks, document);
     systems(&mut blocks, document);
@@ -30,7 +30,7 @@ pub fn of(article: &Article, document: &Document) -> Page {
             "After {}, which looks at {}. {date}, {} form, {} with {} processors, {}.",
             article.source,
             article.about,
-            document.form.word(),
+            document.form.name(),
             machine.cpu,
             machine.cores,
             machine.os,
@@ -69,13 +69,13 @@ fn ratio_texts(ratios: &[Ratio]) -> String {
 
 fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
     blocks.push(Block::Heading("Its conclusions, here".into()));
-    let row = |judged: &Judged| {
+    let row = |judged: &JudgedConclusion| {
         let published: Vec<String> = judged.published.iter().map(|(row, ratio)| format!("{row}: {ratio:.2}")).collect();
         let class = match judged.verdict {
             verdict::Verdict::Holds => "verdict holds",
             verdict::Verdict::InPart => "verdict in_part",
             verdict::Verdict::DoesNotHold => "verdict does_not_hold",
-            verdict::Verdict::CannotBeTold => "verdict cannot_be_told",
+            verdict::Verdict::Undecided => "verdict cannot_be_told",
         };
         let here = judged.reason.clone().unwrap_or_else(|| ratio_texts(&judged.here));
         let counterpart = judged.counterpart.as_ref().map_or_else(String::new, |counterpart| {
@@ -83,7 +83,7 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
                 return format!("{}: no figure", document.title(&counterpart.system));
             }
             let title = document.title(&counterpart.system);
-            format!("{title}, {}: {}", counterpart.verdict.words(), ratio_texts(&counterpart.here))
+            format!("{title}, {}: {}", counterpart.verdict.description(), ratio_texts(&counterpart.here))
         });
         vec![
             Cell::words(judged.text.clone()).below(format!(
@@ -95,7 +95,7 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
             )),
             Cell::words(if published.is_empty() { "as a ranking only".into() } else { published.join("; ") }),
             Cell::words(here),
-            Cell { text: judged.verdict.words().into(), class, ..Cell::default() },
+            Cell { text: judged.verdict.description().into(), class, ..Cell::default() },
             Cell::words(counterpart),
         ]
     };
@@ -218,11 +218,11 @@ fn table_of(document: &Document, figure: impl Fn(&Figures) -> Cell) -> Block {
     Block::Table(Table { head, rows: rows.collect() })
 }
 
-fn here(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
+fn local_results(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     blocks.push(Block::Heading("What was measured here".into()));
     let all = || document.cases.iter().flat_map(|case| case.cells.values()).filter_map(Outcome::figures);
     for setup in &article.setups {
-        if article.setups.len() > 1 && document.cases.iter().any(|case| case.setup == setup.id.word()) {
+        if article.setups.len() > 1 && document.cases.iter().any(|case| case.setup == setup.id.name()) {
             blocks.push(Block::Text(format!("{}: {}.", setup.title, setup.words)));
         }
     }

@@ -13,23 +13,24 @@ pub enum Verdict {
     InPart,
     DoesNotHold,
     /// One of its two systems has no figure.
-    CannotBeTold,
+    #[serde(rename = "cannot_be_told")]
+    Undecided,
 }
 
 impl Verdict {
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Holds => "holds here",
             Self::InPart => "holds in part",
             Self::DoesNotHold => "does not hold here",
-            Self::CannotBeTold => "cannot be told here",
+            Self::Undecided => "cannot be told here",
         }
     }
 }
 
 /// A conclusion with the measured ratios.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Judged {
+pub struct JudgedConclusion {
     pub text: String,
     /// Systems that are compared, by id.
     pub of: String,
@@ -86,11 +87,11 @@ fn figures(ratio: f64) -> String {
 }
 
 /// Returns the verdicts on all conclusions of the article.
-pub fn all(article: &Article, cases: &[CaseEntry]) -> Vec<Judged> {
+pub fn all(article: &Article, cases: &[CaseEntry]) -> Vec<JudgedConclusion> {
     article.conclusions.iter().map(|conclusion| judge(article, conclusion, cases)).collect()
 }
 
-fn judge(article: &Article, conclusion: &Conclusion, cases: &[CaseEntry]) -> Judged {
+fn judge(article: &Article, conclusion: &Conclusion, cases: &[CaseEntry]) -> JudgedConclusion {
     let here = ratios(conclusion, cases, &conclusion.of, &conclusion.to);
     let published = conclusion.rows.iter().filter_map(|id| article.row(id)).filter_map(|row| {
         let ratio = article.ratio(row, &conclusion.of, &conclusion.to, conclusion.figure)?;
@@ -100,11 +101,11 @@ fn judge(article: &Article, conclusion: &Conclusion, cases: &[CaseEntry]) -> Jud
         let here = ratios(conclusion, cases, &article.counterpart, &conclusion.to);
         Counterpart { system: article.counterpart.clone(), verdict: verdict(&here), here }
     });
-    Judged {
+    JudgedConclusion {
         text: conclusion.text.clone(),
         of: conclusion.of.clone(),
         to: conclusion.to.clone(),
-        figure: conclusion.figure.words().to_owned(),
+        figure: conclusion.figure.description().to_owned(),
         limits: conclusion.limits(),
         published: published.collect(),
         verdict: verdict(&here),
@@ -117,7 +118,7 @@ fn judge(article: &Article, conclusion: &Conclusion, cases: &[CaseEntry]) -> Jud
 fn verdict(here: &[Ratio]) -> Verdict {
     let fitting = here.iter().filter(|ratio| ratio.fits).count();
     match fitting {
-        _ if here.is_empty() => Verdict::CannotBeTold,
+        _ if here.is_empty() => Verdict::Undecided,
         0 => Verdict::DoesNotHold,
         all if all == here.len() => Verdict::Holds,
         _ => Verdict::InPart,
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_conclusion_without_figures_is_not_refuted() {
-        assert_eq!(verdict(&[]), Verdict::CannotBeTold);
+        assert_eq!(verdict(&[]), Verdict::Undecided);
         assert_eq!(verdict(&[ratio(true), ratio(true)]), Verdict::Holds);
         assert_eq!(verdict(&[ratio(true), ratio(false)]), Verdict::InPart);
         assert_eq!(verdict(&[ratio(false)]), Verdict::DoesNotHold);

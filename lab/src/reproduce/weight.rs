@@ -20,7 +20,7 @@ use crate::systems::{Site, System, free_address, wait_until_ready};
 /// Target processor time of one request, in microseconds.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Aim {
+pub struct WeightTarget {
     /// With a fresh PHP process state for the request.
     pub fresh_us: f64,
     /// With a booted application.
@@ -32,7 +32,7 @@ const WARM: u32 = 4;
 const MEASURED: u32 = 12;
 
 /// Finds and sets the weight. Returns a description of it.
-pub fn find(aim: Aim, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Result<String> {
+pub fn find(aim: WeightTarget, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Result<String> {
     let case = plan.cases.first().context("nothing to measure")?;
     let script = stage.loop_script(case).context("the heavy shop could not be prepared")?;
     let dir = script.parent().context("the heavy shop has no directory")?;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Runner, Seen};
+use super::{ResponseStats, Runner};
 use crate::cases::mix::{Mix, Scope};
 use crate::cases::{Case, Expect};
 use crate::figures::time;
 use crate::load::mixed::requests::Prepared;
 use crate::load::mixed::{self, Mark, MixReport, Phases};
 use crate::load::{Target, client};
-use crate::record::{Answer, Errors, KindSample, Outcome, ResultSet, Sample};
+use crate::record::{Errors, KindSample, Outcome, Response, ResultSet, Sample};
 use crate::sample::{Reading, proc_tree};
 use crate::stats::Summary;
 use crate::systems::{Running, System};
@@ -49,11 +49,11 @@ impl Runner<'_> {
         let load = resolve(mix, &system.id(), results)
             .and_then(|mix| Ok((Prepared::new(&mix, target.address, self.rounds_per_ms)?, mix.offered())));
         let (load, offered) = load.map_err(|error| ("capacity", error))?;
-        let mut seen = Seen::default();
+        let mut stats = ResponseStats::default();
         for _ in 0..CHECKS {
-            check_each(case, &load, target, &mut seen).map_err(|error| ("check before the run", error))?;
+            check_each(case, &load, target, &mut stats).map_err(|error| ("check before the run", error))?;
         }
-        let answer = seen.last.clone();
+        let response = stats.last.clone();
         let phases = Phases {
             settle: if case.cold { Duration::ZERO } else { Duration::from_secs_f64(warmup).max(SETTLE) },
             measure: Duration::from_secs_f64(seconds),
@@ -61,7 +61,7 @@ impl Runner<'_> {
         };
         let mut sample = self.marked_load(system, running, &load, phases).map_err(|error| ("load", error))?;
         let recovered = Instant::now() + RECOVERS_WITHIN;
-        while let Err(error) = check_each(case, &load, target, &mut seen) {
+        while let Err(error) = check_each(case, &load, target, &mut stats) {
             if Instant::now() > recovered {
                 return Err(("check after the run", error));
             }
@@ -70,9 +70,10 @@ impl Runner<'_> {
         }
         judge(&sample, running).map_err(|error| ("load", error))?;
         sample.offered_rate = offered;
-        sample.answer = answer;
-        sample.encodings = seen.encodings;
-        sample.command = vec!["built-in mixed load".into(), mix.words(), format!("seed {}", mix.seed), target.url()];
+        sample.response = response;
+        sample.encodings = stats.encodings;
+        sample.command =
+            vec!["built-in mixed load".into(), mix.description(), format!("seed {}", mix.seed), target.url()];
         Ok(sample)
     }
 
@@ -130,24 +131,24 @@ fn resolve(mix: &Mix, system: &str, results: &ResultSet) -> Result<Mix> {
 }
 
 /// Sends one request of each kind and compares its response.
-fn check_each(case: &Case, load: &Prepared, target: &Target, seen: &mut Seen) -> Result<()> {
+fn check_each(case: &Case, load: &Prepared, target: &Target, stats: &mut ResponseStats) -> Result<()> {
     for request in load.one_of_each() {
         let one = Target { path: request.path.clone(), ..target.clone() };
-        let (answer, body) = client::ask(&one, Duration::from_secs(30))?;
-        right(case, request.body.as_deref(), &answer, &body)
+        let (response, body) = client::ask(&one, Duration::from_secs(30))?;
+        right(case, request.body.as_deref(), &response, &body)
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("wrong answer to GET {}", request.path))?;
-        seen.take(answer);
+        stats.take(response);
     }
     Ok(())
 }
 
-fn right(case: &Case, wanted: Option<&[u8]>, answer: &Answer, body: &[u8]) -> Result<(), String> {
+fn right(case: &Case, wanted: Option<&[u8]>, response: &Response, body: &[u8]) -> Result<(), String> {
     match (&case.expect, wanted) {
         (Expect::Exactly { media_type, .. }, Some(wanted)) => {
-            Expect::Exactly { media_type, body: wanted.to_vec() }.check(answer, body)
+            Expect::Exactly { media_type, body: wanted.to_vec() }.check(response, body)
         }
-        _ => Expect::Success.check(answer, body),
+        _ => Expect::Success.check(response, body),
     }
 }
 
@@ -176,7 +177,7 @@ fn from_report(report: MixReport) -> Sample {
     }
     Sample {
         seconds: report.seconds,
-        requests: report.answers,
+        requests: report.responses,
         succeeded: report.kinds.iter().map(|kind| kind.good).sum(),
         errors,
         bytes: report.bytes,
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn refusals_are_a_result_and_wrong_answers_are_not() {
         let kind = KindSample { name: "x".into(), good: 10, refused: 1000, ..KindSample::default() };
-        let sample = from_report(MixReport { kinds: vec![kind.clone()], answers: 1010, ..MixReport::default() });
+        let sample = from_report(MixReport { kinds: vec![kind.clone()], responses: 1010, ..MixReport::default() });
         assert_eq!((sample.succeeded, sample.requests, sample.errors.total()), (10, 1010, 0));
         let running = Running::default();
         assert!(judge(&sample, &running).is_ok());

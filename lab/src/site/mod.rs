@@ -96,9 +96,9 @@ fn read(file: &Path, results: &Path) -> Result<Entry> {
         let article = reproduce::article::find(&document.article)?;
         let verdicts = document.conclusions.iter().map(|judged| {
             let with = judged.counterpart.as_ref();
-            let with =
-                with.map(|with| format!("; {} in its place: {}", document.title(&with.system), with.verdict.words()));
-            format!("{}: {}{}", judged.text, judged.verdict.words(), with.unwrap_or_default())
+            let with = with
+                .map(|with| format!("; {} in its place: {}", document.title(&with.system), with.verdict.description()));
+            format!("{}: {}{}", judged.text, judged.verdict.description(), with.unwrap_or_default())
         });
         let lines = std::iter::once(after(&document.started, &document.machine.cpu)).chain(verdicts).collect();
         let page = reproduce::page::of(&article, &document);

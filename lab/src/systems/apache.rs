@@ -60,7 +60,7 @@ impl System for Apache {
     }
 
     /// Apache's HTTP/2 does not work with prefork.
-    fn speaks(&self, over_tls: Protocol) -> bool {
+    fn supports_protocol(&self, over_tls: Protocol) -> bool {
         over_tls == Protocol::Http1 && Path::new(MODULES).join("mod_ssl.so").exists()
     }
 

@@ -63,7 +63,7 @@ impl System for FrankenPhp {
         if self.worker { Script::Worker } else { Script::Any }
     }
 
-    fn speaks(&self, _over_tls: Protocol) -> bool {
+    fn supports_protocol(&self, _over_tls: Protocol) -> bool {
         true
     }
 

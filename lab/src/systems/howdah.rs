@@ -25,7 +25,7 @@ impl Mode {
     pub const ALL: [Self; 4] = [Self::Classic, Self::Worker, Self::Snapshot, Self::Async];
 
     /// Returns the word on Howdah's command line.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Classic => "classic",
             Self::Worker => "worker",
@@ -96,7 +96,7 @@ impl Howdah {
     /// Returns the system with that name, if it contains the path of a build.
     pub fn at_path(id: &str) -> Option<Self> {
         let (name, path) = id.split_once('@')?;
-        let mode = Mode::ALL.into_iter().find(|mode| name == format!("howdah-{}", mode.word()))?;
+        let mode = Mode::ALL.into_iter().find(|mode| name == format!("howdah-{}", mode.name()))?;
         (!path.is_empty()).then(|| Self { mode, build: Build::At(path.into()) })
     }
 }
@@ -135,7 +135,7 @@ fn concurrency(site: &Site) -> u32 {
 
 impl System for Howdah {
     fn id(&self) -> String {
-        format!("howdah-{}{}", self.mode.word(), self.build.suffix())
+        format!("howdah-{}{}", self.mode.name(), self.build.suffix())
     }
 
     fn title(&self) -> String {
@@ -144,7 +144,7 @@ impl System for Howdah {
             Build::Base(_) => " (base)".into(),
             Build::At(path) => format!(" ({})", path.display()),
         };
-        format!("Howdah {}{build}", self.mode.word())
+        format!("Howdah {}{build}", self.mode.name())
     }
 
     fn find(&self) -> SystemStatus {
@@ -213,7 +213,7 @@ impl System for Howdah {
         true
     }
 
-    fn speaks(&self, _over_tls: Protocol) -> bool {
+    fn supports_protocol(&self, _over_tls: Protocol) -> bool {
         true
     }
 
@@ -242,8 +242,8 @@ impl Howdah {
             (None, Mode::Async) => cores(),
             (None, _) => site.workers,
         };
-        let range = match site.pool.fewest {
-            Some(fewest) => format!("{fewest}-{workers}"),
+        let range = match site.pool.min_workers {
+            Some(min_workers) => format!("{min_workers}-{workers}"),
             None => workers.to_string(),
         };
         let mut arguments = vec![
@@ -318,7 +318,7 @@ impl Howdah {
         if self.recipe(site).is_some() {
             return Ok(());
         }
-        arguments.extend(["--mode".to_owned(), self.mode.word().to_owned()]);
+        arguments.extend(["--mode".to_owned(), self.mode.name().to_owned()]);
         let (option, script) = match self.mode {
             Mode::Classic => return Ok(()),
             Mode::Worker => ("--script", &site.worker_script),
@@ -334,7 +334,7 @@ impl Howdah {
                 ("--script", &site.async_script)
             }
         };
-        let script = script.as_ref().with_context(|| format!("nothing to boot in mode {}", self.mode.word()))?;
+        let script = script.as_ref().with_context(|| format!("nothing to boot in mode {}", self.mode.name()))?;
         arguments.extend([option.to_owned(), script.display().to_string()]);
         Ok(())
     }
@@ -404,7 +404,7 @@ mod tests {
     fn a_recipe_is_all_that_is_said_in_snapshot_mode() {
         let dir = tempfile::tempdir().unwrap();
         let site = Site { recipe: Some("wordpress"), ..site(dir.path(), false, false) };
-        assert_eq!(howdah(Mode::Snapshot).script().lacks(&site), None);
+        assert_eq!(howdah(Mode::Snapshot).script().unsupported_reason(&site), None);
         assert_eq!(arguments(Mode::Classic, &site), "--mode classic");
         assert_eq!(arguments(Mode::Snapshot, &site), "--config DIR/howdah.toml");
         assert_eq!(
@@ -418,17 +418,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let none = site(dir.path(), false, false);
         for mode in [Mode::Worker, Mode::Snapshot, Mode::Async] {
-            assert!(howdah(mode).script().lacks(&none).is_some_and(|lack| lack.contains(".php")));
+            assert!(howdah(mode).script().unsupported_reason(&none).is_some_and(|lack| lack.contains(".php")));
         }
-        assert_eq!(howdah(Mode::Classic).script().lacks(&none), None);
-        assert_eq!(howdah(Mode::Snapshot).script().lacks(&site(dir.path(), false, true)), None);
+        assert_eq!(howdah(Mode::Classic).script().unsupported_reason(&none), None);
+        assert_eq!(howdah(Mode::Snapshot).script().unsupported_reason(&site(dir.path(), false, true)), None);
     }
 
     #[test]
     fn wishes_for_the_pool_become_settings() {
         let dir = tempfile::tempdir().unwrap();
         let mut site = site(dir.path(), true, true);
-        site.pool = crate::cases::Pool { max_requests: Some(100), queue_timeout_ms: Some(1500), fewest: None };
+        site.pool = crate::cases::Pool { max_requests: Some(100), queue_timeout_ms: Some(1500), min_workers: None };
         assert_eq!(arguments(Mode::Classic, &site), "--set max_requests=100 --config DIR/howdah.toml --mode classic");
         assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "queue_timeout = \"1500ms\"\n");
     }

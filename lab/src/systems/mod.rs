@@ -184,7 +184,7 @@ pub enum Script {
 
 impl Script {
     /// Returns the reason why an application cannot run in this way, if there is one.
-    pub fn lacks(self, site: &Site) -> Option<&'static str> {
+    pub fn unsupported_reason(self, site: &Site) -> Option<&'static str> {
         match self {
             Self::Worker if site.worker_script.is_none() => {
                 Some("the application has no script that boots once (worker.php in its document root)")
@@ -230,7 +230,7 @@ pub trait System {
     }
 
     /// Returns `true` if its adapter can configure TLS with this protocol.
-    fn speaks(&self, _over_tls: Protocol) -> bool {
+    fn supports_protocol(&self, _over_tls: Protocol) -> bool {
         false
     }
 
@@ -309,8 +309,8 @@ pub fn wait_until_ready(running: &Running, target: &Target, interrupt: &Interrup
             bail!("{how} before it answered");
         }
         let reason = match client::ask(target, Duration::from_secs(10)) {
-            Ok((answer, _)) if !matches!(answer.status, 502 | 503) => return Ok(()),
-            Ok((answer, _)) => format!("it answers with status {}", answer.status),
+            Ok((response, _)) if !matches!(response.status, 502 | 503) => return Ok(()),
+            Ok((response, _)) => format!("it answers with status {}", response.status),
             Err(error) => format!("{error:#}"),
         };
         if Instant::now() > deadline {

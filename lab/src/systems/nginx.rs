@@ -94,7 +94,7 @@ fn tls(certificate: &Certificate) -> String {
 }
 
 /// Returns `true` if this nginx supports a protocol over TLS in the lab's configuration.
-pub fn speaks(protocol: Protocol) -> bool {
+pub fn supports_protocol(protocol: Protocol) -> bool {
     let has = |module: &str| {
         let output = program("nginx").and_then(|nginx| Command::new(nginx).arg("-V").output().ok());
         output.is_some_and(|output| String::from_utf8_lossy(&output.stderr).contains(module))
@@ -107,7 +107,7 @@ pub fn speaks(protocol: Protocol) -> bool {
 }
 
 /// Returns the `upstream` and the content of `server` that proxy all requests over persistent connections.
-pub fn handing_on(site: &Site, upstream: SocketAddr) -> (String, String) {
+pub fn proxy_config(site: &Site, upstream: SocketAddr) -> (String, String) {
     (
         format!("    upstream behind {{\n        server {upstream};\n        keepalive {};\n    }}\n", site.connections.max(16)),
         "        location / {\n            proxy_pass http://behind;\n            proxy_http_version 1.1;\n            proxy_set_header Connection \"\";\n            proxy_set_header Host $http_host;\n        }\n".into(),

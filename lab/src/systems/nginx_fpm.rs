@@ -64,8 +64,8 @@ impl System for NginxFpm {
         true
     }
 
-    fn speaks(&self, over_tls: Protocol) -> bool {
-        nginx::speaks(over_tls)
+    fn supports_protocol(&self, over_tls: Protocol) -> bool {
+        nginx::supports_protocol(over_tls)
     }
 
     fn proxies(&self) -> bool {
@@ -80,7 +80,7 @@ impl System for NginxFpm {
         let mut running = Running::default();
         let socket = php_fpm::start(site, &mut running)?;
         if let Some(upstream) = site.upstream {
-            let (upstream, server) = nginx::handing_on(site, upstream);
+            let (upstream, server) = nginx::proxy_config(site, upstream);
             nginx::start(site, &mut running, &nginx::config(site, &upstream, &server))?;
             return Ok(running);
         }

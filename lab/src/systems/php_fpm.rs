@@ -31,11 +31,11 @@ pub fn children(site: &Site) -> u32 {
 /// Returns the settings for the number and the lifetime of children.
 fn pool(site: &Site) -> String {
     let children = children(site);
-    let fewest = site.pool.fewest.or((site.setup == Setup::Shipped).then_some(1));
-    let mut lines = match fewest {
+    let min_workers = site.pool.min_workers.or((site.setup == Setup::Shipped).then_some(1));
+    let mut lines = match min_workers {
         None => "pm = static\n".to_owned(),
-        Some(fewest) => format!(
-            "pm = dynamic\npm.start_servers = {fewest}\npm.min_spare_servers = {fewest}\npm.max_spare_servers = {children}\n"
+        Some(min_workers) => format!(
+            "pm = dynamic\npm.start_servers = {min_workers}\npm.min_spare_servers = {min_workers}\npm.max_spare_servers = {children}\n"
         ),
     };
     if let Some(most) = site.pool.max_requests {

@@ -42,8 +42,8 @@ impl System for Tailored {
         self.inner.refuses(case)
     }
 
-    fn speaks(&self, over_tls: Protocol) -> bool {
-        self.inner.speaks(over_tls)
+    fn supports_protocol(&self, over_tls: Protocol) -> bool {
+        self.inner.supports_protocol(over_tls)
     }
 
     fn proxies(&self) -> bool {

@@ -200,7 +200,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs the load through all phases.
-    pub(super) fn go(&mut self, phases: Phases, mark: &mut dyn FnMut(Mark), interrupt: &Interrupt) -> Result<()> {
+    pub(super) fn run_phases(
+        &mut self,
+        phases: Phases,
+        mark: &mut dyn FnMut(Mark),
+        interrupt: &Interrupt,
+    ) -> Result<()> {
         let start = Instant::now();
         let (from, until) = (start + phases.settle, start + phases.settle + phases.measure);
         let give_up = until + phases.tail;
@@ -224,10 +229,10 @@ impl<'a> Engine<'a> {
             }
             if now >= scan {
                 interrupt.check()?;
-                self.lose_patience(now);
+                self.time_out_requests(now);
                 scan = now + SCAN;
             }
-            self.arrive(now);
+            self.send_due_requests(now);
             self.retry(now);
             let due = self.crowds.iter().filter_map(|crowd| crowd.arrivals.next());
             let mark = marks.front().map(|(moment, _)| *moment);
@@ -275,7 +280,7 @@ impl<'a> Engine<'a> {
         }
         MixReport {
             seconds: phases.measure.as_secs_f64(),
-            answers: self.tallies.iter().map(Tally::answers).sum(),
+            responses: self.tallies.iter().map(Tally::responses).sum(),
             bytes: self.bytes,
             kinds,
             latency: all.summary(),
@@ -310,7 +315,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Sends requests that are due by now, or queues them for an idle connection.
-    fn arrive(&mut self, now: Instant) {
+    fn send_due_requests(&mut self, now: Instant) {
         for index in 0..self.crowds.len() {
             while let Some((due, count)) = self.crowds[index].arrivals.take(now) {
                 let counted = self.counts(due);
@@ -426,7 +431,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Ends requests that have waited too long.
-    fn lose_patience(&mut self, now: Instant) {
+    fn time_out_requests(&mut self, now: Instant) {
         for index in 0..self.connections.len() {
             if self.connections[index]
                 .pending

@@ -22,26 +22,26 @@ struct Seen {
     now: AtomicU64,
 }
 
-/// Sends, on any number of connections, the response that `answer` returns for the path and the number of the request;
+/// Sends, on any number of connections, the response that `response` returns for the path and the number of the request;
 /// an empty one closes the connection.
-fn server(answer: impl Fn(&str, u64) -> String + Send + Sync + 'static) -> (SocketAddr, Arc<Seen>) {
+fn server(response: impl Fn(&str, u64) -> String + Send + Sync + 'static) -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (seen, answer) = (Arc::new(Seen::default()), Arc::new(answer));
+    let (seen, response) = (Arc::new(Seen::default()), Arc::new(response));
     let shared = seen.clone();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
             shared.connections.fetch_add(1, Ordering::Relaxed);
             shared.peers.lock().unwrap().insert(stream.peer_addr().unwrap().ip());
-            let (seen, answer) = (shared.clone(), answer.clone());
-            thread::spawn(move || serve(stream, &seen, answer.as_ref()));
+            let (seen, response) = (shared.clone(), response.clone());
+            thread::spawn(move || serve(stream, &seen, response.as_ref()));
         }
     });
     (address, seen)
 }
 
-fn serve(mut stream: TcpStream, seen: &Seen, answer: &dyn Fn(&str, u64) -> String) {
+fn serve(mut stream: TcpStream, seen: &Seen, response: &dyn Fn(&str, u64) -> String) {
     let mut request = [0; 1024];
     while let Ok(count) = stream.read(&mut request) {
         if count == 0 {
@@ -51,7 +51,7 @@ fn serve(mut stream: TcpStream, seen: &Seen, answer: &dyn Fn(&str, u64) -> Strin
         let number = seen.requests.fetch_add(1, Ordering::Relaxed);
         let at_once = seen.now.fetch_add(1, Ordering::Relaxed) + 1;
         seen.most_at_once.fetch_max(at_once, Ordering::Relaxed);
-        let reply = answer(text.split(' ').nth(1).unwrap_or(""), number);
+        let reply = response(text.split(' ').nth(1).unwrap_or(""), number);
         seen.now.fetch_sub(1, Ordering::Relaxed);
         if reply.is_empty() || stream.write_all(reply.as_bytes()).is_err() || text.contains("Connection: close") {
             return;
@@ -98,10 +98,10 @@ fn each_kind_has_its_own_counts_and_percentiles() {
     assert!(fast.good > slow.good && slow.good > 0 && slow.good <= 3 * 13, "{report:?}");
     assert!(ms(&slow.latency, 50.0) >= 39.9, "{slow:?}");
     assert!(ms(&fast.latency, 50.0) < ms(&slow.latency, 50.0), "{fast:?}");
-    assert_eq!(report.answers, fast.good + slow.good);
+    assert_eq!(report.responses, fast.good + slow.good);
     let (least, most) = slow.per_connection.unwrap();
     assert!(least > 0 && least <= most && 3 * least <= slow.good && slow.good <= 3 * most);
-    assert!(report.generator_cpu > 0.0 && report.bytes >= 40 * report.answers);
+    assert!(report.generator_cpu > 0.0 && report.bytes >= 40 * report.responses);
 }
 
 #[test]

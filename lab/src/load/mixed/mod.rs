@@ -48,7 +48,7 @@ pub struct MixReport {
     /// Length of the measured period.
     pub seconds: f64,
     /// Responses with any status in that period.
-    pub answers: u64,
+    pub responses: u64,
     /// Bytes received in that period.
     pub bytes: u64,
     /// Each kind of request.
@@ -67,6 +67,6 @@ pub struct MixReport {
 pub fn run(load: &Prepared, phases: Phases, mark: &mut dyn FnMut(Mark), interrupt: &Interrupt) -> Result<MixReport> {
     let mut engine = engine::Engine::new(load)?;
     engine.open_all(interrupt)?;
-    engine.go(phases, mark, interrupt)?;
+    engine.run_phases(phases, mark, interrupt)?;
     Ok(engine.report(phases))
 }

@@ -70,7 +70,7 @@ impl Generator {
 }
 
 /// Returns the correct response of `work.php` for this number of rounds.
-pub fn work_answer(rounds: u64) -> String {
+pub fn work_response(rounds: u64) -> String {
     Generator { value: 1, rounds: 0 }.after(rounds).to_string()
 }
 
@@ -111,15 +111,15 @@ impl Prepared {
                 Work::Path { path, body } => add(&draw.kind, path.clone(), body.clone(), draw.weight),
                 Work::Compute { ms } => {
                     let rounds = rounds_of(*ms, rounds_per_ms);
-                    add(&draw.kind, computing(rounds), Some(work_answer(rounds)), draw.weight);
+                    add(&draw.kind, computing(rounds), Some(work_response(rounds)), draw.weight);
                 }
                 Work::LogNormal { .. } | Work::Pareto { .. } => {
                     let times = times_of(&draw.work).unwrap_or_default();
                     let mut generator = Generator { value: 1, rounds: 0 };
                     for ms in &times {
                         let rounds = rounds_of(*ms, rounds_per_ms);
-                        let answer = generator.after(rounds).to_string();
-                        add(Work::kind_of(*ms), computing(rounds), Some(answer), draw.weight / times.len() as f64);
+                        let response = generator.after(rounds).to_string();
+                        add(Work::kind_of(*ms), computing(rounds), Some(response), draw.weight / times.len() as f64);
                     }
                 }
             }
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn answers_of_work_are_those_of_the_script() {
         // php -r '$x = 1; for ($i = 0; $i < 1000; $i++) $x = ($x * 1103515245 + 12345) & 0x7fffffff; echo $x;'
-        assert_eq!(work_answer(1), "1103527590");
-        assert_eq!(work_answer(2), "377401575");
-        assert_eq!(work_answer(1000), "1219259225");
+        assert_eq!(work_response(1), "1103527590");
+        assert_eq!(work_response(2), "377401575");
+        assert_eq!(work_response(1000), "1219259225");
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         assert!(!group.order.is_sorted());
         for request in group.requests.iter().step_by(100) {
             let rounds = request.path.trim_start_matches("/work.php?n=").parse().unwrap();
-            assert_eq!(request.body, Some(work_answer(rounds).into_bytes()));
+            assert_eq!(request.body, Some(work_response(rounds).into_bytes()));
         }
     }
 

@@ -154,7 +154,7 @@ impl Tally {
     }
 
     /// Returns the responses that arrived in the measured period.
-    pub fn answers(&self) -> u64 {
+    pub fn responses(&self) -> u64 {
         self.good + self.refused + self.errors.status
     }
 

@@ -10,7 +10,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 
 use super::link::Link;
-use super::{Answer, RESPONSE_TIMEOUT, Seen, session};
+use super::{ClientTotals, RESPONSE_TIMEOUT, Response, session};
 use crate::cases::Connections;
 use crate::interrupt::Interrupt;
 use crate::load::{Target, Tls};
@@ -27,7 +27,13 @@ struct Plan {
 }
 
 /// Runs this number of clients until the given time.
-pub(super) fn run(target: &Target, tls: &Tls, clients: u32, until: Instant, interrupt: &Interrupt) -> Result<Seen> {
+pub(super) fn run(
+    target: &Target,
+    tls: &Tls,
+    clients: u32,
+    until: Instant,
+    interrupt: &Interrupt,
+) -> Result<ClientTotals> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().context("no runtime")?;
     let plan = Rc::new(Plan { target: target.clone(), tls: tls.clone(), until, interrupt: interrupt.clone() });
@@ -36,57 +42,57 @@ pub(super) fn run(target: &Target, tls: &Tls, clients: u32, until: Instant, inte
         for _ in 0..clients {
             all.spawn_local(client(Rc::clone(&plan)));
         }
-        let mut seen = Seen::new()?;
+        let mut totals = ClientTotals::new()?;
         while let Some(one) = all.join_next().await {
-            seen.add(&one.context("a client ended")??);
+            totals.add(&one.context("a client ended")??);
         }
-        Ok(seen)
+        Ok(totals)
     })
 }
 
-async fn client(plan: Rc<Plan>) -> Result<Seen> {
-    let mut seen = Seen::new()?;
+async fn client(plan: Rc<Plan>) -> Result<ClientTotals> {
+    let mut totals = ClientTotals::new()?;
     let config = Arc::new(session::of_load(plan.tls.protocol, plan.tls.connections)?);
     let (mut link, mut was_here) = (None, false);
     while Instant::now() < plan.until && !plan.interrupt.is_raised() {
         let asked = Instant::now();
         let mut open = match link.take() {
             Some(open) => open,
-            None => match timeout(RESPONSE_TIMEOUT, open(&plan, &config, &mut seen, &mut was_here)).await {
+            None => match timeout(RESPONSE_TIMEOUT, open(&plan, &config, &mut totals, &mut was_here)).await {
                 Ok(Ok(open)) => open,
                 Ok(Err(_)) => {
-                    seen.errors.connect += 1;
+                    totals.errors.connect += 1;
                     sleep(RETRY).await;
                     continue;
                 }
                 Err(_) => {
-                    seen.errors.timeout += 1;
+                    totals.errors.timeout += 1;
                     continue;
                 }
             },
         };
         match timeout(RESPONSE_TIMEOUT, open.exchange(&plan.target)).await {
-            Ok(Ok(Answer { status, bytes, closes })) => {
-                seen.latencies.add(asked.elapsed());
-                seen.answers += 1;
-                seen.bytes += bytes;
-                seen.errors.status += u64::from(!(200..300).contains(&status));
+            Ok(Ok(Response { status, bytes, closes })) => {
+                totals.latencies.add(asked.elapsed());
+                totals.responses += 1;
+                totals.bytes += bytes;
+                totals.errors.status += u64::from(!(200..300).contains(&status));
                 if plan.tls.connections == Connections::Kept && !closes {
                     link = Some(open);
                 }
             }
-            Ok(Err(_)) => seen.errors.read += 1,
-            Err(_) => seen.errors.timeout += 1,
+            Ok(Err(_)) => totals.errors.read += 1,
+            Err(_) => totals.errors.timeout += 1,
         }
     }
-    Ok(seen)
+    Ok(totals)
 }
 
-async fn open(plan: &Plan, config: &Arc<ClientConfig>, seen: &mut Seen, was_here: &mut bool) -> Result<Link> {
+async fn open(plan: &Plan, config: &Arc<ClientConfig>, totals: &mut ClientTotals, was_here: &mut bool) -> Result<Link> {
     let (link, handshake) = Link::open(&plan.target, &plan.tls, Arc::clone(config)).await?;
     if *was_here {
-        seen.again += 1;
-        seen.resumed += u64::from(handshake == Some(HandshakeKind::Resumed));
+        totals.again += 1;
+        totals.resumed += u64::from(handshake == Some(HandshakeKind::Resumed));
     }
     *was_here = true;
     Ok(link)

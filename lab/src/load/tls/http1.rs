@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::Answer;
+use super::Response;
 use crate::load::mixed::reply;
 
 const BUFFER: usize = 64 * 1024;
@@ -28,7 +28,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
     }
 
     /// Sends a request and reads its whole reply.
-    pub(super) async fn exchange(&mut self, request: &[u8]) -> std::io::Result<Answer> {
+    pub(super) async fn exchange(&mut self, request: &[u8]) -> std::io::Result<Response> {
         self.stream.write_all(request).await?;
         self.stream.flush().await?;
         let mut filled = 0;
@@ -46,13 +46,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 return self.rest(head, filled).await;
             }
             if let Some(reply) = reply::parse(so_far, count == 0).map_err(|_| broken())? {
-                return Ok(Answer { status: reply.status, bytes: reply.length as u64, closes: reply.closes });
+                return Ok(Response { status: reply.status, bytes: reply.length as u64, closes: reply.closes });
             }
         }
     }
 
     /// Drops the rest of a reply whose length is known.
-    async fn rest(&mut self, head: reply::SizedHead, filled: usize) -> std::io::Result<Answer> {
+    async fn rest(&mut self, head: reply::SizedHead, filled: usize) -> std::io::Result<Response> {
         let mut missing = head.length.checked_sub(filled).ok_or_else(broken)?;
         while missing > 0 {
             let most = missing.min(self.buffer.len());
@@ -61,6 +61,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
                 count => missing -= count,
             }
         }
-        Ok(Answer { status: head.status, bytes: head.length as u64, closes: head.closes })
+        Ok(Response { status: head.status, bytes: head.length as u64, closes: head.closes })
     }
 }

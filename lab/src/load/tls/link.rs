@@ -14,7 +14,7 @@ use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::Answer;
+use super::Response;
 use super::http1::Http1;
 use super::session;
 use crate::cases::{Connections, Protocol};
@@ -57,7 +57,7 @@ impl Link {
             ));
         }
         if state.alpn_protocol() != Some(tls.protocol.alpn()) {
-            bail!("the system did not agree to {}", tls.protocol.words());
+            bail!("the system did not agree to {}", tls.protocol.description());
         }
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(WINDOW).initial_connection_window_size(WINDOW);
@@ -68,7 +68,7 @@ impl Link {
     }
 
     /// Sends a request and reads its whole response.
-    pub(super) async fn exchange(&mut self, target: &Target) -> Result<Answer> {
+    pub(super) async fn exchange(&mut self, target: &Target) -> Result<Response> {
         match self {
             Self::Http1 { over, request } => Ok(over.exchange(request).await?),
             Self::Http2(requests) => exchange_http2(requests, target).await,
@@ -97,7 +97,7 @@ fn head_bytes(headers: &HeaderMap) -> u64 {
     "HTTP/1.1 200 OK\r\n\r\n".len() as u64 + lines.sum::<u64>()
 }
 
-async fn exchange_http2(requests: &mut h2::client::SendRequest<Bytes>, target: &Target) -> Result<Answer> {
+async fn exchange_http2(requests: &mut h2::client::SendRequest<Bytes>, target: &Target) -> Result<Response> {
     poll_fn(|cx| requests.poll_ready(cx)).await?;
     let (response, _) = requests.send_request(request(target)?, true)?;
     let (head, mut body) = response.await?.into_parts();
@@ -107,7 +107,7 @@ async fn exchange_http2(requests: &mut h2::client::SendRequest<Bytes>, target: &
         bytes += part.len() as u64;
         body.flow_control().release_capacity(part.len())?;
     }
-    Ok(Answer { status: head.status.as_u16(), bytes, closes: false })
+    Ok(Response { status: head.status.as_u16(), bytes, closes: false })
 }
 
 async fn http3(address: SocketAddr, config: Arc<ClientConfig>) -> Result<Link> {
@@ -126,7 +126,7 @@ async fn http3(address: SocketAddr, config: Arc<ClientConfig>) -> Result<Link> {
 async fn exchange_http3(
     requests: &mut h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>,
     target: &Target,
-) -> Result<Answer> {
+) -> Result<Response> {
     let mut stream = requests.send_request(request(target)?).await?;
     stream.finish().await?;
     let head = stream.recv_response().await?;
@@ -134,5 +134,5 @@ async fn exchange_http3(
     while let Some(part) = stream.recv_data().await? {
         bytes += part.remaining() as u64;
     }
-    Ok(Answer { status: head.status().as_u16(), bytes, closes: false })
+    Ok(Response { status: head.status().as_u16(), bytes, closes: false })
 }

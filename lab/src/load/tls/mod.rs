@@ -30,7 +30,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A response, read to its end.
 #[derive(Debug)]
-struct Answer {
+struct Response {
     status: u16,
     /// Size on the wire of HTTP/1.1, or an approximation of it.
     bytes: u64,
@@ -40,9 +40,9 @@ struct Answer {
 
 /// Results of some clients.
 #[derive(Debug)]
-struct Seen {
+struct ClientTotals {
     latencies: Latencies,
-    answers: u64,
+    responses: u64,
     bytes: u64,
     errors: Errors,
     /// Handshakes of clients that have connected before, and those of them that resumed their session.
@@ -50,15 +50,15 @@ struct Seen {
     resumed: u64,
 }
 
-impl Seen {
+impl ClientTotals {
     fn new() -> Result<Self> {
         let latencies = Latencies::new()?;
-        Ok(Self { latencies, answers: 0, bytes: 0, errors: Errors::default(), again: 0, resumed: 0 })
+        Ok(Self { latencies, responses: 0, bytes: 0, errors: Errors::default(), again: 0, resumed: 0 })
     }
 
     fn add(&mut self, other: &Self) {
         self.latencies.merge(&other.latencies);
-        self.answers += other.answers;
+        self.responses += other.responses;
         self.bytes += other.bytes;
         self.errors.connect += other.errors.connect;
         self.errors.read += other.errors.read;
@@ -75,7 +75,7 @@ pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> R
     let before = proc_tree::own_seconds();
     let start = Instant::now();
     let until = start + Duration::from_secs_f64(shape.seconds);
-    let mut seen = Seen::new()?;
+    let mut totals = ClientTotals::new()?;
     thread::scope(|scope| {
         let parts: Vec<_> = (0..threads)
             .map(|thread| {
@@ -84,27 +84,27 @@ pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> R
             })
             .collect();
         for part in parts {
-            seen.add(&part.join().map_err(|_| anyhow::anyhow!("a thread of the generator ended"))??);
+            totals.add(&part.join().map_err(|_| anyhow::anyhow!("a thread of the generator ended"))??);
         }
         Ok::<_, anyhow::Error>(())
     })?;
     let seconds = start.elapsed().as_secs_f64();
     interrupt.check()?;
-    if seen.answers == 0 {
-        bail!("not one answer came: {:?}", seen.errors);
+    if totals.responses == 0 {
+        bail!("not one answer came: {:?}", totals.errors);
     }
-    as_wanted(tls.connections, &seen)?;
+    check_handshakes(tls.connections, &totals)?;
     Ok(LoadReport {
         seconds,
-        requests: seen.answers,
-        bytes: seen.bytes,
-        errors: seen.errors,
-        latency: seen.latencies.summary(),
+        requests: totals.responses,
+        bytes: totals.bytes,
+        errors: totals.errors,
+        latency: totals.latencies.summary(),
         generator_cpu: proc_tree::own_seconds() - before,
         command: vec![
             "built-in closed loop over TLS".into(),
             format!("{:?}", tls.connections),
-            tls.protocol.words().into(),
+            tls.protocol.description().into(),
             format!("{threads} threads"),
             format!("{} connections", shape.connections),
             format!("{} s", shape.seconds),
@@ -115,14 +115,14 @@ pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> R
 }
 
 /// Rejects a run whose handshakes were of the wrong kind.
-fn as_wanted(connections: Connections, seen: &Seen) -> Result<()> {
-    let share = seen.resumed as f64 / (seen.again as f64).max(1.0);
+fn check_handshakes(connections: Connections, totals: &ClientTotals) -> Result<()> {
+    let share = totals.resumed as f64 / (totals.again as f64).max(1.0);
     match connections {
-        Connections::New if seen.resumed > 0 => bail!("{} handshakes were no full ones", seen.resumed),
+        Connections::New if totals.resumed > 0 => bail!("{} handshakes were no full ones", totals.resumed),
         Connections::Resumed if share < 0.95 => bail!(
             "the system resumed {} of {} sessions, so this is no figure about resumed handshakes",
-            seen.resumed,
-            seen.again
+            totals.resumed,
+            totals.again
         ),
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 /// Plain HTTP, or a protocol over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Way {
+pub enum Transport {
     /// HTTP/1.1 on persistent connections.
     #[default]
     Plain,
@@ -30,7 +30,7 @@ pub enum Connections {
 }
 
 impl Protocol {
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Http1 => "HTTP/1.1 over TLS",
             Self::Http2 => "HTTP/2 over TLS",
@@ -48,7 +48,7 @@ impl Protocol {
     }
 }
 
-impl Way {
+impl Transport {
     /// Returns the protocol of the clients; without TLS it is HTTP/1.1.
     pub fn protocol(self) -> Protocol {
         match self {
@@ -63,13 +63,13 @@ impl Way {
     }
 
     /// Describes it for reports; empty for the default.
-    pub fn words(self) -> String {
+    pub fn description(self) -> String {
         let Self::Tls(protocol, connections) = self else { return String::new() };
         let connections = match connections {
             Connections::Kept => "",
             Connections::New => ", a full handshake for each request",
             Connections::Resumed => ", a resumed handshake for each request",
         };
-        format!("{}{connections}", protocol.words())
+        format!("{}{connections}", protocol.description())
     }
 }
