@@ -1,7 +1,7 @@
 //! Channels: topics that a subscriber joins and leaves by name while it is connected, as the application decides.
 
 use crate::hub::{Hub, State, Watcher};
-use crate::presence::{Change, Channel, Member, Noted};
+use crate::presence::{Change, Channel, Member, PendingChange};
 use crate::subscriber::Subscriber;
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ impl State {
     fn note(&mut self, topic: &Arc<str>, subscriber: &Subscriber, change: Change) {
         if self.watcher.is_some() {
             let subscriber = subscriber.interest.id.clone();
-            self.changes.push_back(Noted { topic: topic.clone(), subscriber, change });
+            self.changes.push_back(PendingChange { topic: topic.clone(), subscriber, change });
         }
     }
 

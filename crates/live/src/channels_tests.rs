@@ -1,14 +1,14 @@
 use super::*;
-use crate::{Event, Interest, Limits, SlowPolicy, Subscription, Terms, Update};
+use crate::{Event, Interest, Limits, QueueLimits, SlowPolicy, Subscription, Update};
 use howdah_budget::{Budgets, Charge};
 use parking_lot::Mutex;
 use std::task::{Context, Poll, Waker};
 
 fn open(hub: &Hub, id: &str) -> Subscription {
     let charge = Charge::new(Budgets::new(1 << 26, 1 << 26).memory, None);
-    let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: 1000, charge };
+    let queue_limits = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: 1000, charge };
     let interest = Interest { id: id.into(), trusted: true, ..Interest::default() };
-    hub.subscribe(interest, None, terms).subscription
+    hub.subscribe(interest, None, queue_limits).subscription
 }
 
 fn update(id: &str, topics: &[&str]) -> Update {

@@ -2,9 +2,9 @@
 
 use crate::history::{History, Preceding};
 use crate::index::Index;
-use crate::presence::{Change, Noted, Presence};
+use crate::presence::{Change, PendingChange, Presence};
 use crate::selector::any_matches;
-use crate::subscriber::{Event, Interest, Subscriber, Terms};
+use crate::subscriber::{Event, Interest, QueueLimits, Subscriber};
 use crate::update::Update;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ pub(crate) struct State {
     pub(crate) presence: Presence,
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// Changes that the watcher has not been notified of yet.
-    pub(crate) changes: VecDeque<Noted>,
+    pub(crate) changes: VecDeque<PendingChange>,
     is_closing: bool,
 }
 
@@ -155,7 +155,7 @@ impl Hub {
 
     /// Subscribes. Updates after the one with the id `after` are delivered first; without it, only new ones.
     #[must_use]
-    pub fn subscribe(&self, mut interest: Interest, after: Option<&str>, terms: Terms) -> Joined {
+    pub fn subscribe(&self, mut interest: Interest, after: Option<&str>, queue_limits: QueueLimits) -> Joined {
         let mut state = self.0.state.lock();
         state.index.share(&mut interest.selectors);
         // Taken under the lock: earlier updates come from the history, later ones from the queue.
@@ -164,7 +164,7 @@ impl Hub {
             None => (state.history.last(), Vec::new()),
         };
         state.last += 1;
-        let subscriber = Arc::new(Subscriber::new(state.last, interest, terms, state.updates));
+        let subscriber = Arc::new(Subscriber::new(state.last, interest, queue_limits, state.updates));
         state.index.insert(&subscriber);
         state.all.insert(subscriber.number, subscriber.clone());
         if state.is_closing {
@@ -203,7 +203,12 @@ impl Hub {
     #[must_use]
     pub fn is_watched(&self, topic: &Arc<str>) -> bool {
         let topics = std::slice::from_ref(topic);
-        self.0.state.lock().index.of(topics).any(|subscriber| any_matches(&subscriber.interest.allowed, topics))
+        self.0
+            .state
+            .lock()
+            .index
+            .subscribers_of(topics)
+            .any(|subscriber| any_matches(&subscriber.interest.allowed, topics))
     }
 
     /// All subscribers, in the order of their subscriptions.
@@ -276,7 +281,7 @@ impl Shared {
             state.history.push(update);
         }
         // Under the lock, so that all subscribers get updates in the same order as the history.
-        for subscriber in state.index.of(&update.topics) {
+        for subscriber in state.index.subscribers_of(&update.topics) {
             let (is_queued, waker) = subscriber.offer(number, update);
             count += usize::from(is_queued);
             wakers.extend(waker);

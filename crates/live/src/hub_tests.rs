@@ -20,14 +20,14 @@ fn interest(selectors: &[&str], allowed: &[&str]) -> Interest {
     Interest { selectors: read(selectors), allowed: read(allowed), ..Interest::default() }
 }
 
-fn terms(max_updates: usize, max_bytes: usize) -> Terms {
+fn queue_limits(max_updates: usize, max_bytes: usize) -> QueueLimits {
     static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(1 << 30, 1 << 30));
     let charge = Charge::new(BUDGETS.memory, None);
-    Terms { slow: SlowPolicy::Disconnect, max_updates, max_bytes, charge }
+    QueueLimits { slow: SlowPolicy::Disconnect, max_updates, max_bytes, charge }
 }
 
-fn plenty() -> Terms {
-    terms(usize::MAX, usize::MAX)
+fn plenty() -> QueueLimits {
+    queue_limits(usize::MAX, usize::MAX)
 }
 
 fn join(hub: &Hub, selectors: &[&str]) -> Subscription {
@@ -95,9 +95,9 @@ fn a_private_update_goes_to_subscribers_that_may_have_one_of_its_topics() {
 #[test]
 fn a_slow_subscriber_ends_or_loses_the_oldest_and_disturbs_no_other() {
     let hub = Hub::new(Limits::default());
-    let subscribe = |terms| hub.subscribe(interest(&["t"], &[]), None, terms).subscription;
-    let (mut quick, mut slow) = (subscribe(terms(3, usize::MAX)), subscribe(terms(3, usize::MAX)));
-    let mut lossy = subscribe(Terms { slow: SlowPolicy::DropOldest, ..terms(3, usize::MAX) });
+    let subscribe = |queue_limits| hub.subscribe(interest(&["t"], &[]), None, queue_limits).subscription;
+    let (mut quick, mut slow) = (subscribe(queue_limits(3, usize::MAX)), subscribe(queue_limits(3, usize::MAX)));
+    let mut lossy = subscribe(QueueLimits { slow: SlowPolicy::DropOldest, ..queue_limits(3, usize::MAX) });
     let mut seen = Vec::new();
     for id in 0..10 {
         hub.publish(update(id, &["t"], false));
@@ -112,7 +112,7 @@ fn a_slow_subscriber_ends_or_loses_the_oldest_and_disturbs_no_other() {
 #[test]
 fn a_queue_is_bounded_in_bytes_and_takes_one_update_of_any_size() {
     let hub = Hub::new(Limits::default());
-    let mut subscription = hub.subscribe(interest(&["t"], &[]), None, terms(usize::MAX, 1000)).subscription;
+    let mut subscription = hub.subscribe(interest(&["t"], &[]), None, queue_limits(usize::MAX, 1000)).subscription;
     let large = || Update { data: Bytes::from(vec![0; 5000]), ..update("large", &["t"], false) };
     hub.publish(large());
     assert_eq!(ids(&mut subscription), ["large"]);
@@ -164,7 +164,7 @@ fn a_client_that_comes_back_while_updates_go_on_misses_none_and_gets_none_twice(
                     let is_last = !publishing.load(Relaxed);
                     // It reconnects after every few updates, and whenever it was too slow.
                     let mut subscription =
-                        hub.subscribe(interest(&["t"], &[]), Some(&last), terms(8, usize::MAX)).subscription;
+                        hub.subscribe(interest(&["t"], &[]), Some(&last), queue_limits(8, usize::MAX)).subscription;
                     for id in ids(&mut subscription) {
                         seen.push(id.parse().unwrap());
                         last = id;

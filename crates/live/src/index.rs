@@ -7,21 +7,21 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Subscribers by their numbers, so that each is removed without a search.
-type Numbered = FxHashMap<u64, Arc<Subscriber>>;
+type SubscribersByNumber = FxHashMap<u64, Arc<Subscriber>>;
 
 /// Subscribers of one template.
 #[derive(Debug)]
-struct OfTemplate {
+struct TemplateSubscribers {
     template: Arc<Template>,
-    subscribers: Numbered,
+    subscribers: SubscribersByNumber,
 }
 
 /// Subscribers by selector. A subscriber with several selectors is listed under each.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    everything: Numbered,
-    exact: FxHashMap<Arc<str>, Numbered>,
-    templates: FxHashMap<Box<str>, OfTemplate>,
+    all: SubscribersByNumber,
+    exact: FxHashMap<Arc<str>, SubscribersByNumber>,
+    templates: FxHashMap<Box<str>, TemplateSubscribers>,
 }
 
 impl Index {
@@ -74,17 +74,16 @@ impl Index {
     pub(crate) fn insert(&mut self, subscriber: &Arc<Subscriber>) {
         for selector in &subscriber.interest.selectors {
             let subscribers = match selector {
-                Selector::All => &mut self.everything,
+                Selector::All => &mut self.all,
                 Selector::Exact(topic) => {
                     self.insert_exact(topic, subscriber);
                     continue;
                 }
                 Selector::Template(template) => {
-                    let of_template = self
-                        .templates
-                        .entry(template.text().into())
-                        .or_insert_with(|| OfTemplate { template: template.clone(), subscribers: Numbered::default() });
-                    &mut of_template.subscribers
+                    let template_subscribers = self.templates.entry(template.text().into()).or_insert_with(|| {
+                        TemplateSubscribers { template: template.clone(), subscribers: SubscribersByNumber::default() }
+                    });
+                    &mut template_subscribers.subscribers
                 }
             };
             subscribers.insert(subscriber.number, subscriber.clone());
@@ -95,12 +94,12 @@ impl Index {
     pub(crate) fn remove(&mut self, subscriber: &Subscriber) {
         for selector in &subscriber.interest.selectors {
             match selector {
-                Selector::All => _ = self.everything.remove(&subscriber.number),
+                Selector::All => _ = self.all.remove(&subscriber.number),
                 Selector::Exact(topic) => self.remove_exact(topic, subscriber),
                 Selector::Template(template) => {
-                    if let Some(of_template) = self.templates.get_mut(template.text()) {
-                        of_template.subscribers.remove(&subscriber.number);
-                        if of_template.subscribers.is_empty() {
+                    if let Some(template_subscribers) = self.templates.get_mut(template.text()) {
+                        template_subscribers.subscribers.remove(&subscriber.number);
+                        if template_subscribers.subscribers.is_empty() {
                             self.templates.remove(template.text());
                         }
                     }
@@ -110,16 +109,16 @@ impl Index {
     }
 
     /// The subscribers of any of these topics, possibly with duplicates.
-    pub(crate) fn of<'a>(&'a self, topics: &'a [Arc<str>]) -> impl Iterator<Item = &'a Arc<Subscriber>> {
+    pub(crate) fn subscribers_of<'a>(&'a self, topics: &'a [Arc<str>]) -> impl Iterator<Item = &'a Arc<Subscriber>> {
         let exact = topics.iter().filter_map(|topic| self.exact.get(topic));
-        let matching = |found: &&OfTemplate| topics.iter().any(|topic| found.template.matches(topic));
+        let matching = |found: &&TemplateSubscribers| topics.iter().any(|topic| found.template.matches(topic));
         let templates = self.templates.values().filter(matching).map(|found| &found.subscribers);
-        exact.chain(templates).chain([&self.everything]).flat_map(Numbered::values)
+        exact.chain(templates).chain([&self.all]).flat_map(SubscribersByNumber::values)
     }
 
     /// The subscribers that name exactly this topic.
     pub(crate) fn named(&self, topic: &str) -> impl Iterator<Item = &Arc<Subscriber>> {
-        self.exact.get(topic).into_iter().flat_map(Numbered::values)
+        self.exact.get(topic).into_iter().flat_map(SubscribersByNumber::values)
     }
 
     /// Number of topics that have subscribers by name.
@@ -129,12 +128,12 @@ impl Index {
 
     /// Number of subscribers that name exactly this topic.
     pub(crate) fn count(&self, topic: &str) -> usize {
-        self.exact.get(topic).map_or(0, Numbered::len)
+        self.exact.get(topic).map_or(0, SubscribersByNumber::len)
     }
 
     /// `true` if nothing is left of any subscriber.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.everything.is_empty() && self.exact.is_empty() && self.templates.is_empty()
+        self.all.is_empty() && self.exact.is_empty() && self.templates.is_empty()
     }
 }

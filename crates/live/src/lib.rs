@@ -23,5 +23,5 @@ pub use history::Preceding;
 pub use hub::{Hub, HubRef, Joined, Limits, Share, Subscription, Watcher};
 pub use presence::{Change, Channel, Member};
 pub use selector::{Selector, any_matches};
-pub use subscriber::{End, Event, Interest, SlowPolicy, Subscriber, Terms};
+pub use subscriber::{End, Event, Interest, QueueLimits, SlowPolicy, Subscriber};
 pub use update::{Form, Forms, Update};

@@ -36,7 +36,7 @@ pub struct Channel {
 
 /// A change that the watcher has not been notified of yet.
 #[derive(Debug)]
-pub(crate) struct Noted {
+pub(crate) struct PendingChange {
     pub(crate) topic: Arc<str>,
     /// The id of the subscriber that joined or left.
     pub(crate) subscriber: Box<str>,

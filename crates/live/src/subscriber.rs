@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 /// Capacity that an empty queue keeps.
-const KEPT_CAPACITY: usize = 8;
+const MAX_IDLE_CAPACITY: usize = 8;
 
 /// A subscriber's wishes, and its description for others.
 #[derive(Debug, Default)]
@@ -32,10 +32,10 @@ impl Interest {
     /// `true` if the subscriber gets this update.
     #[must_use]
     pub fn wants(&self, update: &Update) -> bool {
-        any_matches(&self.selectors, &update.topics) && self.may_have(update)
+        any_matches(&self.selectors, &update.topics) && self.is_allowed(update)
     }
 
-    fn may_have(&self, update: &Update) -> bool {
+    fn is_allowed(&self, update: &Update) -> bool {
         (!update.private || self.trusted || any_matches(&self.allowed, &update.topics))
             && update.except.as_deref() != Some(&*self.id)
     }
@@ -52,7 +52,7 @@ pub enum SlowPolicy {
 
 /// Limits of a subscriber's queue. `max_bytes` counts whole updates, although subscribers share their memory.
 #[derive(Debug)]
-pub struct Terms {
+pub struct QueueLimits {
     pub slow: SlowPolicy,
     pub max_updates: usize,
     pub max_bytes: usize,
@@ -74,7 +74,7 @@ struct Queue {
     bytes: usize,
     /// Number of the last update that was offered, so that an update that several selectors match is queued once.
     last: u64,
-    terms: Terms,
+    queue_limits: QueueLimits,
     dropped: u64,
     state: State,
     waker: Option<Waker>,
@@ -87,7 +87,7 @@ enum State {
     /// The hub closes; the reader has not been notified yet.
     Closing(Instant),
     /// The hub closes, and the reader has been notified.
-    Leaving,
+    ClosingNotified,
     /// Nothing more is queued.
     Ended(End),
 }
@@ -98,18 +98,18 @@ pub enum End {
     /// It was too slow; its queue is dropped.
     TooSlow,
     /// The budget has no room for its queue, which is dropped.
-    NoMemory,
+    OutOfMemory,
     /// `Subscriber::end` was called; queued updates are delivered first.
-    Asked,
+    Requested,
 }
 
 impl Subscriber {
-    pub(crate) fn new(number: u64, interest: Interest, terms: Terms, last: u64) -> Self {
+    pub(crate) fn new(number: u64, interest: Interest, queue_limits: QueueLimits, last: u64) -> Self {
         let queue = Queue {
             updates: VecDeque::new(),
             bytes: 0,
             last,
-            terms,
+            queue_limits,
             dropped: 0,
             state: State::Open,
             waker: None,
@@ -126,7 +126,7 @@ impl Subscriber {
             return (false, None);
         }
         queue.last = number;
-        if !self.interest.may_have(update) {
+        if !self.interest.is_allowed(update) {
             return (false, None);
         }
         queue.push(update)
@@ -144,7 +144,7 @@ impl Subscriber {
     pub(crate) fn catch_up(&self, missed: Vec<Arc<Update>>) -> Option<Waker> {
         let mut queue = self.queue.lock();
         let (mut updates, mut bytes) = (queue.updates.len(), queue.bytes);
-        let (max_updates, max_bytes) = (queue.terms.max_updates, queue.terms.max_bytes);
+        let (max_updates, max_bytes) = (queue.queue_limits.max_updates, queue.queue_limits.max_bytes);
         let fits = |update: &&Arc<Update>| {
             (updates, bytes) = (updates + 1, bytes + update.size());
             updates <= max_updates && bytes <= max_bytes
@@ -166,7 +166,7 @@ impl Subscriber {
     pub fn end(&self) {
         let mut queue = self.queue.lock();
         if !matches!(queue.state, State::Ended(_)) {
-            queue.state = State::Ended(End::Asked);
+            queue.state = State::Ended(End::Requested);
         }
         let waker = queue.waker.take();
         drop(queue);
@@ -188,7 +188,7 @@ impl Subscriber {
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Event> {
         let mut queue = self.queue.lock();
         if let State::Closing(at) = queue.state {
-            queue.state = State::Leaving;
+            queue.state = State::ClosingNotified;
             return Poll::Ready(Event::Closing(at));
         }
         if let Some(update) = queue.pop() {
@@ -229,8 +229,8 @@ impl Subscriber {
     /// Called when the reader is dropped: clears the queue. Returns the channels that the subscriber leaves.
     pub(crate) fn go(&self) -> Vec<Channel> {
         let mut queue = self.queue.lock();
-        queue.end(End::Asked);
-        queue.terms.charge.clear();
+        queue.end(End::Requested);
+        queue.queue_limits.charge.clear();
         queue.waker = None;
         std::mem::take(&mut queue.channels)
     }
@@ -247,16 +247,16 @@ impl Queue {
         if matches!(self.state, State::Ended(_)) {
             return (false, None);
         }
-        if !self.terms.charge.grow(update.size() as u64) {
-            self.end(End::NoMemory);
+        if !self.queue_limits.charge.grow(update.size() as u64) {
+            self.end(End::OutOfMemory);
             return (false, self.waker.take());
         }
         self.bytes += update.size();
         self.updates.push_back(update.clone());
         // A single update is always accepted, whatever its size.
-        let (max_updates, max_bytes) = (self.terms.max_updates.max(1), self.terms.max_bytes);
+        let (max_updates, max_bytes) = (self.queue_limits.max_updates.max(1), self.queue_limits.max_bytes);
         while self.updates.len() > max_updates || (self.bytes > max_bytes && self.updates.len() > 1) {
-            if self.terms.slow == SlowPolicy::Disconnect {
+            if self.queue_limits.slow == SlowPolicy::Disconnect {
                 self.end(End::TooSlow);
                 return (false, self.waker.take());
             }
@@ -269,8 +269,8 @@ impl Queue {
     fn pop(&mut self) -> Option<Arc<Update>> {
         let update = self.updates.pop_front()?;
         self.bytes -= update.size();
-        self.terms.charge.shrink(update.size() as u64);
-        if self.updates.is_empty() && self.updates.capacity() > KEPT_CAPACITY {
+        self.queue_limits.charge.shrink(update.size() as u64);
+        if self.updates.is_empty() && self.updates.capacity() > MAX_IDLE_CAPACITY {
             self.updates = VecDeque::new();
         }
         Some(update)
@@ -278,7 +278,7 @@ impl Queue {
 
     /// Drops the queued updates and accepts no more.
     fn end(&mut self, end: End) {
-        self.terms.charge.shrink(self.bytes as u64);
+        self.queue_limits.charge.shrink(self.bytes as u64);
         (self.updates, self.bytes, self.state) = (VecDeque::new(), 0, State::Ended(end));
     }
 }

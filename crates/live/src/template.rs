@@ -74,29 +74,29 @@ struct Variable<'a> {
     /// `{x*}`: a list or map is expanded item by item.
     exploded: bool,
     /// `{x:3}`: maximum number of characters.
-    most: Option<u16>,
+    max_len: Option<u16>,
 }
 
 impl<'a> Variable<'a> {
     fn new(text: &'a str) -> Option<Self> {
         let (name, exploded) = text.strip_suffix('*').map_or((text, false), |name| (name, true));
-        let (name, most) = match name.split_once(':') {
-            Some((name, most)) if !exploded => {
-                (name, Some(most.parse().ok().filter(|most| (1..10_000).contains(most))?))
+        let (name, max_len) = match name.split_once(':') {
+            Some((name, max_len)) if !exploded => {
+                (name, Some(max_len.parse().ok().filter(|max_len| (1..10_000).contains(max_len))?))
             }
             Some(_) => return None,
             None => (name, None),
         };
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'%');
         let is_name = !name.is_empty() && name.bytes().all(fits);
-        is_name.then_some(Self { name, exploded, most })
+        is_name.then_some(Self { name, exploded, max_len })
     }
 
     /// Pattern of the value. The limit of `{x:3}` counts characters before their encoding.
-    fn value(&self, characters: &str) -> String {
-        match self.most {
-            Some(most) => format!("(?:{characters}){{0,{most}}}"),
-            None => format!("(?:{characters}|,)*"),
+    fn value(&self, char_class: &str) -> String {
+        match self.max_len {
+            Some(max_len) => format!("(?:{char_class}){{0,{max_len}}}"),
+            None => format!("(?:{char_class}|,)*"),
         }
     }
 
@@ -122,14 +122,14 @@ fn push_expression(pattern: &mut String, expression: &str) -> Option<()> {
     let reserved = format!("{UNRESERVED}|{RESERVED}");
     let exploded = variables.iter().any(|variable| variable.exploded);
     let found = match operator {
-        None => listed(&variables, &characters(exploded), ","),
-        Some('+') => listed(&variables, &reserved, ","),
-        Some('#') => format!("(?:#{})?", listed(&variables, &reserved, ",")),
-        Some('.') => format!(r"(?:\.{})?", listed(&variables, &characters(exploded), r"\.")),
+        None => list_pattern(&variables, &char_class(exploded), ","),
+        Some('+') => list_pattern(&variables, &reserved, ","),
+        Some('#') => format!("(?:#{})?", list_pattern(&variables, &reserved, ",")),
+        Some('.') => format!(r"(?:\.{})?", list_pattern(&variables, &char_class(exploded), r"\.")),
         Some('/') => {
-            let segment = format!("/(?:{}|,)*", characters(exploded));
-            let most = if exploded { String::new() } else { variables.len().to_string() };
-            format!("(?:{segment}){{0,{most}}}")
+            let segment = format!("/(?:{}|,)*", char_class(exploded));
+            let max_len = if exploded { String::new() } else { variables.len().to_string() };
+            format!("(?:{segment}){{0,{max_len}}}")
         }
         Some(';') => variables.iter().map(|variable| format!("(?:;{})?", variable.named(";", true))).collect(),
         Some('&') => variables.iter().map(|variable| format!("(?:&{})?", variable.named("&", false))).collect(),
@@ -140,13 +140,13 @@ fn push_expression(pattern: &mut String, expression: &str) -> Option<()> {
 }
 
 /// Unreserved characters, and the equals signs of an exploded map.
-fn characters(exploded: bool) -> String {
+fn char_class(exploded: bool) -> String {
     if exploded { format!("{UNRESERVED}|=") } else { UNRESERVED.to_owned() }
 }
 
 /// Pattern of several values. Variables may be undefined, so each may be missing, with its separator.
-fn listed(variables: &[Variable<'_>], characters: &str, separator: &str) -> String {
-    let mut values = variables.iter().map(|variable| variable.value(characters));
+fn list_pattern(variables: &[Variable<'_>], char_class: &str, separator: &str) -> String {
+    let mut values = variables.iter().map(|variable| variable.value(char_class));
     let first = values.next().unwrap_or_default();
     values.fold(first, |before, value| format!("{before}(?:{separator}{value})?"))
 }

@@ -137,11 +137,11 @@ fn object(value: Value) -> Map<String, Value> {
 mod tests {
     use super::*;
     use howdah_budget::{Budgets, Charge};
-    use howdah_live::{Limits, SlowPolicy, Terms};
+    use howdah_live::{Limits, QueueLimits, SlowPolicy};
 
-    fn terms() -> Terms {
+    fn terms() -> QueueLimits {
         let charge = Charge::new(Budgets::new(1 << 26, 1 << 26).memory, None);
-        Terms { slow: SlowPolicy::Disconnect, max_updates: 256, max_bytes: 1 << 20, charge }
+        QueueLimits { slow: SlowPolicy::Disconnect, max_updates: 256, max_bytes: 1 << 20, charge }
     }
 
     #[test]

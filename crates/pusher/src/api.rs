@@ -47,7 +47,7 @@ impl Resource {
 
 /// An error in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Mistake {
+pub enum ApiError {
     #[error("the body is not JSON with a name, channels and data")]
     Body,
     #[error("an event has a name of 1 to 200 bytes")]
@@ -83,7 +83,7 @@ pub struct Published {
     pub updates: Vec<Update>,
     is_batch: bool,
     /// For each event its channels, and the attributes requested for them.
-    asked: Vec<(Vec<String>, String)>,
+    requested: Vec<(Vec<String>, String)>,
 }
 
 impl Published {
@@ -91,37 +91,37 @@ impl Published {
     ///
     /// # Errors
     /// The body or an event in it is invalid; then nothing must be published.
-    pub fn read(body: &[u8], is_batch: bool) -> Result<Self, Mistake> {
+    pub fn read(body: &[u8], is_batch: bool) -> Result<Self, ApiError> {
         let events = if is_batch {
-            serde_json::from_slice::<Batch>(body).map_err(|_| Mistake::Body)?.batch
+            serde_json::from_slice::<Batch>(body).map_err(|_| ApiError::Body)?.batch
         } else {
-            vec![serde_json::from_slice(body).map_err(|_| Mistake::Body)?]
+            vec![serde_json::from_slice(body).map_err(|_| ApiError::Body)?]
         };
         if events.len() > MAX_BATCH {
-            return Err(Mistake::Number);
+            return Err(ApiError::Number);
         }
-        let (mut updates, mut asked) = (Vec::new(), Vec::new());
+        let (mut updates, mut requested) = (Vec::new(), Vec::new());
         for Event { name, mut channels, channel, data, socket_id, info } in events {
             channels.extend(channel);
             if name.is_empty() || name.len() > MAX_NAME {
-                return Err(Mistake::Name);
+                return Err(ApiError::Name);
             }
             if channels.is_empty() || channels.len() > MAX_CHANNELS {
-                return Err(Mistake::Number);
+                return Err(ApiError::Number);
             }
             for channel in &channels {
-                Kind::of(channel).ok_or(Mistake::Channel)?;
+                Kind::from_name(channel).ok_or(ApiError::Channel)?;
                 updates.push(message::event(&name, channel, &data, None, socket_id.as_deref()));
             }
-            asked.push((channels, info));
+            requested.push((channels, info));
         }
-        Ok(Self { updates, is_batch, asked })
+        Ok(Self { updates, is_batch, requested })
     }
 
     /// The response document.
     #[must_use]
     pub fn document(&self, hub: &Hub) -> Value {
-        let mut documents = self.asked.iter().map(|(channels, info)| {
+        let mut documents = self.requested.iter().map(|(channels, info)| {
             if info.is_empty() {
                 return json!({});
             }
@@ -144,7 +144,7 @@ impl Published {
 ///
 /// # Errors
 /// The query is invalid for this channel.
-pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> Result<Value, Mistake> {
+pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> Result<Value, ApiError> {
     let parameter = |name: &str| query.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value.as_str());
     let info = parameter("info");
     match resource {
@@ -158,39 +158,39 @@ pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> R
             Ok(json!({ "channels": channels }))
         }
         Resource::Channel(name) => {
-            Kind::of(name).ok_or(Mistake::Channel)?;
+            Kind::from_name(name).ok_or(ApiError::Channel)?;
             let mut document = attributes(hub, name, info);
             document.insert("occupied".to_owned(), (hub.subscribers_of(&channel::topic(name)) > 0).into());
             Ok(document.into())
         }
         Resource::Users(name) => {
-            if Kind::of(name) != Some(Kind::Presence) {
-                return Err(Mistake::NoPresence);
+            if Kind::from_name(name) != Some(Kind::Presence) {
+                return Err(ApiError::NoPresence);
             }
             let members = hub.members(&channel::topic(name));
             let users: Vec<Value> = members.iter().map(|member| json!({ "id": &*member.id })).collect();
             Ok(json!({ "users": users }))
         }
-        Resource::Events | Resource::BatchEvents => Err(Mistake::Body),
+        Resource::Events | Resource::BatchEvents => Err(ApiError::Body),
     }
 }
 
 /// The attributes of a channel that are listed in `info`.
 fn attributes(hub: &Hub, name: &str, info: &str) -> Map<String, Value> {
     let topic = channel::topic(name);
-    let asked = info.split(',').map(str::trim).filter_map(|attribute| match attribute {
-        "user_count" if Kind::of(name) == Some(Kind::Presence) => Some((attribute, hub.members(&topic).len())),
+    let requested = info.split(',').map(str::trim).filter_map(|attribute| match attribute {
+        "user_count" if Kind::from_name(name) == Some(Kind::Presence) => Some((attribute, hub.members(&topic).len())),
         "subscription_count" => Some((attribute, hub.subscribers_of(&topic))),
         _ => None,
     });
-    asked.map(|(attribute, count)| (attribute.to_owned(), count.into())).collect()
+    requested.map(|(attribute, count)| (attribute.to_owned(), count.into())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use howdah_budget::{Budgets, Charge};
-    use howdah_live::{Interest, Limits, SlowPolicy, Terms};
+    use howdah_live::{Interest, Limits, QueueLimits, SlowPolicy};
 
     #[test]
     fn events_become_updates_for_each_of_their_channels() {
@@ -206,11 +206,11 @@ mod tests {
         assert_eq!(published.updates.len(), 2);
         assert_eq!(published.document(&Hub::new(Limits::default())), json!({ "batch": [{}, {}] }));
         for (body, mistake) in [
-            (r#"{"name":"e","channels":[],"data":""}"#, Mistake::Number),
-            (r#"{"name":"","channels":["a"],"data":""}"#, Mistake::Name),
-            (r#"{"name":"e","channels":["a b"],"data":""}"#, Mistake::Channel),
-            (r#"{"channels":["a"],"data":""}"#, Mistake::Body),
-            ("", Mistake::Body),
+            (r#"{"name":"e","channels":[],"data":""}"#, ApiError::Number),
+            (r#"{"name":"","channels":["a"],"data":""}"#, ApiError::Name),
+            (r#"{"name":"e","channels":["a b"],"data":""}"#, ApiError::Channel),
+            (r#"{"channels":["a"],"data":""}"#, ApiError::Body),
+            ("", ApiError::Body),
         ] {
             assert_eq!(Published::read(body.as_bytes(), false).map(|_| ()), Err(mistake), "{body}");
         }
@@ -220,7 +220,7 @@ mod tests {
     fn channels_and_users_are_listed_as_far_as_they_are_asked_for() {
         let hub = Hub::new(Limits::default());
         let charge = Charge::new(Budgets::new(1 << 20, 1 << 20).memory, None);
-        let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: 1, max_bytes: 1, charge };
+        let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: 1, max_bytes: 1, charge };
         let subscription = hub.subscribe(Interest::default(), None, terms).subscription;
         for (name, user) in [("presence-a", Some(r#"{"user_id":7}"#)), ("news", None)] {
             let member = user.and_then(message::member);
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(ask("channels/news", &[("info", "user_count")]), Ok(json!({ "occupied": true })));
         assert_eq!(ask("channels/other", &[]), Ok(json!({ "occupied": false })));
         assert_eq!(ask("channels/presence-a/users", &[]), Ok(json!({ "users": [{ "id": "7" }] })));
-        assert_eq!(ask("channels/news/users", &[]), Err(Mistake::NoPresence));
+        assert_eq!(ask("channels/news/users", &[]), Err(ApiError::NoPresence));
         assert_eq!((Resource::new("channels/a/b"), Resource::new("")), (None, None));
     }
 }

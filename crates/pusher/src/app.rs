@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Maximum difference between the clocks of both sides.
 const MAX_SKEW: Duration = Duration::from_secs(600);
 /// Parameters of a request that its signature does not cover.
-const UNSIGNED: &[&str] = &["auth_signature"];
+const UNSIGNED_PARAMETERS: &[&str] = &["auth_signature"];
 
 /// An application that may publish, and whose clients may connect.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub enum AppError {
 
 /// The reason why a request of the HTTP API is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsigned {
+pub enum AuthError {
     #[error("auth_key is not the key of this application")]
     Key,
     #[error("auth_timestamp is missing or more than 600 s away from the server's clock")]
@@ -86,20 +86,20 @@ impl App {
 
     /// `true` if the application has authorized this connection for a channel: `auth` is `KEY:SIGNATURE`.
     #[must_use]
-    pub fn admits(&self, socket: &str, channel: &str, data: Option<&str>, auth: &str) -> bool {
+    pub fn authorizes(&self, socket: &str, channel: &str, data: Option<&str>, auth: &str) -> bool {
         let Some((key, signature)) = auth.split_once(':') else { return false };
         let mut signed = format!("{socket}:{channel}");
         if let Some(data) = data {
             signed.extend([":", data]);
         }
-        key == self.key && self.has_signed(&signed, signature)
+        key == self.key && self.verify_signature(&signed, signature)
     }
 
     /// `true` if the application has authenticated this connection's user: `auth` is `KEY:SIGNATURE`.
     #[must_use]
-    pub fn identifies(&self, socket: &str, user_data: &str, auth: &str) -> bool {
+    pub fn authenticates(&self, socket: &str, user_data: &str, auth: &str) -> bool {
         let Some((key, signature)) = auth.split_once(':') else { return false };
-        key == self.key && self.has_signed(&format!("{socket}::user::{user_data}"), signature)
+        key == self.key && self.verify_signature(&format!("{socket}::user::{user_data}"), signature)
     }
 
     /// Checks the signature of a request of the HTTP API.
@@ -112,34 +112,34 @@ impl App {
         query: &[(String, String)],
         body: &[u8],
         now: SystemTime,
-    ) -> Result<(), Unsigned> {
+    ) -> Result<(), AuthError> {
         let value = |name: &str| query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
         if value("auth_key") != Some(&self.key) {
-            return Err(Unsigned::Key);
+            return Err(AuthError::Key);
         }
-        let seconds = value("auth_timestamp").and_then(|seconds| seconds.parse().ok()).ok_or(Unsigned::Time)?;
-        let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).ok_or(Unsigned::Time)?;
+        let seconds = value("auth_timestamp").and_then(|seconds| seconds.parse().ok()).ok_or(AuthError::Time)?;
+        let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).ok_or(AuthError::Time)?;
         let skew = now.duration_since(at).or_else(|_| at.duration_since(now)).unwrap_or_default();
         if skew > MAX_SKEW {
-            return Err(Unsigned::Time);
+            return Err(AuthError::Time);
         }
         if !body.is_empty() && value("body_md5") != Some(&*md5(body)) {
-            return Err(Unsigned::Body);
+            return Err(AuthError::Body);
         }
         let mut signed: Vec<(String, &str)> = query
             .iter()
             .map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()))
-            .filter(|(name, _)| !UNSIGNED.contains(&name.as_str()))
+            .filter(|(name, _)| !UNSIGNED_PARAMETERS.contains(&name.as_str()))
             .collect();
         signed.sort_unstable();
         let signed: Vec<String> = signed.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = format!("{method}\n{path}\n{}", signed.join("&"));
-        let signature = value("auth_signature").ok_or(Unsigned::Signature)?;
-        if self.has_signed(&text, signature) { Ok(()) } else { Err(Unsigned::Signature) }
+        let signature = value("auth_signature").ok_or(AuthError::Signature)?;
+        if self.verify_signature(&text, signature) { Ok(()) } else { Err(AuthError::Signature) }
     }
 
     /// Compares in constant time.
-    fn has_signed(&self, text: &str, signature: &str) -> bool {
+    fn verify_signature(&self, text: &str, signature: &str) -> bool {
         bytes(signature).is_some_and(|tag| hmac::verify(&self.secret, text.as_bytes(), &tag).is_ok())
     }
 }
@@ -184,10 +184,10 @@ mod tests {
         let app = app();
         let key = "278d425bdf160c739803";
         let private = format!("{key}:58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4");
-        assert!(app.admits("1234.1234", "private-foobar", None, &private));
+        assert!(app.authorizes("1234.1234", "private-foobar", None, &private));
         let data = r#"{"user_id":10,"user_info":{"name":"Mr. Channels"}}"#;
         let presence = format!("{key}:31935e7d86dba64c2a90aed31fdc61869f9b22ba9d8863bba239c03ca481bc80");
-        assert!(app.admits("1234.1234", "presence-foobar", Some(data), &presence));
+        assert!(app.authorizes("1234.1234", "presence-foobar", Some(data), &presence));
         for (socket, channel, data, auth) in [
             ("1234.1235", "private-foobar", None, &private[..]),
             ("1234.1234", "private-other", None, &private),
@@ -197,7 +197,7 @@ mod tests {
             ("1234.1234", "private-foobar", None, ""),
             ("1234.1234", "private-foobar", None, "278d425bdf160c739803:+"),
         ] {
-            assert!(!app.admits(socket, channel, data, auth), "{socket} {channel} {auth}");
+            assert!(!app.authorizes(socket, channel, data, auth), "{socket} {channel} {auth}");
         }
     }
 
@@ -221,16 +221,16 @@ mod tests {
             |query: &[(String, String)], path: &str, body: &[u8], now| app.verify(("POST", path), query, body, now);
         let path = "/apps/3/events";
         assert_eq!(verify(&query(None), path, body, now), Ok(()));
-        assert_eq!(verify(&query(None), path, b"other", now), Err(Unsigned::Body));
-        assert_eq!(verify(&query(None), "/apps/4/events", body, now), Err(Unsigned::Signature));
-        assert_eq!(verify(&query(None), path, body, now + Duration::from_secs(601)), Err(Unsigned::Time));
-        assert_eq!(verify(&query(None), path, body, now - Duration::from_secs(601)), Err(Unsigned::Time));
+        assert_eq!(verify(&query(None), path, b"other", now), Err(AuthError::Body));
+        assert_eq!(verify(&query(None), "/apps/4/events", body, now), Err(AuthError::Signature));
+        assert_eq!(verify(&query(None), path, body, now + Duration::from_secs(601)), Err(AuthError::Time));
+        assert_eq!(verify(&query(None), path, body, now - Duration::from_secs(601)), Err(AuthError::Time));
         for (name, value, error) in [
-            ("auth_key", "other", Unsigned::Key),
-            ("auth_timestamp", "soon", Unsigned::Time),
-            ("auth_timestamp", "1353088180", Unsigned::Signature),
-            ("body_md5", "", Unsigned::Body),
-            ("auth_signature", "00", Unsigned::Signature),
+            ("auth_key", "other", AuthError::Key),
+            ("auth_timestamp", "soon", AuthError::Time),
+            ("auth_timestamp", "1353088180", AuthError::Signature),
+            ("body_md5", "", AuthError::Body),
+            ("auth_signature", "00", AuthError::Signature),
         ] {
             assert_eq!(verify(&query(Some((name, value))), path, body, now), Err(error), "{name}={value}");
         }

@@ -23,7 +23,7 @@ pub enum Kind {
 impl Kind {
     /// The kind of the channel with this name; `None` if the name is invalid.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-=@,.;".contains(&byte);
         let plain = name.strip_prefix(USER).unwrap_or(name);
         if plain.is_empty() || name.len() > MAX_NAME || !plain.bytes().all(is_plain) {
@@ -40,7 +40,7 @@ impl Kind {
 
     /// `true` if the channel's clients may publish.
     #[must_use]
-    pub fn takes_client_events(self) -> bool {
+    pub fn allows_client_events(self) -> bool {
         matches!(self, Self::Private | Self::Presence)
     }
 }
@@ -78,9 +78,9 @@ mod tests {
             ("with space", None),
             ("ü", None),
         ] {
-            assert_eq!(Kind::of(name), kind, "{name}");
+            assert_eq!(Kind::from_name(name), kind, "{name}");
         }
-        assert_eq!((Kind::of(&"x".repeat(164)), Kind::of(&"x".repeat(165))), (Some(Kind::Public), None));
+        assert_eq!((Kind::from_name(&"x".repeat(164)), Kind::from_name(&"x".repeat(165))), (Some(Kind::Public), None));
         assert_eq!((name(&topic("a")), name("a")), (Some("a"), None));
     }
 }

@@ -9,4 +9,4 @@ mod app;
 pub mod channel;
 pub mod message;
 
-pub use app::{App, AppError, Unsigned};
+pub use app::{App, AppError, AuthError};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub const ACTIVITY_TIMEOUT: u32 = 120;
 
 /// Close code: no application has this key. Clients do not retry.
-pub const NO_APP: u16 = 4001;
+pub const UNKNOWN_APP: u16 = 4001;
 /// Close code: unsupported version of the protocol.
 pub const VERSION: u16 = 4007;
 /// Error code: a client publishes too often.

@@ -91,7 +91,7 @@ impl SiteLive {
 
     /// The connections of the site or of a channel, at most `MAX_LISTED`.
     fn connections(&self, server: &Server, channel: Option<&str>) -> Vec<Arc<Link>> {
-        let Some(channel) = channel else { return server.websockets().of(&self.site, MAX_LISTED) };
+        let Some(channel) = channel else { return server.websockets().list(&self.site, MAX_LISTED) };
         let subscribers = server.hubs().of(&self.site).subscribers_of_channel(channel);
         let link = |id: &str| server.websockets().find(&self.site, id.as_bytes());
         subscribers.iter().filter_map(|subscriber| link(&subscriber.interest.id)).take(MAX_LISTED).collect()

@@ -6,7 +6,7 @@ use bytes::Bytes;
 const MAX_REASON: usize = 123;
 
 /// A broken rule: the code to close with, and the reason.
-pub(crate) type Fault = (u16, &'static str);
+pub(crate) type Violation = (u16, &'static str);
 
 /// The end of a connection: a code and a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,23 +19,23 @@ pub struct Close {
 
 impl Close {
     /// Without a code.
-    pub const NONE: Self = Self { code: None, reason: Bytes::new() };
+    pub const NO_STATUS: Self = Self { code: None, reason: Bytes::new() };
     /// The server stops or is replaced.
-    pub const AWAY: Self = Self::of(1001, "the server restarts");
+    pub const GOING_AWAY: Self = Self::of(1001, "the server restarts");
     /// A broken frame.
-    pub const PROTOCOL: u16 = 1002;
+    pub const PROTOCOL_ERROR: u16 = 1002;
     /// A text that is no UTF-8.
-    pub const NOT_UTF8: u16 = 1007;
+    pub const INVALID_PAYLOAD: u16 = 1007;
     /// A message that is not accepted.
-    pub const POLICY: u16 = 1008;
+    pub const POLICY_VIOLATION: u16 = 1008;
     /// A message that is too large.
-    pub const TOO_LARGE: u16 = 1009;
+    pub const MESSAGE_TOO_BIG: u16 = 1009;
     /// The handler failed.
-    pub const FAILED: u16 = 1011;
+    pub const INTERNAL_ERROR: u16 = 1011;
     /// The server has no memory left; try again later.
-    pub const LATER: u16 = 1013;
+    pub const TRY_AGAIN_LATER: u16 = 1013;
     /// The connection broke off without a close frame. Never on the wire.
-    pub const BROKEN: u16 = 1006;
+    pub const ABNORMAL: u16 = 1006;
 
     /// A close that the server begins.
     #[must_use]
@@ -65,19 +65,19 @@ impl Close {
     ///
     /// # Errors
     /// It breaks the protocol.
-    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Violation> {
         if payload.is_empty() {
-            return Ok(Self::NONE);
+            return Ok(Self::NO_STATUS);
         }
         let Some((code, reason)) = payload.split_first_chunk() else {
-            return Err((Self::PROTOCOL, "a close frame with half a code"));
+            return Err((Self::PROTOCOL_ERROR, "a close frame with half a code"));
         };
         let code = u16::from_be_bytes(*code);
         if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-            return Err((Self::PROTOCOL, "an invalid close code"));
+            return Err((Self::PROTOCOL_ERROR, "an invalid close code"));
         }
         if std::str::from_utf8(reason).is_err() {
-            return Err((Self::NOT_UTF8, "a close reason that is not UTF-8"));
+            return Err((Self::INVALID_PAYLOAD, "a close reason that is not UTF-8"));
         }
         Ok(Self { code: Some(code), reason: Bytes::copy_from_slice(reason) })
     }

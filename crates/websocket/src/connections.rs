@@ -5,7 +5,7 @@ use crate::close::Close;
 use bytes::Bytes;
 use howdah_budget::Charge;
 use howdah_live::{
-    Channel, End, Event, Hub, Interest, JoinError, Member, SlowPolicy, Subscriber, Subscription, Terms, Update,
+    Channel, End, Event, Hub, Interest, JoinError, Member, QueueLimits, SlowPolicy, Subscriber, Subscription, Update,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,7 +39,7 @@ struct Inner {
 pub(crate) enum Next {
     Message(Arc<Update>),
     Close(Close),
-    Nothing,
+    Idle,
 }
 
 impl Link {
@@ -102,11 +102,11 @@ impl Link {
     }
 
     /// The reason to close the connection, if there is one.
-    pub(crate) fn closes(&self) -> Option<Close> {
+    pub(crate) fn pending_close(&self) -> Option<Close> {
         match self.subscriber.ended()? {
-            End::TooSlow => Some(Close::of(Close::POLICY, "the client is too slow")),
-            End::NoMemory => Some(Close::of(Close::LATER, "the server has no memory left")),
-            End::Asked => self.inner.lock().close.clone(),
+            End::TooSlow => Some(Close::of(Close::POLICY_VIOLATION, "the client is too slow")),
+            End::OutOfMemory => Some(Close::of(Close::TRY_AGAIN_LATER, "the server has no memory left")),
+            End::Requested => self.inner.lock().close.clone(),
         }
     }
 
@@ -114,11 +114,11 @@ impl Link {
         loop {
             match self.subscriber.poll_next(&mut Context::from_waker(waker)) {
                 Poll::Ready(Event::Update(update)) => return Next::Message(update),
-                Poll::Ready(Event::Ended(_)) => return self.closes().map_or(Next::Nothing, Next::Close),
+                Poll::Ready(Event::Ended(_)) => return self.pending_close().map_or(Next::Idle, Next::Close),
                 // Ignored: the server closes WebSocket connections itself, and closing a hub for new settings does not
                 // affect them.
                 Poll::Ready(Event::Closing(_)) => {}
-                Poll::Pending => return Next::Nothing,
+                Poll::Pending => return Next::Idle,
             }
         }
     }
@@ -184,8 +184,8 @@ impl Connections {
 
     /// The connections of a site, at most this many.
     #[must_use]
-    pub fn of(&self, site: &str, most: usize) -> Vec<Arc<Link>> {
-        self.0.lock().get(site).into_iter().flatten().take(most).map(|own| own.0.clone()).collect()
+    pub fn list(&self, site: &str, max: usize) -> Vec<Arc<Link>> {
+        self.0.lock().get(site).into_iter().flatten().take(max).map(|own| own.0.clone()).collect()
     }
 
     /// Number of connections of a site.
@@ -208,7 +208,7 @@ impl Registered {
     #[must_use]
     pub fn unlisted(id: Box<str>, hub: &Hub, charge: Charge) -> Self {
         let interest = Interest { id, trusted: true, ..Interest::default() };
-        let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };
+        let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };
         let subscription = hub.subscribe(interest, None, terms).subscription;
         let subscriber = subscription.subscriber().clone();
         let link = Arc::new(Link { hub: hub.clone(), subscriber, inner: Mutex::default() });
@@ -233,13 +233,13 @@ mod tests {
     use howdah_budget::Budgets;
     use howdah_live::Limits;
 
-    struct Stage {
+    struct Fixture {
         connections: Arc<Connections>,
         hub: Hub,
         budgets: Budgets,
     }
 
-    impl Stage {
+    impl Fixture {
         fn new(memory: u64) -> Self {
             let (hub, budgets) = (Hub::new(Limits::default()), Budgets::new(memory, 1 << 26));
             Self { connections: Arc::default(), hub, budgets }
@@ -256,30 +256,30 @@ mod tests {
         }
     }
 
-    fn drained(link: &Link) -> (Vec<String>, Option<Close>) {
+    fn drain(link: &Link) -> (Vec<String>, Option<Close>) {
         let mut messages = Vec::new();
         loop {
             match link.next(Waker::noop()) {
                 Next::Message(update) => messages.push(String::from_utf8_lossy(&update.data).into_owned()),
                 Next::Close(close) => return (messages, Some(close)),
-                Next::Nothing => return (messages, None),
+                Next::Idle => return (messages, None),
             }
         }
     }
 
     #[test]
     fn each_site_has_its_own_connections() {
-        let stage = Stage::new(1 << 26);
+        let stage = Fixture::new(1 << 26);
         let charge = || Charge::new(stage.budgets.memory, None);
         let there = stage.connections.open(new_id().unwrap(), "there", &stage.hub, charge());
         let _unlisted = Registered::unlisted(new_id().unwrap(), &stage.hub, charge());
         let here = [stage.open(), stage.open()];
         assert_eq!(["here", "there", "nowhere"].map(|site| stage.connections.count(site)), [2, 1, 0]);
-        let of: Vec<_> = stage.connections.of("there", 9).iter().map(|link| link.id().to_owned()).collect();
+        let of: Vec<_> = stage.connections.list("there", 9).iter().map(|link| link.id().to_owned()).collect();
         assert_eq!(of, [there.link.id()]);
-        assert_eq!(stage.connections.of("here", 1).len(), 1);
+        assert_eq!(stage.connections.list("here", 1).len(), 1);
         assert!(stage.connections.find("here", there.link.id().as_bytes()).is_none());
-        here[0].link.close(Close::AWAY);
+        here[0].link.close(Close::GOING_AWAY);
         let found = stage.connections.find("here", here[0].link.id().as_bytes()).unwrap();
         assert!(!found.is_open() && here[1].link.is_open());
         drop((here, there));
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_channel_reaches_its_subscribers_until_they_leave() {
-        let stage = Stage::new(1 << 26);
+        let stage = Fixture::new(1 << 26);
         let all = [stage.open(), stage.open()];
         for registered in &all {
             registered.link.subscribe("news", None, None).unwrap();
@@ -298,22 +298,22 @@ mod tests {
         assert!(stage.connections.find("here", id.as_bytes()).is_some());
         assert!(stage.connections.find("elsewhere", id.as_bytes()).is_none());
         stage.publish("news", "one");
-        assert_eq!(all.each_ref().map(|registered| drained(&registered.link).0.len()), [1, 1]);
+        assert_eq!(all.each_ref().map(|registered| drain(&registered.link).0.len()), [1, 1]);
         assert!(all[0].link.unsubscribe("news") && !all[0].link.unsubscribe("news"));
         stage.publish("news", "two");
-        assert_eq!(all.each_ref().map(|registered| drained(&registered.link).0.len()), [0, 1]);
+        assert_eq!(all.each_ref().map(|registered| drain(&registered.link).0.len()), [0, 1]);
         let link = all[0].link.clone();
         drop(all);
         link.subscribe("too late", None, None).unwrap();
         link.send(message(b"too late", false));
-        assert_eq!(drained(&link), (vec![], None));
+        assert_eq!(drain(&link), (vec![], None));
         assert!(stage.connections.count("here") == 0 && stage.hub.is_empty() && stage.hub.topics("").is_empty());
         assert_eq!(stage.budgets.memory.used(), 0);
     }
 
     #[test]
     fn a_client_that_comes_back_gets_what_it_has_missed_of_a_channel() {
-        let stage = Stage::new(1 << 26);
+        let stage = Fixture::new(1 << 26);
         for (topic, text) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "4")] {
             stage.publish(topic, text);
         }
@@ -321,37 +321,37 @@ mod tests {
         registered.link.subscribe("a", None, Some("1")).unwrap();
         stage.publish("a", "5");
         registered.link.subscribe("b", None, None).unwrap();
-        assert_eq!(drained(&registered.link).0, ["2", "4", "5"]);
+        assert_eq!(drain(&registered.link).0, ["2", "4", "5"]);
     }
 
     #[test]
     fn a_close_comes_after_what_was_sent_before_and_nothing_after_it() {
-        let stage = Stage::new(1 << 26);
+        let stage = Fixture::new(1 << 26);
         let registered = stage.open();
         registered.link.send(message(b"before", false));
         registered.link.close(Close::of(4000, "enough"));
         registered.link.send(message(b"after", false));
-        assert_eq!(drained(&registered.link), (vec!["before".to_owned()], Some(Close::of(4000, "enough"))));
+        assert_eq!(drain(&registered.link), (vec!["before".to_owned()], Some(Close::of(4000, "enough"))));
     }
 
     #[test]
     fn a_client_that_is_too_far_behind_is_closed_and_so_is_one_for_which_there_is_no_memory() {
         let large = || message(&vec![b'x'; 1 << 20], false);
-        let stage = Stage::new(1 << 26);
+        let stage = Fixture::new(1 << 26);
         let slow = stage.open();
         (0..4).for_each(|_| slow.link.send(large()));
-        assert_eq!(drained(&slow.link), (vec![], Some(Close::of(1008, "the client is too slow"))));
+        assert_eq!(drain(&slow.link), (vec![], Some(Close::of(1008, "the client is too slow"))));
         assert_eq!(stage.budgets.memory.used(), 0);
-        let scarce = Stage::new(3 << 20);
+        let scarce = Fixture::new(3 << 20);
         let poor = scarce.open();
         (0..4).for_each(|_| poor.link.send(large()));
-        assert_eq!(drained(&poor.link).1.unwrap().code, Some(Close::LATER));
+        assert_eq!(drain(&poor.link).1.unwrap().code, Some(Close::TRY_AGAIN_LATER));
         assert_eq!(scarce.budgets.memory.used(), 0);
     }
 
     #[test]
     fn a_state_is_bounded() {
-        let stage = Stage::new(1 << 26);
+        let stage = Fixture::new(1 << 26);
         let Registered { link, .. } = &stage.open();
         assert!(link.set_state(Bytes::from(vec![0; MAX_STATE])));
         assert!(!link.set_state(Bytes::from(vec![0; MAX_STATE + 1])) && link.state().len() == MAX_STATE);

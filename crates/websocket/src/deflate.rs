@@ -1,7 +1,7 @@
 //! permessage-deflate (RFC 7692) without context takeover: an idle connection needs no memory for it, and one
 //! compressed message serves any number of connections. Each thread has one compressor and one decompressor.
 
-use crate::close::{Close, Fault};
+use crate::close::{Close, Violation};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::cell::RefCell;
 
@@ -80,8 +80,8 @@ pub(crate) fn pack(data: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Decompresses a message of up to `limit` bytes.
-pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
-    let broken = (Close::PROTOCOL, "a packed message that cannot be unpacked");
+pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Violation> {
+    let broken = (Close::PROTOCOL_ERROR, "a packed message that cannot be unpacked");
     UNPACKER.with_borrow_mut(|unpacker| {
         unpacker.reset(false);
         let mut out = Vec::new();
@@ -96,7 +96,7 @@ pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
                 let taken = (unpacker.total_in() - had) as usize;
                 rest = &rest[taken..];
                 if out.len() > limit {
-                    return Err((Close::TOO_LARGE, "the message is too large when it is unpacked"));
+                    return Err((Close::MESSAGE_TOO_BIG, "the message is too large when it is unpacked"));
                 }
                 if status == Status::StreamEnd {
                     // After a final block, the rest of the message is a new deflate stream.
@@ -153,18 +153,18 @@ mod tests {
             };
             assert!(packed.len() < text.len());
             assert!(unpack(&packed, size).unwrap() == text);
-            assert_eq!(unpack(&packed, size - 1).unwrap_err().0, Close::TOO_LARGE);
+            assert_eq!(unpack(&packed, size - 1).unwrap_err().0, Close::MESSAGE_TOO_BIG);
         }
         let bomb = pack(&vec![0; 8 << 20]).unwrap();
         assert!(bomb.len() < 1 << 20);
-        assert_eq!(unpack(&bomb, 1 << 20).unwrap_err().0, Close::TOO_LARGE);
+        assert_eq!(unpack(&bomb, 1 << 20).unwrap_err().0, Close::MESSAGE_TOO_BIG);
     }
 
     #[test]
     fn what_is_no_deflate_is_refused_and_does_not_hold_the_next_message_up() {
         for broken in [&[0xff; 20][..], &[0x06, 0xff, 0x00], b"\x00\x10"] {
             let _ = unpack(broken, 1000);
-            assert_eq!(unpack(&[0xff; 20], 1000).unwrap_err().0, Close::PROTOCOL);
+            assert_eq!(unpack(&[0xff; 20], 1000).unwrap_err().0, Close::PROTOCOL_ERROR);
             // "Hello", RFC 7692 7.2.3.1.
             assert_eq!(unpack(&[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00], 1000).unwrap(), b"Hello");
         }

@@ -2,7 +2,7 @@
 
 use crate::close::Close;
 use crate::connections::Registered;
-use crate::events::{Event, Events, Handled};
+use crate::events::{Event, Events, HandlerFuture};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
@@ -11,28 +11,28 @@ use std::io;
 pub(crate) fn failure(status: u16) -> Option<Close> {
     match status {
         0..400 => None,
-        413 => Some(Close::of(Close::TOO_LARGE, "the message is too large")),
-        400..500 => Some(Close::of(Close::POLICY, "the application refused the message")),
-        503 => Some(Close::of(Close::LATER, "the application is overloaded")),
-        _ => Some(Close::of(Close::FAILED, "the application failed")),
+        413 => Some(Close::of(Close::MESSAGE_TOO_BIG, "the message is too large")),
+        400..500 => Some(Close::of(Close::POLICY_VIOLATION, "the application refused the message")),
+        503 => Some(Close::of(Close::TRY_AGAIN_LATER, "the application is overloaded")),
+        _ => Some(Close::of(Close::INTERNAL_ERROR, "the application failed")),
     }
 }
 
 /// Work left at a connection's end: messages already read, then the close event.
-pub(crate) struct End {
+pub(crate) struct Teardown {
     pub(crate) registered: Registered,
     pub(crate) events: Box<dyn Events>,
-    pub(crate) handling: Option<Handled>,
+    pub(crate) handling: Option<HandlerFuture>,
     pub(crate) inbox: VecDeque<(Bytes, bool)>,
     pub(crate) close: (u16, Bytes),
     /// Number of messages received.
     pub(crate) messages: u64,
 }
 
-impl End {
+impl Teardown {
     /// State of a new connection, with the close event for one that breaks off.
     pub(crate) fn new(registered: Registered, events: Box<dyn Events>) -> Self {
-        let close = (Close::BROKEN, Bytes::new());
+        let close = (Close::ABNORMAL, Bytes::new());
         Self { registered, events, handling: None, inbox: VecDeque::new(), close, messages: 0 }
     }
 
@@ -47,7 +47,7 @@ impl End {
         let (id, error) = (link.id(), error.map(tracing::field::display));
         let text = String::from_utf8_lossy(&reason);
         tracing::debug!(target: "howdah::websocket", id, code, reason = &*text, messages, error, "connection closed");
-        let limit = events.ends();
+        let limit = events.teardown_timeout();
         let rest = async {
             if let Some(handling) = handling {
                 handling.await;
@@ -67,9 +67,9 @@ impl End {
 }
 
 /// The end of a connection, which also runs if the connection's task is dropped; `None` once it has begun.
-pub(crate) struct Unfinished(pub(crate) Option<End>);
+pub(crate) struct TeardownGuard(pub(crate) Option<Teardown>);
 
-impl Drop for Unfinished {
+impl Drop for TeardownGuard {
     fn drop(&mut self) {
         if let (Some(end), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(end.finish(None));

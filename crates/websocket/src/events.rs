@@ -18,32 +18,32 @@ pub enum Event {
 }
 
 /// The outcome of an event: a status of HTTP.
-pub type Handled = Pin<Box<dyn Future<Output = u16> + Send>>;
+pub type HandlerFuture = Pin<Box<dyn Future<Output = u16> + Send>>;
 
 /// Output of an application to a connection that it holds itself.
 #[derive(Debug)]
-pub enum Sent {
+pub enum Outgoing {
     /// A message.
     Message(Update),
     /// The close; nothing follows.
     Close(Close),
     /// The application ends soon: the client is to connect again.
-    Leave,
+    Reconnect,
 }
 
 /// Handles the events of connections. Those of one connection come one after the other.
 pub trait Events: Send + Sync {
     /// Handles an event.
-    fn handle(&self, link: &Link, event: Event) -> Handled;
+    fn handle(&self, link: &Link, event: Event) -> HandlerFuture;
 
     /// The next thing that an application sends which holds the connection itself. Called when the client has taken
     /// everything before, so a slow client suspends the application.
-    fn poll_sent(&mut self, _: &mut Context<'_>) -> Poll<Sent> {
+    fn poll_outgoing(&mut self, _: &mut Context<'_>) -> Poll<Outgoing> {
         Poll::Pending
     }
 
     /// Called at the connection's end. Returns the time limit for handling what is left; `None` for no limit.
-    fn ends(&self) -> Option<Duration> {
+    fn teardown_timeout(&self) -> Option<Duration> {
         None
     }
 }

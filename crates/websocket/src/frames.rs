@@ -1,6 +1,6 @@
 //! Parses a client's frames into messages, without I/O. No memory is kept between messages.
 
-use crate::close::{Close, Fault};
+use crate::close::{Close, Violation};
 use crate::deflate;
 use bytes::Bytes;
 
@@ -37,9 +37,9 @@ pub struct Receiver {
     /// The handshake negotiated permessage-deflate.
     deflate: bool,
     head: [u8; MAX_HEAD_LEN],
-    have: u8,
+    head_len: u8,
     frame: Option<Frame>,
-    message: Option<Box<Open>>,
+    message: Option<Box<PartialMessage>>,
     control: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ struct Frame {
 
 /// A message that is not complete.
 #[derive(Debug)]
-struct Open {
+struct PartialMessage {
     is_text: bool,
     packed: bool,
     data: Vec<u8>,
@@ -68,14 +68,14 @@ impl Receiver {
     /// A client with messages of up to `limit` bytes.
     #[must_use]
     pub fn new(limit: usize, deflate: bool) -> Self {
-        Self { limit, deflate, head: [0; MAX_HEAD_LEN], have: 0, frame: None, message: None, control: Vec::new() }
+        Self { limit, deflate, head: [0; MAX_HEAD_LEN], head_len: 0, frame: None, message: None, control: Vec::new() }
     }
 
     /// Consumes `input` up to the next complete message or control frame; `None` once all of it is consumed.
     ///
     /// # Errors
     /// The client violated the protocol; the connection must be closed with this code.
-    pub fn take(&mut self, input: &mut &[u8]) -> Result<Option<Incoming>, Fault> {
+    pub fn take(&mut self, input: &mut &[u8]) -> Result<Option<Incoming>, Violation> {
         loop {
             let Some(frame) = self.frame else {
                 if !self.take_head(input)? {
@@ -98,34 +98,35 @@ impl Receiver {
     }
 
     /// Bytes of memory of a message that is not complete.
-    pub(crate) fn held(&self) -> usize {
-        self.message.as_ref().map_or(0, |message| size_of::<Open>() + message.data.capacity()) + self.control.capacity()
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.message.as_ref().map_or(0, |message| size_of::<PartialMessage>() + message.data.capacity())
+            + self.control.capacity()
     }
 
     /// Collects a frame's head; `false` if it is not complete.
-    fn take_head(&mut self, input: &mut &[u8]) -> Result<bool, Fault> {
+    fn take_head(&mut self, input: &mut &[u8]) -> Result<bool, Violation> {
         loop {
-            let have = usize::from(self.have);
-            let wanted = match have {
+            let head_len = usize::from(self.head_len);
+            let wanted = match head_len {
                 0 | 1 => 2,
                 _ => 6 + extended(self.head[1]),
             };
-            if have >= 2 && have == wanted {
+            if head_len >= 2 && head_len == wanted {
                 break;
             }
-            let bytes = (wanted - have).min(input.len());
+            let bytes = (wanted - head_len).min(input.len());
             if bytes == 0 {
                 return Ok(false);
             }
-            self.head[have..have + bytes].copy_from_slice(&input[..bytes]);
+            self.head[head_len..head_len + bytes].copy_from_slice(&input[..bytes]);
             *input = &input[bytes..];
-            self.have += bytes as u8;
+            self.head_len += bytes as u8;
             // Checked as early as possible.
-            if have < 2 && self.have >= 2 {
+            if head_len < 2 && self.head_len >= 2 {
                 self.check_start()?;
             }
         }
-        self.have = 0;
+        self.head_len = 0;
         let length = self.length()?;
         let at = 2 + extended(self.head[1]);
         let mask = [self.head[at], self.head[at + 1], self.head[at + 2], self.head[at + 3]];
@@ -138,10 +139,10 @@ impl Receiver {
     }
 
     /// Validates the first two bytes of a frame.
-    fn check_start(&self) -> Result<(), Fault> {
+    fn check_start(&self) -> Result<(), Violation> {
         let (first, second) = (self.head[0], self.head[1]);
         let (opcode, is_last) = (first & 0xf, first & 0x80 != 0);
-        let broken = |reason| Err((Close::PROTOCOL, reason));
+        let broken = |reason| Err((Close::PROTOCOL_ERROR, reason));
         if second & 0x80 == 0 {
             return broken("a frame without a mask");
         }
@@ -161,7 +162,7 @@ impl Receiver {
     }
 
     /// The payload's length.
-    fn length(&self) -> Result<usize, Fault> {
+    fn length(&self) -> Result<usize, Violation> {
         let head = &self.head;
         let (length, least) = match head[1] & 0x7f {
             126 => (u64::from(u16::from_be_bytes([head[2], head[3]])), 126),
@@ -171,15 +172,15 @@ impl Receiver {
             short => (u64::from(short), 0),
         };
         if length < least || length > u64::MAX >> 1 {
-            return Err((Close::PROTOCOL, "a length that is not in its shortest form"));
+            return Err((Close::PROTOCOL_ERROR, "a length that is not in its shortest form"));
         }
         usize::try_from(length).map_err(|_| TOO_LARGE)
     }
 
     /// Begins a data frame, of a new message or of the incomplete one.
-    fn open_message(&mut self, opcode: u8, length: usize) -> Result<(), Fault> {
+    fn open_message(&mut self, opcode: u8, length: usize) -> Result<(), Violation> {
         let packed = self.head[0] & 0x40 != 0;
-        let new = || Box::new(Open { is_text: opcode == TEXT, packed, data: Vec::new(), checked: 0 });
+        let new = || Box::new(PartialMessage { is_text: opcode == TEXT, packed, data: Vec::new(), checked: 0 });
         let message = self.message.get_or_insert_with(new);
         if length > self.limit - message.data.len().min(self.limit) {
             return Err(TOO_LARGE);
@@ -187,7 +188,7 @@ impl Receiver {
         Ok(())
     }
 
-    fn take_payload(&mut self, mut frame: Frame, input: &mut &[u8]) -> Result<(), Fault> {
+    fn take_payload(&mut self, mut frame: Frame, input: &mut &[u8]) -> Result<(), Violation> {
         let bytes = frame.left.min(input.len());
         let is_control = frame.opcode >= CLOSE;
         let target = match &mut self.message {
@@ -208,7 +209,7 @@ impl Receiver {
         }
     }
 
-    fn end_frame(&mut self, frame: Frame) -> Result<Option<Incoming>, Fault> {
+    fn end_frame(&mut self, frame: Frame) -> Result<Option<Incoming>, Violation> {
         if frame.opcode >= CLOSE {
             let payload = std::mem::take(&mut self.control);
             return Ok(Some(match frame.opcode {
@@ -231,15 +232,15 @@ impl Receiver {
     }
 }
 
-const TOO_LARGE: Fault = (Close::TOO_LARGE, "the message is too large");
+const TOO_LARGE: Violation = (Close::MESSAGE_TOO_BIG, "the message is too large");
 
-impl Open {
+impl PartialMessage {
     /// Checks the received part of a text; at its `end`, the last character must be complete.
-    fn check_text(&mut self, end: bool) -> Result<(), Fault> {
+    fn check_text(&mut self, end: bool) -> Result<(), Violation> {
         match std::str::from_utf8(&self.data[self.checked..]) {
             Ok(_) => self.checked = self.data.len(),
             Err(error) if error.error_len().is_none() && !end => self.checked += error.valid_up_to(),
-            Err(_) => return Err((Close::NOT_UTF8, "a text that is not UTF-8")),
+            Err(_) => return Err((Close::INVALID_PAYLOAD, "a text that is not UTF-8")),
         }
         Ok(())
     }

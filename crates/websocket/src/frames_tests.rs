@@ -248,7 +248,7 @@ fn an_idle_client_has_no_memory_beyond_the_receiver() {
     let bytes = [frame(TEXT, &[b'*'; 5000]), frame(PING, b"Hello")].concat();
     let mut input = &bytes[..];
     while receiver.take(&mut input).unwrap().is_some() {}
-    assert!(receiver.held() == 0 && size_of::<Receiver>() <= 120, "{}", size_of::<Receiver>());
+    assert!(receiver.buffered_bytes() == 0 && size_of::<Receiver>() <= 120, "{}", size_of::<Receiver>());
 }
 
 #[test]
@@ -256,5 +256,5 @@ fn reasons_are_cut_between_characters() {
     let close = Close { code: Some(1000), reason: "ä".repeat(100).into() };
     let payload = close.payload();
     assert_eq!((payload.len(), std::str::from_utf8(&payload[2..]).is_ok()), (2 + 122, true));
-    assert!(Close::NONE.payload().is_empty());
+    assert!(Close::NO_STATUS.payload().is_empty());
 }

@@ -39,7 +39,7 @@ pub enum Rejected {
 ///
 /// # Errors
 /// The handshake breaks the protocol.
-pub fn judge(method: &Method, headers: &HeaderMap, offer: &Offer) -> Option<Result<Accepted, Rejected>> {
+pub fn negotiate(method: &Method, headers: &HeaderMap, offer: &Offer) -> Option<Result<Accepted, Rejected>> {
     let mut offered = offer.protocol.as_bytes().split(|&byte| byte == b',');
     if !offered.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"websocket")) {
         return None;
@@ -64,13 +64,13 @@ fn accept(method: &Method, headers: &HeaderMap, offer: &Offer) -> Result<Accepte
     };
     Ok(Accepted {
         accept,
-        deflate: Deflate::accept(&listed(headers, &SEC_WEBSOCKET_EXTENSIONS).join(",")),
-        protocols: listed(headers, &SEC_WEBSOCKET_PROTOCOL),
+        deflate: Deflate::accept(&list_elements(headers, &SEC_WEBSOCKET_EXTENSIONS).join(",")),
+        protocols: list_elements(headers, &SEC_WEBSOCKET_PROTOCOL),
     })
 }
 
 /// The elements of a comma-separated header, over all its lines.
-fn listed(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
+fn list_elements(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(|element| element.trim().to_owned()).collect()
 }
@@ -119,14 +119,14 @@ mod tests {
             ("sec-websocket-protocol", "chat, superchat"),
             ("sec-websocket-extensions", "permessage-deflate; client_max_window_bits"),
         ]);
-        let accepted = judge(&Method::GET, &asked, &offer("WebSocket", false)).unwrap().unwrap();
+        let accepted = negotiate(&Method::GET, &asked, &offer("WebSocket", false)).unwrap().unwrap();
         assert_eq!(accepted.accept.as_ref().unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert!(accepted.deflate.is_some());
         assert!(accepted.offers(&HeaderValue::from_static("superchat")));
         assert!(!accepted.offers(&HeaderValue::from_static("super")));
         let bare = headers(&[("sec-websocket-version", "13")]);
-        assert!(judge(&Method::GET, &bare, &offer("websocket", true)).unwrap().unwrap().accept.is_none());
-        assert!(judge(&Method::GET, &asked, &offer("h2c", false)).is_none());
+        assert!(negotiate(&Method::GET, &bare, &offer("websocket", true)).unwrap().unwrap().accept.is_none());
+        assert!(negotiate(&Method::GET, &asked, &offer("h2c", false)).is_none());
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             (Method::GET, vec![version, ("sec-websocket-key", "dGhlIHNhbXBsZQ==")], Rejected::Key),
             (Method::GET, vec![version, ("sec-websocket-key", "!GhlIHNhbXBsZSBub25jZQ==")], Rejected::Key),
         ] {
-            let judged = judge(&method, &headers(&lines), &offer("websocket", false)).unwrap();
+            let judged = negotiate(&method, &headers(&lines), &offer("websocket", false)).unwrap();
             assert_eq!(judged.err(), Some(reason), "{method} {lines:?}");
         }
     }

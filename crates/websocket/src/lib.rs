@@ -22,9 +22,9 @@ mod session;
 pub use close::Close;
 pub use connections::{Connections, Link, Registered, new_id};
 pub use deflate::Deflate;
-pub use events::{Event, Events, Handled, Sent};
+pub use events::{Event, Events, HandlerFuture, Outgoing};
 pub use frames::{Incoming, Receiver};
-pub use handshake::{Accepted, Rejected, judge, same_origin};
+pub use handshake::{Accepted, Rejected, negotiate, same_origin};
 pub use message::message;
 pub use session::Session;
 

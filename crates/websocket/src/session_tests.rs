@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::connections::{Connections, Link, new_id};
-use crate::events::Handled;
+use crate::events::HandlerFuture;
 use crate::frames_tests::frame;
 use crate::message::message;
 use howdah_budget::{Budgets, Charge};
@@ -53,7 +53,7 @@ struct Noted {
 }
 
 impl Events for Noted {
-    fn handle(&self, _: &Link, event: Event) -> Handled {
+    fn handle(&self, _: &Link, event: Event) -> HandlerFuture {
         let (noted, waits) = (self.clone(), event == Event::Message("wait".into(), false));
         Box::pin(async move {
             if waits {

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_live::{Interest, Selector, SlowPolicy, Terms};
+use howdah_live::{Interest, QueueLimits, Selector, SlowPolicy};
 use howdah_protocol::{Body, Chunk, ChunkStream, RequestBody, Response, Stream};
 use http::{HeaderValue, Method, StatusCode, header};
 use std::io;
@@ -59,7 +59,7 @@ fn events(exchange: &Exchange) -> Events {
     let hub = server.page_reloads();
     let interest = Interest { selectors: vec![Selector::All], ..Interest::default() };
     let charge = exchange.connection.charge();
-    let terms = Terms { slow: SlowPolicy::DropOldest, max_updates: 1, max_bytes: usize::MAX, charge };
+    let terms = QueueLimits { slow: SlowPolicy::DropOldest, max_updates: 1, max_bytes: usize::MAX, charge };
     let subscription = hub.subscribe(interest, None, terms).subscription;
     Events::new(hub, subscription, HEARTBEAT, None, server.metrics.clone())
 }

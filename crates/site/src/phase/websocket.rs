@@ -16,7 +16,7 @@ use bytes::Bytes;
 use held::Held;
 use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
 use howdah_websocket::{
-    Accepted, Deflate, Event, Events, Handled, Link, Rejected, Session, judge, new_id, same_origin,
+    Accepted, Deflate, Event, Events, HandlerFuture, Link, Rejected, Session, negotiate, new_id, same_origin,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::sync::{Arc, Weak};
@@ -41,8 +41,10 @@ impl Responder for WebSocket {
             return Ok(None);
         }
         let Some(offer) = exchange.head.asks_to_upgrade() else { return Ok(None) };
-        let Some(judged) = judge(&exchange.head.method, &exchange.head.headers, &offer) else { return Ok(None) };
-        match judged {
+        let Some(negotiated) = negotiate(&exchange.head.method, &exchange.head.headers, &offer) else {
+            return Ok(None);
+        };
+        match negotiated {
             Ok(accepted) => Box::pin(open(exchange, accepted, &offer)).await.map(Some),
             Err(Rejected::Version) => Ok(Some(other_version())),
             Err(Rejected::Method) => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET")),
@@ -219,7 +221,7 @@ impl Script {
 }
 
 impl Events for Script {
-    fn handle(&self, link: &Link, event: Event) -> Handled {
+    fn handle(&self, link: &Link, event: Event) -> HandlerFuture {
         const BINARY: &[(&str, &[u8])] = &[("HOWDAH_WEBSOCKET_BINARY", b"1")];
         match event {
             Event::Message(data, binary) => {

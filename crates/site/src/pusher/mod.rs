@@ -56,7 +56,9 @@ struct Announcer {
 
 impl Watcher for Announcer {
     fn changed(&self, hub: &Hub, topic: &str, subscriber: &str, change: &Change) {
-        let Some(channel) = channel::name(topic).filter(|name| Kind::of(name) != Some(Kind::User)) else { return };
+        let Some(channel) = channel::name(topic).filter(|name| Kind::from_name(name) != Some(Kind::User)) else {
+            return;
+        };
         let event = match change {
             Change::Occupied => json!({ "name": "channel_occupied", "channel": channel }),
             Change::Vacated => json!({ "name": "channel_vacated", "channel": channel }),

@@ -5,7 +5,7 @@ use super::{LAST_EVENT_ID, authorization};
 use crate::exchange::Exchange;
 use crate::mercure::Mercure;
 use crate::refusal::Refusal;
-use howdah_live::{Interest, Selector, SlowPolicy, Terms};
+use howdah_live::{Interest, QueueLimits, Selector, SlowPolicy};
 use howdah_mercure::{form, new_id};
 use howdah_protocol::{Body, Response};
 use http::{HeaderValue, Method, StatusCode, header};
@@ -53,7 +53,7 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
     let interest = Interest { selectors, allowed, id: id.into(), payload, trusted: false };
     let site = &exchange.site;
     let hub = site.server.hubs().of(&site.settings.name);
-    let terms = Terms { slow: SlowPolicy::Disconnect, max_updates: MAX_QUEUE.0, max_bytes: MAX_QUEUE.1, charge };
+    let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: MAX_QUEUE.0, max_bytes: MAX_QUEUE.1, charge };
     let joined = hub.subscribe(interest, last.as_deref(), terms);
     if last.is_some()
         && let Ok(id) = HeaderValue::from_str(joined.preceding.as_str())

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use howdah_mercure::form;
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
-use howdah_pusher::api::{self, Mistake, Published, Resource};
+use howdah_pusher::api::{self, ApiError, Published, Resource};
 use http::{HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
 use std::time::SystemTime;
@@ -55,12 +55,12 @@ fn json(document: &Value) -> Response {
     response
 }
 
-fn mistake(why: &Mistake) -> Refusal {
+fn mistake(why: &ApiError) -> Refusal {
     Refusal::bad_request(match why {
-        Mistake::Body => "a body that is not JSON with a name, channels and data",
-        Mistake::Name => "an event without a name of 1 to 200 bytes",
-        Mistake::Number => "an event without 1 to 100 channels, or a batch of more than 100 events",
-        Mistake::Channel => "an invalid name of a channel",
-        Mistake::NoPresence => "users of a channel that is no presence channel",
+        ApiError::Body => "a body that is not JSON with a name, channels and data",
+        ApiError::Name => "an event without a name of 1 to 200 bytes",
+        ApiError::Number => "an event without 1 to 100 channels, or a batch of more than 100 events",
+        ApiError::Channel => "an invalid name of a channel",
+        ApiError::NoPresence => "users of a channel that is no presence channel",
     })
 }

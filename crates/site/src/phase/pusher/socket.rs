@@ -9,7 +9,7 @@ use howdah_mercure::form;
 use howdah_protocol::Response;
 use howdah_pusher::channel::{self, Kind};
 use howdah_pusher::message::{self, Incoming};
-use howdah_websocket::{Close, Event, Events, Handled, Link, Registered, Session, judge, message as text};
+use howdah_websocket::{Close, Event, Events, HandlerFuture, Link, Registered, Session, message as text, negotiate};
 use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -25,8 +25,8 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 5..=7;
 /// Opens the connection of a client; `None` if it asks for another protocol.
 pub(super) fn respond(pusher: &Arc<Pusher>, exchange: &Exchange, key: &str) -> Result<Option<Response>, Refusal> {
     let Some(offer) = exchange.head.asks_to_upgrade() else { return Ok(None) };
-    let Some(judged) = judge(&exchange.head.method, &exchange.head.headers, &offer) else { return Ok(None) };
-    let accepted = judged.map_err(|_| Refusal::bad_request("an invalid handshake of a WebSocket"))?;
+    let Some(negotiated) = negotiate(&exchange.head.method, &exchange.head.headers, &offer) else { return Ok(None) };
+    let accepted = negotiated.map_err(|_| Refusal::bad_request("an invalid handshake of a WebSocket"))?;
     let (server, site) = (&exchange.site.server, &exchange.site);
     let hub = server.hubs().of(&site.settings.name);
     pusher.watch(&hub);
@@ -36,7 +36,7 @@ pub(super) fn respond(pusher: &Arc<Pusher>, exchange: &Exchange, key: &str) -> R
     let version = form::fields(exchange.query().unwrap_or_default()).find(|(name, _)| name == "protocol");
     let is_spoken = version.is_none_or(|(_, version)| version.parse().is_ok_and(|number| VERSIONS.contains(&number)));
     if key != pusher.app.key() {
-        refuse(&link, message::NO_APP, "no application has this key");
+        refuse(&link, message::UNKNOWN_APP, "no application has this key");
     } else if !is_spoken {
         refuse(&link, message::VERSION, "unsupported version of the protocol");
     } else {
@@ -80,7 +80,7 @@ struct Socket {
 }
 
 impl Events for Socket {
-    fn handle(&self, link: &Link, event: Event) -> Handled {
+    fn handle(&self, link: &Link, event: Event) -> HandlerFuture {
         if let Event::Message(data, _) = event {
             match Incoming::read(&data) {
                 Ok(incoming) => self.take(link, incoming),
@@ -110,8 +110,8 @@ impl Socket {
 
     /// Subscribes, and returns the message for the client. An error is the reason for its refusal.
     fn subscribe(&self, link: &Link, name: &str, auth: Option<&str>, data: Option<&str>) -> Result<String, String> {
-        let kind = Kind::of(name).filter(|kind| *kind != Kind::User).ok_or("invalid name of a channel")?;
-        let is_admitted = || auth.is_some_and(|auth| self.pusher.app.admits(link.id(), name, data, auth));
+        let kind = Kind::from_name(name).filter(|kind| *kind != Kind::User).ok_or("invalid name of a channel")?;
+        let is_admitted = || auth.is_some_and(|auth| self.pusher.app.authorizes(link.id(), name, data, auth));
         if kind != Kind::Public && !is_admitted() {
             return Err("the signature does not admit this connection to the channel".to_owned());
         }
@@ -126,7 +126,7 @@ impl Socket {
     }
 
     fn sign_in(&self, link: &Link, auth: &str, user_data: &str) {
-        let user = message::member(user_data).filter(|_| self.pusher.app.identifies(link.id(), user_data, auth));
+        let user = message::member(user_data).filter(|_| self.pusher.app.authenticates(link.id(), user_data, auth));
         let Some(Member { id, .. }) = user else {
             return say(link, &message::error(None, "the signature does not identify this user"));
         };
@@ -138,7 +138,7 @@ impl Socket {
 
     /// Publishes an event of the client to the other subscribers of its channel.
     fn publish(&self, link: &Link, name: &str, channel: &str, data: &Value) {
-        let may_publish = Kind::of(channel).is_some_and(Kind::takes_client_events);
+        let may_publish = Kind::from_name(channel).is_some_and(Kind::allows_client_events);
         let Some(joined) = link.channel(&channel::topic(channel)).filter(|_| may_publish) else {
             let why = "client events are for private and presence channels that the connection has subscribed to";
             return say(link, &message::error(None, why));

@@ -5,7 +5,7 @@ use crate::event_request::StreamSlot;
 use bytes::{Buf as _, BytesMut};
 use howdah_budget::Charge;
 use howdah_transport::connection_stream::{PartHead, PartKind};
-use howdah_websocket::{Close, Event, Events, Handled, Link, MAX_MESSAGE, Sent, message};
+use howdah_websocket::{Close, Event, Events, HandlerFuture, Link, MAX_MESSAGE, Outgoing, message};
 use rustix::net::{Shutdown, shutdown};
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Read as _};
@@ -50,8 +50,8 @@ impl Held {
     }
 
     /// Takes the next part of the input, if it is complete. An error is the close for a script that breaks the layout.
-    fn take_part(&mut self) -> Result<Option<Sent>, Close> {
-        let broken = || Close::of(Close::FAILED, "the application failed");
+    fn take_part(&mut self) -> Result<Option<Outgoing>, Close> {
+        let broken = || Close::of(Close::INTERNAL_ERROR, "the application failed");
         let Some((head, _)) = self.input.split_first_chunk::<HEAD>() else { return Ok(None) };
         let head = PartHead::of(*head);
         let length = head.length as usize;
@@ -69,14 +69,14 @@ impl Held {
             self.input = BytesMut::new();
         }
         Ok(Some(match head.kind().ok_or_else(broken)? {
-            PartKind::Text => Sent::Message(message(&data, false)),
-            PartKind::Binary => Sent::Message(message(&data, true)),
+            PartKind::Text => Outgoing::Message(message(&data, false)),
+            PartKind::Binary => Outgoing::Message(message(&data, true)),
             PartKind::Close if length >= 2 => {
                 let code = data.get_u16();
                 let is_valid = matches!(code, 1000 | 1011 | 3000..=4999) && std::str::from_utf8(&data).is_ok();
-                Sent::Close(if is_valid { Close { code: Some(code), reason: data } } else { broken() })
+                Outgoing::Close(if is_valid { Close { code: Some(code), reason: data } } else { broken() })
             }
-            PartKind::Leave if !std::mem::replace(&mut self.has_left, true) => Sent::Leave,
+            PartKind::Leave if !std::mem::replace(&mut self.has_left, true) => Outgoing::Reconnect,
             PartKind::Leave | PartKind::Close | PartKind::Accept => return Err(broken()),
         }))
     }
@@ -95,7 +95,7 @@ impl Held {
 }
 
 impl Events for Held {
-    fn handle(&self, _: &Link, event: Event) -> Handled {
+    fn handle(&self, _: &Link, event: Event) -> HandlerFuture {
         let stream = self.stream.clone();
         Box::pin(async move {
             // An error means that the script has gone, which reading reports.
@@ -110,8 +110,8 @@ impl Events for Held {
         })
     }
 
-    fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Sent> {
-        let failed = || Close::of(Close::FAILED, "the application failed");
+    fn poll_outgoing(&mut self, cx: &mut Context<'_>) -> Poll<Outgoing> {
+        let failed = || Close::of(Close::INTERNAL_ERROR, "the application failed");
         loop {
             match self.take_part() {
                 Ok(Some(sent)) => {
@@ -121,12 +121,15 @@ impl Events for Held {
                 Ok(None) if self.settle() => {}
                 Ok(None) => {
                     self.input = BytesMut::new();
-                    return Poll::Ready(Sent::Close(Close::of(Close::LATER, "the server has no memory left")));
+                    return Poll::Ready(Outgoing::Close(Close::of(
+                        Close::TRY_AGAIN_LATER,
+                        "the server has no memory left",
+                    )));
                 }
-                Err(close) => return Poll::Ready(Sent::Close(close)),
+                Err(close) => return Poll::Ready(Outgoing::Close(close)),
             }
             if ready!(self.stream.poll_read_ready(cx)).is_err() {
-                return Poll::Ready(Sent::Close(failed()));
+                return Poll::Ready(Outgoing::Close(failed()));
             }
             let read = READS.with_borrow_mut(|space| {
                 let read = self.stream.try_read(space)?;
@@ -136,13 +139,13 @@ impl Events for Held {
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // The script has gone without a close.
-                Ok(0) | Err(_) => return Poll::Ready(Sent::Close(failed())),
+                Ok(0) | Err(_) => return Poll::Ready(Outgoing::Close(failed())),
                 Ok(_) => {}
             }
         }
     }
 
-    fn ends(&self) -> Option<Duration> {
+    fn teardown_timeout(&self) -> Option<Duration> {
         // A script that waits for room continues.
         let _ = shutdown(&*self.stream, Shutdown::Read);
         Some(REST)
@@ -186,10 +189,10 @@ mod tests {
     /// Sends these bytes as the script; returns the close code, or 0 for a message.
     async fn code(held: &mut Held, script: &mut StdUnixStream, bytes: &[u8]) -> u16 {
         script.write_all(bytes).unwrap();
-        match poll_fn(|cx| held.poll_sent(cx)).await {
-            Sent::Message(_) => 0,
-            Sent::Close(close) => close.number(),
-            Sent::Leave => 1,
+        match poll_fn(|cx| held.poll_outgoing(cx)).await {
+            Outgoing::Message(_) => 0,
+            Outgoing::Close(close) => close.number(),
+            Outgoing::Reconnect => 1,
         }
     }
 
@@ -226,7 +229,7 @@ mod tests {
         assert_eq!(code(&mut held, &mut script, b"").await, 1011, "a script leaves once");
         script.write_all(&part(2, 2, b"h")).unwrap();
         drop(script);
-        assert!(matches!(poll_fn(|cx| held.poll_sent(cx)).await, Sent::Close(close) if close.number() == 1011));
+        assert!(matches!(poll_fn(|cx| held.poll_outgoing(cx)).await, Outgoing::Close(close) if close.number() == 1011));
         drop(held);
         assert_eq!(budgets.memory.used(), 0);
     }
