@@ -9,13 +9,13 @@ use crate::params::{InvalidParams, Params, write_pair};
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Maximum content of a record that is read as a whole: `BEGIN_REQUEST` or `GET_VALUES`.
-const MAX_WHOLE: usize = 4096;
+const MAX_SHORT_RECORD: usize = 4096;
 
 /// A decoded event.
 #[derive(Debug)]
 pub enum Event {
     /// A request's variables are complete; its body follows.
-    Request(Begun),
+    Request(RequestStart),
     /// The request's variables exceed the limit.
     TooLarge(u16),
     /// A part of the request's body; never empty.
@@ -28,10 +28,10 @@ pub enum Event {
 
 /// A request that begins.
 #[derive(Debug)]
-pub struct Begun {
+pub struct RequestStart {
     pub id: u16,
     /// The web server keeps the connection for further requests.
-    pub keep: bool,
+    pub keep_connection: bool,
     pub params: Params,
 }
 
@@ -57,7 +57,7 @@ enum Content {
 #[derive(Debug)]
 struct Active {
     id: u16,
-    keep: bool,
+    keep_connection: bool,
     params: Vec<u8>,
     stage: Stage,
 }
@@ -66,7 +66,7 @@ struct Active {
 enum Stage {
     Params,
     Body,
-    Over,
+    Complete,
 }
 
 /// Reads one connection.
@@ -74,7 +74,7 @@ enum Stage {
 pub struct Decoder {
     content: Content,
     /// Bytes left of the present record's content.
-    left: usize,
+    remaining: usize,
     /// Bytes of padding after it.
     padding: usize,
     active: Option<Active>,
@@ -87,24 +87,24 @@ impl Decoder {
     /// for no limit.
     #[must_use]
     pub const fn new(max_params: usize, max_connections: usize) -> Self {
-        Self { content: Content::Skipped, left: 0, padding: 0, active: None, max_params, max_connections }
+        Self { content: Content::Skipped, remaining: 0, padding: 0, active: None, max_params, max_connections }
     }
 
     /// `true` if a record or a request's variables are incomplete.
     #[must_use]
-    pub fn is_within(&self) -> bool {
-        self.left > 0 || self.padding > 0 || matches!(&self.active, Some(active) if active.stage == Stage::Params)
+    pub fn is_mid_record(&self) -> bool {
+        self.remaining > 0 || self.padding > 0 || matches!(&self.active, Some(active) if active.stage == Stage::Params)
     }
 
     /// `true` if all of the present request's body was read.
     #[must_use]
-    pub fn is_body_over(&self) -> bool {
-        self.active.as_ref().is_none_or(|active| active.stage == Stage::Over)
+    pub fn is_body_complete(&self) -> bool {
+        self.active.as_ref().is_none_or(|active| active.stage == Stage::Complete)
     }
 
     /// Bytes of variables that are kept.
     #[must_use]
-    pub fn kept(&self) -> usize {
+    pub fn buffered_params(&self) -> usize {
         self.active.as_ref().map_or(0, |active| active.params.len())
     }
 
@@ -120,12 +120,12 @@ impl Decoder {
     /// The input is not FastCGI; the connection cannot be read any further.
     pub fn next(&mut self, input: &mut BytesMut, out: &mut Vec<u8>) -> Result<Option<Event>, Malformed> {
         loop {
-            if self.left > 0 {
-                let taken = self.left.min(input.len());
+            if self.remaining > 0 {
+                let taken = self.remaining.min(input.len());
                 if taken == 0 {
                     return Ok(None);
                 }
-                self.left -= taken;
+                self.remaining -= taken;
                 match (self.content, &mut self.active) {
                     (Content::Params, Some(active)) => {
                         if active.params.len() + taken > self.max_params {
@@ -154,22 +154,22 @@ impl Decoder {
             }
             let Some(header) = input.first_chunk::<HEADER>() else { return Ok(None) };
             let header = Header::parse(header).ok_or(Malformed::Version)?;
-            let is_whole = matches!(header.kind, kind::BEGIN_REQUEST | kind::GET_VALUES);
+            let is_short = matches!(header.kind, kind::BEGIN_REQUEST | kind::GET_VALUES);
             let length = usize::from(header.length);
-            if is_whole && length > MAX_WHOLE {
+            if is_short && length > MAX_SHORT_RECORD {
                 return Err(Malformed::Record);
             }
-            if is_whole && input.len() < HEADER + length {
+            if is_short && input.len() < HEADER + length {
                 return Ok(None);
             }
             input.advance(HEADER);
             self.padding = usize::from(header.padding);
-            if is_whole {
+            if is_short {
                 let content = input.split_to(length);
-                self.take_whole(header, &content, out)?;
+                self.handle_short_record(header, &content, out)?;
                 continue;
             }
-            (self.content, self.left) = (Content::Skipped, length);
+            (self.content, self.remaining) = (Content::Skipped, length);
             if let Some(event) = self.begin_record(header, out)? {
                 return Ok(Some(event));
             }
@@ -177,10 +177,10 @@ impl Decoder {
     }
 
     /// Handles a record that was read as a whole.
-    fn take_whole(&mut self, header: Header, content: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+    fn handle_short_record(&mut self, header: Header, content: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         if header.kind == kind::GET_VALUES {
-            let asked = Params::parse(content.to_vec()).map_err(|_| Malformed::Params)?;
-            record::write(out, kind::GET_VALUES_RESULT, 0, &self.values(&asked));
+            let requested = Params::parse(content.to_vec()).map_err(|_| Malformed::Params)?;
+            record::write(out, kind::GET_VALUES_RESULT, 0, &self.values(&requested));
             return Ok(());
         }
         let [role_high, role_low, flags, ..] = *content else { return Err(Malformed::Record) };
@@ -191,8 +191,8 @@ impl Decoder {
                 record::write_end(out, header.id, EndStatus::UnknownRole);
             }
             None => {
-                let keep = flags & KEEP_CONNECTION != 0;
-                self.active = Some(Active { id: header.id, keep, params: Vec::new(), stage: Stage::Params });
+                let keep_connection = flags & KEEP_CONNECTION != 0;
+                self.active = Some(Active { id: header.id, keep_connection, params: Vec::new(), stage: Stage::Params });
             }
         }
         Ok(())
@@ -211,9 +211,9 @@ impl Decoder {
         match (header.kind, active.stage) {
             (kind::PARAMS, Stage::Params) if header.length == 0 => {
                 active.stage = Stage::Body;
-                let (id, keep) = (active.id, active.keep);
+                let (id, keep_connection) = (active.id, active.keep_connection);
                 match Params::parse(std::mem::take(&mut active.params)) {
-                    Ok(params) => Ok(Some(Event::Request(Begun { id, keep, params }))),
+                    Ok(params) => Ok(Some(Event::Request(RequestStart { id, keep_connection, params }))),
                     Err(InvalidParams::TooMany) => Ok(Some(Event::TooLarge(id))),
                     Err(InvalidParams::CutOff) => Err(Malformed::Params),
                 }
@@ -223,7 +223,7 @@ impl Decoder {
                 Ok(None)
             }
             (kind::STDIN, Stage::Body) if header.length == 0 => {
-                active.stage = Stage::Over;
+                active.stage = Stage::Complete;
                 Ok(Some(Event::BodyEnd))
             }
             (kind::STDIN, Stage::Body) => {
@@ -243,12 +243,12 @@ impl Decoder {
     }
 
     /// Answers `GET_VALUES`.
-    fn values(&self, asked: &Params) -> Vec<u8> {
+    fn values(&self, requested: &Params) -> Vec<u8> {
         let most = (self.max_connections > 0).then_some(self.max_connections);
         let known = [("FCGI_MAX_CONNS", most), ("FCGI_MAX_REQS", most), ("FCGI_MPXS_CONNS", Some(0))];
         let mut result = Vec::new();
         for (name, value) in known {
-            if let Some(value) = value.filter(|_| asked.get(name).is_some()) {
+            if let Some(value) = value.filter(|_| requested.get(name).is_some()) {
                 write_pair(&mut result, name.as_bytes(), value.to_string().as_bytes());
             }
         }

@@ -51,12 +51,12 @@ fn read(bytes: &[u8], size: usize) -> Read {
                 Ok(Some(Event::Body(part))) => body.extend_from_slice(&part),
                 Ok(Some(event)) => {
                     match &event {
-                        Event::Request(Begun { id, keep, params }) => {
+                        Event::Request(RequestStart { id, keep_connection, params }) => {
                             let pairs: Vec<String> = params
                                 .iter()
                                 .map(|(n, v)| format!("{}={}", n.escape_ascii(), v.escape_ascii()))
                                 .collect();
-                            read.events.push(format!("{id} {keep} {}", pairs.join(" ")));
+                            read.events.push(format!("{id} {keep_connection} {}", pairs.join(" ")));
                         }
                         Event::BodyEnd => read.events.push(format!("body {}", std::mem::take(&mut body).len())),
                         other => read.events.push(format!("{other:?}")),

@@ -48,7 +48,7 @@ fn read(data: &[u8], size: usize) -> Read {
                         assert!(head.target.as_bytes().iter().all(|&byte| byte > b' ' && byte != 0x7f));
                         format!("{} {}", head.method, head.target.as_bytes().escape_ascii())
                     });
-                    read.requests.push((begun.id, begun.keep, head.unwrap_or_else(str::to_owned)));
+                    read.requests.push((begun.id, begun.keep_connection, head.unwrap_or_else(str::to_owned)));
                 }
                 Ok(Some(Event::Body(part))) => {
                     assert!(!part.is_empty());
@@ -67,7 +67,7 @@ fn read(data: &[u8], size: usize) -> Read {
                     return read;
                 }
             }
-            assert!(decoder.kept() <= MAX_INPUT);
+            assert!(decoder.buffered_params() <= MAX_INPUT);
         }
     }
     read

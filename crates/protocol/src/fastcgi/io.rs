@@ -1,7 +1,7 @@
 //! State of a FastCGI connection: the socket, its input and its output. The connection's task uses it, and so does the
 //! body of the current request, in the same task. The lock is therefore never contended.
 
-use super::decoder::{Begun, Decoder, Event, Malformed};
+use super::decoder::{Decoder, Event, Malformed, RequestStart};
 use super::record::{EndStatus, write_end};
 use crate::connection::Connection;
 use crate::exchange::BodyError;
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// Bytes of variables that are not charged to a budget.
-const USUAL_PARAMS: usize = 8 * 1024;
+const UNCHARGED_PARAMS: usize = 8 * 1024;
 
 /// Next item on a connection.
 pub(super) enum Next {
-    Request(Begun),
+    Request(RequestStart),
     /// The variables of the request with this number exceed the limit.
     TooLarge(u16),
     /// The input is not FastCGI.
@@ -33,7 +33,7 @@ pub(super) enum Next {
 }
 
 /// Reason why the web server no longer wants the response.
-pub(super) enum Gone {
+pub(super) enum Interrupted {
     /// The web server sent `ABORT_REQUEST`; the connection stays open.
     Aborted,
     Error(io::Error),
@@ -52,7 +52,7 @@ pub(super) struct Io {
     request: u64,
     /// Bytes of the body that the script may still read, by `CONTENT_LENGTH`. As in PHP-FPM, it does not get any
     /// excess.
-    wanted: u64,
+    body_remaining: u64,
     aborted: bool,
     at_end: bool,
     responding: bool,
@@ -70,7 +70,7 @@ impl Io {
             params_charge: None,
             id: 0,
             request: 0,
-            wanted: 0,
+            body_remaining: 0,
             aborted: false,
             at_end: false,
             responding: false,
@@ -110,7 +110,7 @@ impl Io {
             if !self.charge_params() {
                 return Poll::Ready(Ok(Next::End));
             }
-            if self.decoder.is_within() || !self.input.is_empty() {
+            if self.decoder.is_mid_record() || !self.input.is_empty() {
                 self.connection.state.on_read();
             }
             match self.connection.state.verdict() {
@@ -142,8 +142,8 @@ impl Io {
 
     /// Charges incomplete variables. Returns `false` if the budget has no room for them.
     fn charge_params(&mut self) -> bool {
-        let kept = self.decoder.kept() as u64;
-        if kept <= USUAL_PARAMS as u64 {
+        let kept = self.decoder.buffered_params() as u64;
+        if kept <= UNCHARGED_PARAMS as u64 {
             return true;
         }
         let charge = self.params_charge.get_or_insert_with(|| self.connection.charge());
@@ -155,11 +155,11 @@ impl Io {
         true
     }
 
-    fn begin(&mut self, begun: &Begun) {
+    fn begin(&mut self, begun: &RequestStart) {
         self.params_charge = None;
         self.id = begun.id;
         self.request += 1;
-        self.wanted = super::head::body_length(&begun.params).unwrap_or(u64::MAX);
+        self.body_remaining = super::head::body_length(&begun.params).unwrap_or(u64::MAX);
         (self.aborted, self.responding) = (false, false);
     }
 
@@ -169,17 +169,17 @@ impl Io {
     }
 
     /// `true` if the whole body has arrived, or there is none.
-    pub(super) fn is_body_over(&mut self) -> bool {
-        if self.wanted == 0 && self.input.len() >= super::record::HEADER {
+    pub(super) fn is_body_complete(&mut self) -> bool {
+        if self.body_remaining == 0 && self.input.len() >= super::record::HEADER {
             // Next comes the body's end, or excess that the script does not get.
-            let _ = self.poll_rest();
+            let _ = self.skip_received_body();
         }
-        self.decoder.is_body_over()
+        self.decoder.is_body_complete()
     }
 
     /// Skips the part of the body that has arrived.
-    fn poll_rest(&mut self) -> Result<(), Malformed> {
-        while !self.decoder.is_body_over() {
+    fn skip_received_body(&mut self) -> Result<(), Malformed> {
+        while !self.decoder.is_body_complete() {
             match self.decode()? {
                 Some(Event::Abort) => self.aborted = true,
                 Some(_) => {}
@@ -196,13 +196,13 @@ impl BodyReader for Io {
             return Poll::Ready(Some(Err("the request is over".into())));
         }
         loop {
-            if self.decoder.is_body_over() {
+            if self.decoder.is_body_complete() {
                 return Poll::Ready(None);
             }
             match self.decode() {
                 Ok(Some(Event::Body(mut data))) => {
-                    data.truncate(usize::try_from(self.wanted).unwrap_or(usize::MAX));
-                    self.wanted -= data.len() as u64;
+                    data.truncate(usize::try_from(self.body_remaining).unwrap_or(usize::MAX));
+                    self.body_remaining -= data.len() as u64;
                     if !data.is_empty() {
                         return Poll::Ready(Some(Ok(data)));
                     }
@@ -239,13 +239,13 @@ impl Io {
 
     /// Called while a request is being handled or its response waits for its source. Writes pending output and checks
     /// that the response is still wanted. A web server that has closed its side is gone (specification, section 5.4).
-    pub(super) fn poll_meanwhile(&mut self, cx: &mut Context<'_>) -> Poll<Gone> {
+    pub(super) fn poll_interruption(&mut self, cx: &mut Context<'_>) -> Poll<Interrupted> {
         loop {
             if self.aborted {
-                return Poll::Ready(Gone::Aborted);
+                return Poll::Ready(Interrupted::Aborted);
             }
             // Otherwise the reader of the body notices the end.
-            if self.responding || self.decoder.is_body_over() {
+            if self.responding || self.decoder.is_body_complete() {
                 match self.decode() {
                     Ok(Some(Event::Abort)) => {
                         self.aborted = true;
@@ -253,21 +253,21 @@ impl Io {
                     }
                     Ok(Some(_)) => continue,
                     Ok(None) => {}
-                    Err(_) => return Poll::Ready(Gone::Error(io::ErrorKind::InvalidData.into())),
+                    Err(_) => return Poll::Ready(Interrupted::Error(io::ErrorKind::InvalidData.into())),
                 }
             }
             if !self.out.is_empty()
                 && let Poll::Ready(Err(error)) = self.poll_flush(cx)
             {
-                return Poll::Ready(Gone::Error(error));
+                return Poll::Ready(Interrupted::Error(error));
             }
-            if !self.responding && !self.decoder.is_body_over() {
+            if !self.responding && !self.decoder.is_body_complete() {
                 return Poll::Pending;
             }
             match ready!(self.poll_read(cx)) {
-                Ok(0) => return Poll::Ready(Gone::Error(io::ErrorKind::ConnectionReset.into())),
+                Ok(0) => return Poll::Ready(Interrupted::Error(io::ErrorKind::ConnectionReset.into())),
                 Ok(_) => {}
-                Err(error) => return Poll::Ready(Gone::Error(error)),
+                Err(error) => return Poll::Ready(Interrupted::Error(error)),
             }
         }
     }
@@ -281,9 +281,9 @@ impl Io {
     /// was announced.
     pub(super) fn begin_response(&mut self) -> bool {
         self.responding = true;
-        let is_wanted = self.wanted > 0 && self.wanted != u64::MAX;
-        let _ = self.poll_rest();
-        self.decoder.is_body_over() || !is_wanted
+        let is_wanted = self.body_remaining > 0 && self.body_remaining != u64::MAX;
+        let _ = self.skip_received_body();
+        self.decoder.is_body_complete() || !is_wanted
     }
 
     /// Writes the request's end; the next one may begin.
@@ -295,7 +295,7 @@ impl Io {
 
     /// `true` if the web server may still be sending something.
     pub(super) fn has_unread(&self) -> bool {
-        !self.decoder.is_body_over() || !self.input.is_empty() || self.socket.has_unread()
+        !self.decoder.is_body_complete() || !self.input.is_empty() || self.socket.has_unread()
     }
 
     /// Lingers until the web server has closed (`reads::poll_linger`).

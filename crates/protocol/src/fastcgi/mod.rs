@@ -23,9 +23,9 @@ use crate::serial_body::{SerialBody, lock};
 use crate::socket::Socket;
 use crate::state::Verdict;
 use bytes::Bytes;
-use decoder::Begun;
+use decoder::RequestStart;
 use http::{Method, StatusCode, header};
-use io::{Gone, Io, Next};
+use io::{Interrupted, Io, Next};
 use record::{Header, MAX_CONTENT, kind};
 use std::future::poll_fn;
 use std::io::{Error, Result};
@@ -35,7 +35,7 @@ use std::task::{Poll, ready};
 use std::time::{Instant, SystemTime};
 
 /// Bytes of a body that may wait for the socket before its source is polled for more.
-const AHEAD: usize = 64 * 1024;
+const FLUSH_THRESHOLD: usize = 64 * 1024;
 
 /// Returns `true` if the peer may connect: from this machine, or listed in `http.trusted_proxies` (PHP-FPM's
 /// `listen.allowed_clients`). Restricted because a FastCGI client chooses the script to run.
@@ -76,9 +76,14 @@ pub(crate) async fn serve<H: Handler>(handler: &H, connection: &Arc<Connection>,
 }
 
 /// Runs the handler and sends the response. Returns `true` if the connection may carry another request.
-async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mutex<Io>>, begun: Begun) -> Result<bool> {
+async fn run<H: Handler>(
+    handler: &H,
+    connection: &Arc<Connection>,
+    io: &Arc<Mutex<Io>>,
+    begun: RequestStart,
+) -> Result<bool> {
     let in_flight = InFlight::begin(connection);
-    let Begun { id, keep, params } = begun;
+    let RequestStart { id, keep_connection, params } = begun;
     let head = match head::head(&params) {
         Ok(head) => head,
         Err(why) => {
@@ -105,23 +110,23 @@ async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mut
         let mut handling = pin!(handler.handle(request));
         poll_fn(|cx| match handling.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Ok(response)),
-            Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
+            Poll::Pending => lock(io).poll_interruption(cx).map(Err),
         })
         .await
     };
     let responded = match response {
         Ok(response) => respond(io, id, is_head, response, &messages).await,
-        Err(gone) => Err(gone),
+        Err(interrupted) => Err(interrupted),
     };
     let is_read = match responded {
         Ok(is_read) => is_read,
-        Err(Gone::Aborted) => {
+        Err(Interrupted::Aborted) => {
             let mut io = lock(io);
             let is_read = io.begin_response();
             io.end();
             is_read
         }
-        Err(Gone::Error(error)) => {
+        Err(Interrupted::Error(error)) => {
             // Buffered data is still sent, but not the end that would make the response look complete.
             let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
             return Err(error);
@@ -129,14 +134,14 @@ async fn run<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mut
     };
     poll_fn(|cx| lock(io).poll_flush(cx)).await?;
     drop(in_flight);
-    Ok(keep && is_read && connection.state.verdict() == Verdict::None)
+    Ok(keep_connection && is_read && connection.state.verdict() == Verdict::None)
 }
 
 fn body_of(io: &Arc<Mutex<Io>>, params: &Params) -> RequestBody {
     let announced = head::body_length(params);
     let (is_over, request) = {
         let mut io = lock(io);
-        (io.is_body_over(), io.request())
+        (io.is_body_complete(), io.request())
     };
     if is_over || announced == Some(0) {
         return RequestBody::none();
@@ -151,7 +156,7 @@ async fn respond(
     is_head: bool,
     response: Response,
     messages: &Messages,
-) -> std::result::Result<bool, Gone> {
+) -> std::result::Result<bool, Interrupted> {
     let (mut head, body) = response.into_parts();
     let bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = body.length().filter(|length| !bodiless || *length > 0);
@@ -191,19 +196,19 @@ fn write_messages(out: &mut Vec<u8>, id: u16, messages: &Messages) {
 }
 
 /// Sends a body. Its end is reported when this future returns or is dropped.
-async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body, messages: &Messages) -> std::result::Result<(), Gone> {
+async fn send(io: &Arc<Mutex<Io>>, id: u16, body: Body, messages: &Messages) -> std::result::Result<(), Interrupted> {
     let connection = lock(io).connection.clone();
     let mut body = Outgoing::new(body, None, &connection);
     loop {
         let part = poll_fn(|cx| match body.poll_next(cx) {
-            Poll::Ready(part) => Poll::Ready(part.transpose().map_err(Gone::Error)),
-            Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
+            Poll::Ready(part) => Poll::Ready(part.transpose().map_err(Interrupted::Error)),
+            Poll::Pending => lock(io).poll_interruption(cx).map(Err),
         });
         let Some(part) = part.await? else { return Ok(()) };
         lock(io).out.put(|out| write_messages(out, id, messages));
         push(io, id, part);
-        if lock(io).out.waiting() >= AHEAD {
-            poll_fn(|cx| lock(io).poll_flush(cx)).await.map_err(Gone::Error)?;
+        if lock(io).out.waiting() >= FLUSH_THRESHOLD {
+            poll_fn(|cx| lock(io).poll_flush(cx)).await.map_err(Interrupted::Error)?;
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use bytes::BytesMut;
 use howdah_protocol::Params;
-use howdah_protocol::fastcgi::decoder::{Begun, Decoder, Event};
+use howdah_protocol::fastcgi::decoder::{Decoder, Event, RequestStart};
 use howdah_protocol::fastcgi::record::{self, EndStatus, kind};
 use howdah_site::upstream::PoolPageText;
 use std::borrow::Cow;
@@ -85,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FcgiConnection<S> {
             let event = self.decoder.next(&mut self.input, &mut out);
             self.stream.write_all(&out).await?;
             match event {
-                Ok(Some(Event::Request(Begun { id, keep, params }))) => {
+                Ok(Some(Event::Request(RequestStart { id, keep_connection: keep, params }))) => {
                     self.decoder.finish();
                     return Ok(Some((id, keep, PageRequest::of(&params))));
                 }
@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FcgiConnection<S> {
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     if self.stream.read_buf(&mut self.input).await? == 0 {
-                        let is_cut = self.decoder.is_within() || !self.input.is_empty();
+                        let is_cut = self.decoder.is_mid_record() || !self.input.is_empty();
                         return if is_cut { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(None) };
                     }
                 }
