@@ -114,7 +114,7 @@ static void report_boot_error(int type, zend_string *file, const uint32_t line, 
 
 /* Prepares PHP's request around the script while there is no request of the server: its headers are dropped, its output
  * goes to the log. */
-static void enter_script_alone(void) {
+static void begin_idle_request(void) {
     SG(request_info).no_headers = 1;
 }
 
@@ -139,7 +139,7 @@ bool shim_loop_open_script(const char *path) {
     shim_server_array_prepare();
     SHIM_SIGNALS_KEEP_HANDLERS();
     shim_error_page_begin();
-    enter_script_alone();
+    begin_idle_request();
     char copy[PATH_MAX];
     if (strlen(path) < sizeof copy && chdir(dirname(strcpy(copy, path))) != 0) {
         shim_log(LOG_WARNING, "cannot enter the directory of %s", path);
@@ -242,14 +242,14 @@ bool shim_loop_begin(void) {
 }
 
 /* True if exit() is unwinding the script. */
-static bool leaving(void) {
+static bool is_exiting(void) {
     return EG(exception) != NULL && (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception)));
 }
 
 /* An exception that the callback did not catch ends the request and not the script: the application's handler gets it,
  * as it would at the end of a script; otherwise PHP's message is printed. */
 void shim_loop_report_exception(void) {
-    if (EG(exception) == NULL || leaving()) {
+    if (EG(exception) == NULL || is_exiting()) {
         return;
     }
     if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
@@ -268,12 +268,12 @@ bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     phase = LOOP_RUNNING;
     zend_call_function(function, cache);
     zval_ptr_dtor(&result);
-    if (leaving()) {
+    if (is_exiting()) {
         return false;
     }
     shim_loop_report_exception();
     phase = LOOP_BETWEEN;
-    return !leaving();
+    return !is_exiting();
 }
 
 void shim_loop_end_response(void) {
@@ -309,7 +309,7 @@ void shim_loop_leave(void) {
     phase = LOOP_LEFT;
     shim_input_release();
     sapi_activate();
-    enter_script_alone();
+    begin_idle_request();
 }
 
 void shim_loop_hand_over(void) {

@@ -80,7 +80,7 @@ static void keep_realpaths(void) {
 }
 
 /* Brings PHP into the state that every request starts with. */
-static void settle(void) {
+static void reset_to_request_start(void) {
     zend_unset_timeout();
     php_clear_stat_cache(0, NULL, 0);
     shim_snapshot_heap_collect();
@@ -92,7 +92,7 @@ static void settle(void) {
 
 /* Lets the zygote fork workers from this process in its current state, so that the application boots only once. Returns
  * in this worker and in each of those. */
-static void offer_boot(void) {
+static void become_template(void) {
     if (!howdah_rs_share_boot(snapshot_unshareable(), boot_began)) {
         return;
     }
@@ -103,12 +103,12 @@ static void offer_boot(void) {
     last->warm_requests = shim.boot->n_warmup * WARM_ROUNDS;
 }
 
-/* Like offer_boot(), once the warm-up requests have run on the snapshot and their responses have been checked. */
-static void share_when_warm(void) {
+/* Like become_template(), once the warm-up requests have run on the snapshot and their responses have been checked. */
+static void become_template_when_warm(void) {
     if (!last->offered && last->warm_requests >= shim.boot->n_warmup * WARM_ROUNDS) {
         last->offered = true;
         shim_warmup_judge();
-        offer_boot();
+        become_template();
     }
 }
 
@@ -145,8 +145,8 @@ static void take_snapshot(void) {
     shim_opcache_room_check();
     zend_llist_apply(&CG(open_files), close_script);
     shim_user_ini_remember_absent(snapshot_lasting_memory(SHIM_ABSENT_FILES));
-    settle();
-    if (snapshot_take(share_when_warm) == SNAPSHOT_FAILED) {
+    reset_to_request_start();
+    if (snapshot_take(become_template_when_warm) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());
     }
     /* Each restore returns here. */
@@ -170,7 +170,7 @@ static bool take_request(void) {
         return true;
     }
     if (snapshot_stats()->way != SNAPSHOT_WAY_FORK) {
-        share_when_warm();
+        become_template_when_warm();
     }
     if (!last->ready) {
         const snapshot_numbers *numbers = snapshot_stats();

@@ -42,15 +42,15 @@ typedef struct {
         size_t got;
     } held[PAGES];
     char bytes[PAGES][PAGE];
-} look;
+} memory_reader;
 
-static void look_begin(look *l, int memory) {
+static void reader_begin(memory_reader *l, int memory) {
     l->memory = memory;
     memset(l->held, 0, sizeof l->held);
 }
 
 /* Reads, through the cache, as many bytes as are mapped. */
-static size_t look_some(look *l, const void *from, void *to, size_t size) {
+static size_t read_mapped(memory_reader *l, const void *from, void *to, size_t size) {
     uintptr_t at = (uintptr_t)from, start = at & ~(uintptr_t)(PAGE - 1);
     size_t skipped = at - start, slot = start / PAGE % PAGES;
     if (start == 0 || size > PAGE - skipped) {
@@ -65,8 +65,8 @@ static size_t look_some(look *l, const void *from, void *to, size_t size) {
     return got;
 }
 
-static bool look_at(look *l, const void *from, void *to, size_t size) {
-    return from != NULL && look_some(l, from, to, size) == size;
+static bool read_exactly(memory_reader *l, const void *from, void *to, size_t size) {
+    return from != NULL && read_mapped(l, from, to, size) == size;
 }
 
 /* --- coroutines --- */
@@ -127,9 +127,10 @@ SHIM_EXPORT size_t howdah_c_read_lines(int memory, bool idle, howdah_line *lines
 
 /* Returns the line of a frame. PHP stores it only where it may be needed, so within a function it may be an earlier
  * one. */
-static uint32_t line_of(look *l, const zend_op_array *code, const zend_op *at) {
+static uint32_t line_of(memory_reader *l, const zend_op_array *code, const zend_op *at) {
     zend_op instruction;
-    if (at < code->opcodes || at >= code->opcodes + code->last || !look_at(l, at, &instruction, sizeof instruction)) {
+    if (at < code->opcodes || at >= code->opcodes + code->last ||
+        !read_exactly(l, at, &instruction, sizeof instruction)) {
         return code->line_start;
     }
     return instruction.lineno;
@@ -152,9 +153,9 @@ static uint64_t mark_of(const zend_function *function) {
     return mark;
 }
 
-static bool get_function(look *l, const zend_function *from, zend_function *function) {
+static bool get_function(memory_reader *l, const zend_function *from, zend_function *function) {
     memset(function, 0, sizeof *function);
-    size_t got = look_some(l, from, function, sizeof *function);
+    size_t got = read_mapped(l, from, function, sizeof *function);
     if (got < sizeof(zend_internal_function)) {
         return false;
     }
@@ -165,10 +166,10 @@ SHIM_EXPORT size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_fr
     const zend_execute_data *at = (const zend_execute_data *)(uintptr_t)innermost;
     zend_execute_data frame;
     zend_function function;
-    look l;
-    look_begin(&l, memory);
+    memory_reader l;
+    reader_begin(&l, memory);
     size_t n = 0;
-    for (size_t links = 0; n < most && links < MAX_LINKS && look_at(&l, at, &frame, sizeof frame); links++) {
+    for (size_t links = 0; n < most && links < MAX_LINKS && read_exactly(&l, at, &frame, sizeof frame); links++) {
         /* Frames without a function belong to generators and calls that PHP makes itself. */
         if (frame.func != NULL && get_function(&l, frame.func, &function)) {
             bool user = ZEND_USER_CODE(function.type);
@@ -204,8 +205,8 @@ static size_t get_text(int memory, const zend_string *from, char *to, size_t siz
 
 SHIM_EXPORT bool howdah_c_read_function(int memory, uint64_t address, howdah_function_name *name) {
     zend_function function;
-    look l;
-    look_begin(&l, memory);
+    memory_reader l;
+    reader_begin(&l, memory);
     name->length = 0;
     name->file_length = 0;
     if (!get_function(&l, (const zend_function *)(uintptr_t)address, &function)) {

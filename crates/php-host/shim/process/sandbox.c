@@ -187,7 +187,7 @@ static zend_op_array *compile_file_watched(zend_file_handle *file, int type) {
 }
 
 /* Closes a file as if opening it had failed. */
-static void give_up(zend_file_handle *file) {
+static void close_refused_file(zend_file_handle *file) {
     if (file->type == ZEND_HANDLE_STREAM && file->handle.stream.closer != NULL) {
         file->handle.stream.closer(file->handle.stream.handle);
     } else if (file->type == ZEND_HANDLE_FP && file->handle.fp != NULL) {
@@ -217,7 +217,7 @@ static zend_result stream_open_watched(zend_file_handle *file) {
     char what[PATH_MAX + 64];
     int length = (snprintf)(what, sizeof what, "to run a file from a directory for data as PHP: %s", ZSTR_VAL(name));
     log_refusal(what, (size_t)MAX(length, 0));
-    give_up(file);
+    close_refused_file(file);
     return FAILURE;
 }
 

@@ -60,7 +60,7 @@ static void set_kernel_timer(timer_kind kind, long limit) {
     timer->kind = kind;
 }
 
-static void pass_on(int number, siginfo_t *about, void *context) {
+static void forward_signal(int number, siginfo_t *about, void *context) {
     struct sigaction to = installed;
     if ((to.sa_flags & SA_SIGINFO) == 0 && to.sa_handler == SIG_IGN) {
         return;
@@ -90,7 +90,7 @@ static void expired(int number, siginfo_t *about, void *context) {
         timer->kind = TIMER_OFF;
     }
     if (!was_probe) {
-        pass_on(number, about, context);
+        forward_signal(number, about, context);
     } else if (timer->limit != 0) {
         set_kernel_timer(TIMER_LIMIT, timer->limit);
     }

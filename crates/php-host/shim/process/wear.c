@@ -27,7 +27,7 @@
 #define SLOW_WINDOWS 2
 
 /* Returns the memory of this process alone: memory shared with the zygote and with OPcache cannot be its leak. */
-static size_t own_memory(void) {
+static size_t private_memory(void) {
     char text[128];
     int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     if (file < 0) {
@@ -56,7 +56,7 @@ static bool fills_memory(void) {
     const size_t most = shim.worker->max_memory;
     if (most != 0) {
         /* PHP's own count costs nothing; the kernel's, which includes leaks of libraries, a few microseconds. */
-        return zend_memory_usage(true) > most || (shim.requests_done % MEMORY_CHECK == 0 && own_memory() > most);
+        return zend_memory_usage(true) > most || (shim.requests_done % MEMORY_CHECK == 0 && private_memory() > most);
     }
     if (!shim.mode->keeps_memory || zend_memory_usage(true) <= default_max_memory()) {
         return false;
@@ -83,7 +83,7 @@ static uint64_t first_window;
 static uint64_t window_began;
 static unsigned slow_windows;
 
-static bool gets_slower(void) {
+static bool is_slowing_down(void) {
     const uint64_t number = (shim.requests_done + 1) / WINDOW;
     if (!shim.mode->keeps_memory || (shim.requests_done + 1) % WINDOW != 0) {
         return false;
@@ -112,5 +112,5 @@ bool shim_used_up(void) {
     if (shim.worker->max_requests != 0 && shim.requests_done + 1 >= shim.worker->max_requests) {
         return true;
     }
-    return fills_memory() || gets_slower();
+    return fills_memory() || is_slowing_down();
 }

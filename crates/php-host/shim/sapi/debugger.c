@@ -43,7 +43,7 @@ void shim_debugger_prepare(shim_debug_what what) {
 }
 
 /* True if a variable of the request asks for a session: any value, or the configured one. */
-static bool asks(const zval *variables) {
+static bool requests_session(const zval *variables) {
     static const char *const names[] = {"XDEBUG_SESSION", "XDEBUG_TRIGGER", "XDEBUG_SESSION_START"};
     const char *wanted = INI_STR("xdebug.trigger_value");
     if (Z_TYPE_P(variables) != IS_ARRAY) {
@@ -64,8 +64,9 @@ void shim_debugger_begin(void) {
         return;
     }
     const zval *variables = PG(http_globals);
-    if (with_each_request || (by_trigger && (asks(&variables[TRACK_VARS_GET]) || asks(&variables[TRACK_VARS_POST]) ||
-                                             asks(&variables[TRACK_VARS_COOKIE])))) {
+    if (with_each_request ||
+        (by_trigger && (requests_session(&variables[TRACK_VARS_GET]) || requests_session(&variables[TRACK_VARS_POST]) ||
+                        requests_session(&variables[TRACK_VARS_COOKIE])))) {
         zval result;
         ZVAL_UNDEF(&result);
         zend_call_known_function(connect_function, NULL, NULL, &result, 0, NULL, NULL);

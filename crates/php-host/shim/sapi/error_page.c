@@ -45,7 +45,7 @@ static const char *kind_of(int type) {
     }
 }
 
-static void display_again(void) {
+static void enable_display(void) {
     if (hidden) {
         hidden = false;
         PG(display_errors) = displays;
@@ -80,7 +80,7 @@ static void note_error(int type, zend_string *file, const uint32_t line, zend_st
     /* Does not return from most fatal errors: display_errors is then restored with the page. */
     original_error(type, file, line, message);
     if (shown_as_page) {
-        display_again();
+        enable_display();
     }
 }
 
@@ -141,7 +141,7 @@ void shim_error_page_send(void) {
     if (original_error == NULL || shim.request == NULL || !howdah_rs_error_noted(&held_before)) {
         return;
     }
-    display_again();
+    enable_display();
     if (!application_responds(held_before)) {
         send_page();
     }

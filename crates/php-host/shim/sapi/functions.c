@@ -11,7 +11,7 @@
 #include "howdah_arginfo.h"
 #include "modes/mode.h"
 #include "process/sandbox.h"
-#include "sapi/answer.h"
+#include "sapi/descriptor_text.h"
 #include "sapi/current_request.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -39,7 +39,7 @@ PHP_FUNCTION(fastcgi_finish_request) {
 PHP_FUNCTION(fpm_get_status) {
     ZEND_PARSE_PARAMETERS_NONE();
     int file = shim.request == NULL || shim.script_child ? -1 : howdah_rs_pool_status();
-    zend_string *text = file < 0 ? NULL : shim_answer(file);
+    zend_string *text = file < 0 ? NULL : shim_read_text(file);
     if (text == NULL) {
         RETURN_FALSE;
     }

@@ -20,12 +20,12 @@ void shim_input_shutdown(void) {
     query_copy_size = 0;
 }
 
-static bool known(const WireVar *var) {
+static bool is_known_variable(const WireVar *var) {
     return var->name_id != 0 && var->name_id <= HOWDAH_VAR_COUNT;
 }
 
 const char *shim_var_name(const WireVar *var, size_t *length) {
-    if (known(var)) {
+    if (is_known_variable(var)) {
         *length = shim_known_names[var->name_id].length;
         return shim_known_names[var->name_id].text;
     }
@@ -46,7 +46,7 @@ static void find_places(void) {
     some_by_text = false;
     for (uint32_t i = 0; i < shim.request->n_vars; i++) {
         const WireVar *var = &shim.vars[i];
-        if (known(var)) {
+        if (is_known_variable(var)) {
             places[var->name_id] = i + 1;
         } else if (shim_text(var->name)[0] != 'H') {
             some_by_text = true;
@@ -122,7 +122,7 @@ void shim_input_release(void) {
 }
 
 /* True if PHP has refused the body for its length and has reported that. */
-static bool refused_by_php(uint64_t length) {
+static bool was_refused_by_php(uint64_t length) {
     return SG(post_max_size) > 0 && length > (uint64_t)SG(post_max_size) && PG(enable_post_data_reading);
 }
 
@@ -134,7 +134,7 @@ size_t shim_sapi_read_post(char *buffer, size_t size) {
     const WireRequest *request = shim.request;
     /* A .user.ini has raised the limit, which the server cannot know. The application must not mistake the dropped body
      * for an empty form. */
-    if (request != NULL && (request->flags & REQUEST_BODY_DROPPED) != 0 && !refused_by_php(request->body_len)) {
+    if (request != NULL && (request->flags & REQUEST_BODY_DROPPED) != 0 && !was_refused_by_php(request->body_len)) {
         php_error_docref(NULL, E_WARNING,
                          "The form of " ZEND_ULONG_FMT " bytes is above the post_max_size that PHP has started with, "
                          "and was not kept",

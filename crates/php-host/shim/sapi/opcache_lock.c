@@ -30,7 +30,7 @@ static bool is_usage(const struct flock *lock) {
     return lock->l_whence == SEEK_SET && lock->l_start == USAGE_BYTE && lock->l_len == USAGE_LENGTH;
 }
 
-static bool is_everything(const struct flock *lock) {
+static bool covers_whole_file(const struct flock *lock) {
     return lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
 }
 
@@ -65,11 +65,11 @@ static int set_lock(int fd, const struct flock *lock) {
         return use(fd, lock);
     }
     if (fd == file && lock->l_type == F_UNLCK) {
-        if (in_use && is_everything(lock)) {
+        if (in_use && covers_whole_file(lock)) {
             in_use = false;
             return 0;
         }
-        if (is_usage(lock) || is_everything(lock)) {
+        if (is_usage(lock) || covers_whole_file(lock)) {
             locked = in_use = false;
         }
     }

@@ -35,7 +35,7 @@ static zend_long number_in(const zval *status, const char *group, const char *na
     return number != NULL && Z_TYPE_P(number) == IS_LONG ? Z_LVAL_P(number) : 0;
 }
 
-static void judge(const zval *status) {
+static void check_usage(const zval *status) {
     const zval *full = zend_hash_str_find(Z_ARRVAL_P(status), ZEND_STRL("cache_full"));
     const zend_long scripts = number_in(status, "opcache_statistics", "num_cached_keys");
     const zend_long most = number_in(status, "opcache_statistics", "max_cached_keys");
@@ -73,7 +73,7 @@ void shim_opcache_room_check(void) {
     ZVAL_FALSE(&scripts);
     ZVAL_UNDEF(&status);
     if (call_user_function(NULL, NULL, &function, &status, 1, &scripts) == SUCCESS && Z_TYPE(status) == IS_ARRAY) {
-        judge(&status);
+        check_usage(&status);
     }
     zval_ptr_dtor(&status);
     zval_ptr_dtor(&function);

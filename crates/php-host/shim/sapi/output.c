@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-static void client_gone(void) {
+static void refuse_response(void) {
     shim.response_refused = true;
     shim.mode->client_gone();
 }
@@ -30,7 +30,7 @@ size_t shim_sapi_write(const char *data, size_t length) {
         return length;
     }
     if (shim.response_refused || !howdah_rs_write(data, length)) {
-        client_gone();
+        refuse_response();
         return 0;
     }
     return length;
@@ -43,7 +43,7 @@ void shim_sapi_flush(void *server_context) {
     }
     sapi_send_headers();
     if (shim.response_refused || !howdah_rs_flush()) {
-        client_gone();
+        refuse_response();
     }
 }
 

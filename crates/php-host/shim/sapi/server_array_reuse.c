@@ -53,7 +53,7 @@ void shim_kept_startup(void) {
 
 /* True if the environment has names that PHP itself adds after these elements. PHP would then overwrite the element
  * instead of adding one. */
-static bool has_names_of_php(HashTable *table) {
+static bool contains_php_names(HashTable *table) {
     static const char *const names[] = {
         "PHP_AUTH_USER", "PHP_AUTH_PW", "PHP_AUTH_DIGEST", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "argv", "argc"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -69,7 +69,7 @@ static void store(kept_array *kept, zval *array, uint32_t environment, bool new_
     HashTable *table = Z_ARRVAL_P(array);
     uint32_t elements = environment + shim.request->n_vars + 1;
     /* Fewer elements: a name occurred twice, so the positions do not match. */
-    if (table->nNumUsed != elements || table->nNumOfElements != elements || (new_names && has_names_of_php(table))) {
+    if (table->nNumUsed != elements || table->nNumOfElements != elements || (new_names && contains_php_names(table))) {
         shim_kept_forget();
         return;
     }
@@ -99,7 +99,7 @@ static bool is_free(HashTable *table) {
 }
 
 /* Returns a free array; otherwise a copy of the first, in a new entry while there is one. */
-static kept_array *take_kept(void) {
+static kept_array *take_cached_array(void) {
     size_t i = 0;
     for (; i < shim.mode->kept_server_arrays && kept_arrays[i].table != NULL; i++) {
         if (is_free(kept_arrays[i].table)) {
@@ -116,7 +116,7 @@ static kept_array *take_kept(void) {
     return &kept_arrays[i];
 }
 
-static void cut_to(HashTable *table, uint32_t elements) {
+static void truncate_array(HashTable *table, uint32_t elements) {
     while (table->nNumUsed > elements) {
         zend_hash_del_bucket(table, table->arData + table->nNumUsed - 1);
     }
@@ -143,9 +143,9 @@ bool shim_kept_reuse(zval *array) {
     if (kept_arrays[0].table == NULL) {
         return false;
     }
-    kept_array *kept = take_kept();
+    kept_array *kept = take_cached_array();
     HashTable *table = kept->table;
-    cut_to(table, kept->elements);
+    truncate_array(table, kept->elements);
     if (table->nNumUsed != kept->elements || table->nNumOfElements != kept->elements) {
         shim_kept_forget();
         return false;
@@ -158,7 +158,7 @@ bool shim_kept_reuse(zval *array) {
     }
     bool all = same == shim.request->n_vars && same == candidates;
     if (!all) {
-        cut_to(table, kept->environment + same);
+        truncate_array(table, kept->environment + same);
     }
     zend_array_destroy(Z_ARR_P(array));
     ZVAL_ARR(array, table);

@@ -57,7 +57,7 @@ void shim_user_ini_remember_absent(void *memory) {
 }
 
 /* Returns the slot of a directory, or NULL. */
-static absent_files *absent_of(const char *path, size_t length) {
+static absent_files *absent_slot(const char *path, size_t length) {
     if (absent == NULL || length >= sizeof absent->path) {
         return NULL;
     }
@@ -111,7 +111,7 @@ static void activate_user_files(char *path, size_t length) {
         root_len--;
     }
     time_t now = (time_t)sapi_get_request_time();
-    absent_files *none = absent_of(path, length);
+    absent_files *none = absent_slot(path, length);
     if (none != NULL && now <= none->expires && strcmp(none->path, path) == 0) {
         return;
     }

@@ -6,7 +6,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/questions.h"
-#include "sapi/answer.h"
+#include "sapi/descriptor_text.h"
 #include "sapi/input.h"
 #include "sapi/mercure.h"
 
@@ -107,7 +107,7 @@ static bool ask(howdah_live_kind kind, howdah_live_field field, const zend_strin
         }
         return false;
     }
-    *answer = shim_answer(file);
+    *answer = shim_read_text(file);
     return true;
 }
 

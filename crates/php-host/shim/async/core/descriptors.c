@@ -50,7 +50,7 @@ static void make_room_for(int fd) {
     descriptors_size = size;
 }
 
-static descriptor *known(int fd) {
+static descriptor *find_descriptor(int fd) {
     return fd >= 0 && (size_t)fd < descriptors_size ? &descriptors[fd] : NULL;
 }
 
@@ -133,7 +133,7 @@ int async_wait_fd(int fd, short events, uint64_t until, const char *what) {
 
 /* Wakes waiters whose events occurred and registers the others again, as one event ends a registration. */
 void async_deliver(int fd, uint32_t events) {
-    descriptor *self = known(fd);
+    descriptor *self = find_descriptor(fd);
     if (self == NULL) {
         return;
     }
@@ -169,7 +169,7 @@ void async_deliver(int fd, uint32_t events) {
 }
 
 const coroutine *async_fd_taken(int fd, short events) {
-    const descriptor *self = known(fd);
+    const descriptor *self = find_descriptor(fd);
     if (self == NULL) {
         return NULL;
     }
@@ -182,7 +182,7 @@ const coroutine *async_fd_taken(int fd, short events) {
 }
 
 void async_fd_closing(int fd) {
-    descriptor *self = known(fd);
+    descriptor *self = find_descriptor(fd);
     if (self == NULL) {
         return;
     }
@@ -205,14 +205,14 @@ void async_fd_new(int fd, bool connected) {
 }
 
 void async_fd_sent(int fd) {
-    descriptor *self = known(fd);
+    descriptor *self = find_descriptor(fd);
     if (self != NULL) {
         self->state |= SENT;
     }
 }
 
 void async_fd_emptied(int fd) {
-    descriptor *self = known(fd);
+    descriptor *self = find_descriptor(fd);
     if (self != NULL) {
         self->state |= EMPTY;
     }

@@ -112,7 +112,7 @@ static coroutine *next(void) {
 }
 
 /* True if every coroutine waits for something that only PHP code could do, and no coroutine can run. */
-static bool stuck(void) {
+static bool is_deadlocked(void) {
     coroutine *self = coroutine_youngest();
     if (self == NULL || async_timer_earliest() != NULL) {
         return false;
@@ -126,7 +126,7 @@ static bool stuck(void) {
 }
 
 /* After a peak of coroutines, returns their memory to the kernel; the memory of a few is kept for the next. */
-static void give_memory_back(void) {
+static void release_memory(void) {
     static uint32_t most;
     if (coroutine_count() > most) {
         most = coroutine_count();
@@ -137,19 +137,19 @@ static void give_memory_back(void) {
     }
 }
 
-static void sleep_until_something(void) {
-    give_memory_back();
+static void wait_for_event(void) {
+    release_memory();
     async_pools_publish();
     if (!howdah_rs_prepare_wait()) {
         return;
     }
-    bool deadlock = stuck();
+    bool deadlock = is_deadlocked();
     coroutine *earliest = async_timer_earliest();
     uint64_t until = earliest != NULL ? earliest->wake_at : deadlock ? async_after(DEADLOCK_AFTER) : COROUTINE_FOREVER;
     poll_events(until);
     howdah_rs_woken();
     /* Another request might have woken them, but none has arrived. */
-    if (deadlock && stuck() && async_now() >= until) {
+    if (deadlock && is_deadlocked() && async_now() >= until) {
         async_report_deadlock();
     }
 }
@@ -180,7 +180,7 @@ void async_loop_run(bool (*finished)(void), void (*take_events)(void)) {
         } else if (admission == ADMISSION_FULL) {
             rest();
         } else if (!finished()) {
-            sleep_until_something();
+            wait_for_event();
         }
         expire_timers();
     }

@@ -55,7 +55,7 @@ static async_request *take_request(void) {
     return request;
 }
 
-static void give_request_back(async_request *request) {
+static void recycle_request(async_request *request) {
     if (idle_count >= IDLE_REQUESTS) {
         free(request);
         return;
@@ -122,11 +122,11 @@ static void respond(void *request) {
 }
 
 /* Runs before the request is done, so that errors of connection pools are logged for this request. */
-static void give_connections_back(void *self) {
+static void return_connections(void *self) {
     async_pools_come_back(self);
 }
 
-static void put_away(void *request) {
+static void release_request(void *request) {
     (void)request;
     shim_loop_put_away();
 }
@@ -197,14 +197,14 @@ static void request_body(coroutine *self) {
     if (end_connections != NULL) {
         end_connections(request, failed);
     }
-    coroutine_guarded(give_connections_back, self);
-    coroutine_guarded(put_away, request);
+    coroutine_guarded(return_connections, self);
+    coroutine_guarded(release_request, request);
     finish();
     self->request = NULL;
     if (!request->stays) {
         async_admission_ended(request);
     }
-    give_request_back(request);
+    recycle_request(request);
 }
 
 bool async_request_start(const WireRequest *encoded, uint64_t number) {

@@ -102,7 +102,7 @@ static void end_detached(void) {
     }
 }
 
-static bool none_left(void) {
+static bool is_idle(void) {
     return coroutine_count() == 0;
 }
 
@@ -132,7 +132,7 @@ void async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     howdah_rs_ready();
     async_loop_run(finished, take_events);
     end_detached();
-    async_loop_run(none_left, take_events);
+    async_loop_run(is_idle, take_events);
     async_request_load(NULL);
     async_guard_shutdown();
     zend_interrupt_function = original_interrupt;

@@ -41,7 +41,7 @@ static void heap_put(uint32_t index, coroutine *self) {
     self->heap_index = index;
 }
 
-static void heap_up(uint32_t index) {
+static void sift_up(uint32_t index) {
     coroutine *self = heap[index];
     while (index > 0 && heap[(index - 1) / 2]->wake_at > self->wake_at) {
         heap_put(index, heap[(index - 1) / 2]);
@@ -50,7 +50,7 @@ static void heap_up(uint32_t index) {
     heap_put(index, self);
 }
 
-static void heap_down(uint32_t index) {
+static void sift_down(uint32_t index) {
     coroutine *self = heap[index];
     for (;;) {
         uint32_t child = 2 * index + 1;
@@ -72,7 +72,7 @@ void async_timer_add(coroutine *self) {
         heap = perealloc(heap, heap_size * sizeof *heap, 1);
     }
     heap[heap_count] = self;
-    heap_up(heap_count++);
+    sift_up(heap_count++);
 }
 
 void async_timer_remove(coroutine *self) {
@@ -84,8 +84,8 @@ void async_timer_remove(coroutine *self) {
     coroutine *last = heap[--heap_count];
     if (last != self) {
         heap_put(index, last);
-        heap_up(index);
-        heap_down(last->heap_index);
+        sift_up(index);
+        sift_down(last->heap_index);
     }
 }
 

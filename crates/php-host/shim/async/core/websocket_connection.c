@@ -100,7 +100,7 @@ static void set_end(connection *self, zend_long code, const char *reason, size_t
 }
 
 /* Lets other coroutines run from time to time when neither side ever waits. */
-static void give_way(void) {
+static void yield_periodically(void) {
     static unsigned in_a_row;
     if (++in_a_row % IN_A_ROW == 0 && coroutine_may_wait()) {
         coroutine_yield();
@@ -148,7 +148,7 @@ static written write_part(connection *self, howdah_part_kind kind, const char *d
 }
 
 /* Waits until no other coroutine sends. False: cancelled, or this coroutine may not wait. */
-static bool take_turn(connection *self) {
+static bool lock_sending(connection *self) {
     while (self->sender != NULL) {
         if (!coroutine_may_wait()) {
             return false;
@@ -179,7 +179,7 @@ static void leave(connection *self) {
     }
 }
 
-static void end_turn(connection *self) {
+static void unlock_sending(connection *self) {
     self->sender = NULL;
     if (self->turns != NULL) {
         coroutine_wake(self->turns->owner, COROUTINE_WOKEN);
@@ -190,11 +190,11 @@ static void end_turn(connection *self) {
 }
 
 static written send_part(connection *self, howdah_part_kind kind, const char *data, size_t length, uint64_t until) {
-    if (!take_turn(self)) {
+    if (!lock_sending(self)) {
         return coroutine_may_wait() ? WRITE_CANCELLED : WRITE_CANNOT_WAIT;
     }
     written result = write_part(self, kind, data, length, until);
-    end_turn(self);
+    unlock_sending(self);
     return result;
 }
 
@@ -304,7 +304,7 @@ static zend_string *receive(connection *self, uint64_t until) {
         async_throw("ConcurrentUseError", "Another coroutine receives from this connection");
         return NULL;
     }
-    give_way();
+    yield_periodically();
     self->receiver = coroutine_current;
     got result = receive_part(self, until);
     self->receiver = NULL;
@@ -468,7 +468,7 @@ PHP_METHOD(Howdah_WebSocketConnection, send) {
         zend_argument_value_error(1, "must be at most 1 MiB long");
         RETURN_THROWS();
     }
-    give_way();
+    yield_periodically();
     howdah_part_kind kind = binary ? HOWDAH_PART_KIND_BINARY : HOWDAH_PART_KIND_TEXT;
     written result = send_part(of(Z_OBJ_P(ZEND_THIS)), kind, ZSTR_VAL(data), ZSTR_LEN(data), COROUTINE_FOREVER);
     report_unsent(result);
@@ -497,7 +497,7 @@ PHP_METHOD(Howdah_WebSocketConnection, close) {
     }
 }
 
-static void go_on(connection *self) {
+static void receive_next(connection *self) {
     zval_ptr_dtor(&self->current);
     ZVAL_NULL(&self->current);
     zend_string *message = receive(self, COROUTINE_FOREVER);
@@ -509,12 +509,12 @@ static void go_on(connection *self) {
 
 PHP_METHOD(Howdah_WebSocketConnection, rewind) {
     ZEND_PARSE_PARAMETERS_NONE();
-    go_on(of(Z_OBJ_P(ZEND_THIS)));
+    receive_next(of(Z_OBJ_P(ZEND_THIS)));
 }
 
 PHP_METHOD(Howdah_WebSocketConnection, next) {
     ZEND_PARSE_PARAMETERS_NONE();
-    go_on(of(Z_OBJ_P(ZEND_THIS)));
+    receive_next(of(Z_OBJ_P(ZEND_THIS)));
 }
 
 PHP_METHOD(Howdah_WebSocketConnection, valid) {

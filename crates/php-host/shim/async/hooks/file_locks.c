@@ -32,7 +32,7 @@ void async_lock_released(void) {
     }
 }
 
-static void leave(lock_wait *wait) {
+static void end_wait(lock_wait *wait) {
     lock_wait **at = &first;
     while (*at != wait) {
         at = &(*at)->next;
@@ -64,7 +64,7 @@ void async_forget_lock(int fd) {
 }
 
 /* True if this process has locked the same file through another descriptor. */
-static bool locked_here(int fd) {
+static bool is_locked_by_process(int fd) {
     struct stat wanted, other;
     if (fstat(fd, &wanted) != 0) {
         return false;
@@ -90,7 +90,7 @@ static int lock_blocking(int fd, int operation) {
     if (errno != EWOULDBLOCK) {
         return -1;
     }
-    if (locked_here(fd)) {
+    if (is_locked_by_process(fd)) {
         errno = EDEADLK;
         return -1;
     }
@@ -126,7 +126,7 @@ int async_flock(int fd, int operation) {
         pause = pause * 2 < LONGEST_PAUSE ? pause * 2 : LONGEST_PAUSE;
     }
     int error = errno;
-    leave(&wait);
+    end_wait(&wait);
     if (result == 0) {
         note_lock(fd);
     }

@@ -165,7 +165,7 @@ static zend_function *function_named(const char *name) {
 }
 
 /* Replaces a function by another one with the same arguments. */
-static void instead_of(const char *name, const char *other) {
+static void replace_function(const char *name, const char *other) {
     zend_function *function = function_named(name);
     const zend_function *model = function_named(other);
     if (function != NULL && model != NULL) {
@@ -185,7 +185,7 @@ static ZEND_NAMED_FUNCTION(connect_stream) {
 }
 
 static void install_streams(void) {
-    instead_of("pfsockopen", "fsockopen");
+    replace_function("pfsockopen", "fsockopen");
     zend_function *connect = function_named("stream_socket_client");
     if (connect != NULL) {
         async_wrap(connect, connect_stream);
@@ -219,6 +219,6 @@ bool async_exclusive_install(void) {
         }
     }
     ZEND_HASH_FOREACH_END();
-    instead_of("pg_pconnect", "pg_connect");
+    replace_function("pg_pconnect", "pg_connect");
     return true;
 }

@@ -8,13 +8,13 @@
 
 #include "shim.h"
 
-static void mend_parent(zend_class_entry *class) {
+static void repair_parent(zend_class_entry *class) {
     class->parent_name = zend_string_copy(class->parent->name);
     class->ce_flags &= ~ZEND_ACC_RESOLVED_PARENT;
 }
 
 /* The list of the classes is leaked: it may be its own or its parent's, and the worker is replaced soon. */
-static void mend_interfaces(zend_class_entry *class) {
+static void repair_interfaces(zend_class_entry *class) {
     zend_class_name *names = safe_emalloc(class->num_interfaces, sizeof *names, 0);
     for (uint32_t i = 0; i < class->num_interfaces; i++) {
         names[i].name = zend_string_copy(class->interfaces[i]->name);
@@ -32,10 +32,10 @@ void async_mend_half_linked_classes(void) {
             continue;
         }
         if ((class->ce_flags & ZEND_ACC_RESOLVED_PARENT) != 0 && class->parent != NULL) {
-            mend_parent(class);
+            repair_parent(class);
         }
         if ((class->ce_flags & ZEND_ACC_RESOLVED_INTERFACES) != 0 && class->num_interfaces > 0) {
-            mend_interfaces(class);
+            repair_interfaces(class);
         }
     }
     ZEND_HASH_FOREACH_END();

@@ -34,7 +34,7 @@ static zend_object *create(zend_class_entry *type) {
 }
 
 /* Seconds by the clock of PHP's hrtime(), which may be some milliseconds late here. */
-static double about_now(void) {
+static double coarse_time(void) {
     return (double)async_about_now() / 1e9;
 }
 
@@ -203,7 +203,7 @@ PHP_METHOD(Howdah_Internal_Connections, __construct) {
 
 /* True if a connection was known to be alive a short time ago and need not be checked. */
 static bool is_fresh(const connection_pool *self, pooled *entry) {
-    return self->check_after > 0 && seconds(entry, POOLED_SEEN) + self->check_after > about_now();
+    return self->check_after > 0 && seconds(entry, POOLED_SEEN) + self->check_after > coarse_time();
 }
 
 /* ?object take(): lends the connection that was used last. NULL: there is none, or it has to be checked first. */
@@ -239,7 +239,7 @@ PHP_METHOD(Howdah_Internal_Connections, lend) {
 }
 
 /* True if nothing has to be undone. A connection that fails, or is in use by another coroutine, is not as new. */
-static bool is_as_new(zend_object *driver, zval *connection, zval *state) {
+static bool needs_no_reset(zend_object *driver, zval *connection, zval *state) {
     static zend_class_entry *driver_class;
     static zend_function *function;
     if (driver_class != driver->ce) {
@@ -285,9 +285,9 @@ PHP_METHOD(Howdah_Internal_Connections, giveBack) {
     }
     end_lease(self, entry);
     zval *state = pooled_property(entry, POOLED_STATE);
-    double now = about_now();
+    double now = coarse_time();
     bool as_new = !self->closed && Z_TYPE_P(OBJ_PROP_NUM(Z_OBJ_P(state), STATE_DOUBTFUL)) == IS_FALSE &&
-                  seconds(entry, POOLED_BORN) + self->lifetime > now && is_as_new(driver, connection, state);
+                  seconds(entry, POOLED_BORN) + self->lifetime > now && needs_no_reset(driver, connection, state);
     ZVAL_BOOL(pooled_property(entry, POOLED_AS_NEW), as_new);
     if (as_new) {
         connection_state_take_back(Z_OBJ_P(state));

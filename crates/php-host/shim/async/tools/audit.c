@@ -41,55 +41,55 @@ static zend_string *turn_began;
 /* Processor time of the audit itself in this turn. */
 static uint64_t own_time;
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
+static uint64_t hash_combine(uint64_t hash, uint64_t value) {
     return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
 }
 
 static uint64_t fingerprint(const zval *value, int depth) {
     ZVAL_DEREF(value);
-    uint64_t hash = mix(1, Z_TYPE_P(value));
+    uint64_t hash = hash_combine(1, Z_TYPE_P(value));
     switch (Z_TYPE_P(value)) {
     case IS_LONG:
-        return mix(hash, (uint64_t)Z_LVAL_P(value));
+        return hash_combine(hash, (uint64_t)Z_LVAL_P(value));
     case IS_DOUBLE: {
         uint64_t bits;
         memcpy(&bits, &Z_DVAL_P(value), sizeof bits);
-        return mix(hash, bits);
+        return hash_combine(hash, bits);
     }
     case IS_STRING:
-        return mix(hash, zend_string_hash_val(Z_STR_P(value)));
+        return hash_combine(hash, zend_string_hash_val(Z_STR_P(value)));
     case IS_ARRAY:
     case IS_OBJECT: {
         HashTable *table = Z_TYPE_P(value) == IS_ARRAY ? Z_ARRVAL_P(value) : Z_OBJ_P(value)->properties;
         if (Z_TYPE_P(value) == IS_OBJECT) {
-            hash = mix(hash, Z_OBJ_HANDLE_P(value));
+            hash = hash_combine(hash, Z_OBJ_HANDLE_P(value));
             zend_object *object = Z_OBJ_P(value);
             for (int i = 0; depth > 0 && i < object->ce->default_properties_count; i++) {
-                hash = mix(hash, fingerprint(&object->properties_table[i], depth - 1));
+                hash = hash_combine(hash, fingerprint(&object->properties_table[i], depth - 1));
             }
         }
         if (depth == 0 || table == NULL) {
-            return mix(hash, table != NULL ? zend_hash_num_elements(table) : 0);
+            return hash_combine(hash, table != NULL ? zend_hash_num_elements(table) : 0);
         }
         zend_ulong index;
         zend_string *key;
         zval *element;
         ZEND_HASH_FOREACH_KEY_VAL(table, index, key, element) {
-            hash = mix(hash, key != NULL ? zend_string_hash_val(key) : index);
-            hash = mix(hash, Z_TYPE_P(element) == IS_INDIRECT ? 0 : fingerprint(element, depth - 1));
+            hash = hash_combine(hash, key != NULL ? zend_string_hash_val(key) : index);
+            hash = hash_combine(hash, Z_TYPE_P(element) == IS_INDIRECT ? 0 : fingerprint(element, depth - 1));
         }
         ZEND_HASH_FOREACH_END();
         return hash;
     }
     case IS_RESOURCE:
-        return mix(hash, (uint64_t)Z_RES_HANDLE_P(value));
+        return hash_combine(hash, (uint64_t)Z_RES_HANDLE_P(value));
     default:
         return hash;
     }
 }
 
 /* Records a static; logs it if it has changed. */
-static void look(const char *scope, const char *separator, const char *name, const zval *value, bool report) {
+static void check_static(const char *scope, const char *separator, const char *name, const zval *value, bool report) {
     char text[256];
     int length = (snprintf)(text, sizeof text, "%s%s$%s", scope, separator, name);
     if (length < 0 || (size_t)length >= sizeof text) {
@@ -106,7 +106,7 @@ static void look(const char *scope, const char *separator, const char *name, con
     zend_hash_str_update(&seen, text, (size_t)length, &now);
 }
 
-static void look_at_function(const zend_function *function, const char *scope, bool report) {
+static void check_function(const zend_function *function, const char *scope, bool report) {
     if (function->type != ZEND_USER_FUNCTION) {
         return;
     }
@@ -124,19 +124,19 @@ static void look_at_function(const zend_function *function, const char *scope, b
     zend_string *variable;
     zval *value;
     ZEND_HASH_FOREACH_STR_KEY_VAL(statics, variable, value) {
-        look(name, " static ", ZSTR_VAL(variable), value, report);
+        check_static(name, " static ", ZSTR_VAL(variable), value, report);
     }
     ZEND_HASH_FOREACH_END();
 }
 
-static void look_at_class(zend_class_entry *class_type, bool report) {
+static void check_class(zend_class_entry *class_type, bool report) {
     if (class_type->type != ZEND_USER_CLASS) {
         return;
     }
     const zend_function *method;
     ZEND_HASH_FOREACH_PTR(&class_type->function_table, method) {
         if (method->common.scope == class_type) {
-            look_at_function(method, ZSTR_VAL(class_type->name), report);
+            check_function(method, ZSTR_VAL(class_type->name), report);
         }
     }
     ZEND_HASH_FOREACH_END();
@@ -153,7 +153,7 @@ static void look_at_class(zend_class_entry *class_type, bool report) {
         if ((property->flags & ZEND_ACC_STATIC) != 0 && property->ce == class_type) {
             const char *class_name, *name;
             zend_unmangle_property_name(property->name, &class_name, &name);
-            look(ZSTR_VAL(class_type->name), "::", name, members + property->offset, report);
+            check_static(ZSTR_VAL(class_type->name), "::", name, members + property->offset, report);
         }
     }
     ZEND_HASH_FOREACH_END();
@@ -171,16 +171,16 @@ static usage usage_now(void) {
     return (usage){.clock = async_now(), .processor = processor_time(), .waits = used.ru_nvcsw};
 }
 
-static void look_at_all(bool report) {
+static void check_all(bool report) {
     uint64_t began = processor_time();
     zend_class_entry *class_type;
     ZEND_HASH_FOREACH_PTR(EG(class_table), class_type) {
-        look_at_class(class_type, report);
+        check_class(class_type, report);
     }
     ZEND_HASH_FOREACH_END();
     const zend_function *function;
     ZEND_HASH_FOREACH_PTR(EG(function_table), function) {
-        look_at_function(function, NULL, report);
+        check_function(function, NULL, report);
     }
     ZEND_HASH_FOREACH_END();
     own_time += processor_time() - began;
@@ -199,7 +199,7 @@ void async_audit_begin(bool alone) {
     if (enabled) {
         has_seen = alone;
         if (has_seen) {
-            look_at_all(false);
+            check_all(false);
         }
     }
 }
@@ -210,7 +210,7 @@ void async_audit_overlap(void) {
 
 void async_audit_end(void) {
     if (enabled && has_seen) {
-        look_at_all(true);
+        check_all(true);
     }
 }
 

@@ -97,7 +97,7 @@ bool snapshot_kept_store(snapshot_kept *kept) {
     return true;
 }
 
-static const char *change_of(const snapshot_kept *kept) {
+static const char *describe_change(const snapshot_kept *kept) {
     struct stat about;
     if (kept->private && fstat(kept->twin, &about) == 0 &&
         (about.st_size != kept->size || about.st_mtim.tv_sec != kept->changed.tv_sec ||
@@ -115,7 +115,7 @@ static const char *change_of(const snapshot_kept *kept) {
 
 bool snapshot_kept_check(const snapshot_process *p) {
     for (size_t i = 0; i < p->n_kept; i++) {
-        const char *what = change_of(&p->kept[i]);
+        const char *what = describe_change(&p->kept[i]);
         if (what != NULL) {
             snapshot_set_reason("a request has changed what is behind descriptor %d, opened at boot: %s", p->kept[i].fd,
                                 what);

@@ -99,7 +99,7 @@ static void note_content(const snapshot_lines *l, const written_page *page) {
     }
 }
 
-static uint64_t *known_of(const snapshot_state *s, const written_page *page) {
+static uint64_t *changed_lines(const snapshot_state *s, const written_page *page) {
     return &s->lines->known[(size_t)(page->from - s->copy) / SNAPSHOT_PAGE];
 }
 
@@ -112,7 +112,7 @@ PROCESSOR static void list_pages(snapshot_state *s) {
             written_page *page = &l->pages[l->n_pages++];
             page->to = run->to + at;
             page->from = run->from + at;
-            page->lines = *known_of(s, page);
+            page->lines = *changed_lines(s, page);
             _mm512_store_si512(page->sum, checksum(page->from, l->key, page->from));
             note_content(l, page);
         }
@@ -125,7 +125,7 @@ static void compare(const snapshot_state *s, written_page *page) {
     uint64_t differed = snapshot_differences_copy(page->to, page->from);
     if ((differed & ~page->lines) != 0) {
         uint64_t lines = page->lines | differed;
-        page->lines = *known_of(s, page) = __builtin_popcountll(lines) > MAX_LINES ? ALL_LINES : lines;
+        page->lines = *changed_lines(s, page) = __builtin_popcountll(lines) > MAX_LINES ? ALL_LINES : lines;
         note_content(s->lines, page);
     }
 }
@@ -166,7 +166,7 @@ bool snapshot_lines_put_back(snapshot_state *s) {
 void snapshot_lines_forget(snapshot_state *s) {
     if (s->lines != NULL) {
         for (size_t i = 0; i < s->lines->n_pages; i++) {
-            *known_of(s, &s->lines->pages[i]) = 0;
+            *changed_lines(s, &s->lines->pages[i]) = 0;
         }
         s->lines->listed = 0;
     }

@@ -94,7 +94,7 @@ static bool unlock(const snapshot_file_lock *lock) {
     return fcntl(lock->fd, strcmp(kind, "POSIX") == 0 ? F_SETLK : F_OFD_SETLK, &order) == 0;
 }
 
-static bool holds(const snapshot_file_lock *locks, size_t n, const char *text) {
+static bool contains_lock(const snapshot_file_lock *locks, size_t n, const char *text) {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(locks[i].text, text) == 0) {
             return true;
@@ -169,14 +169,14 @@ bool snapshot_locks_check(snapshot_state *s) {
         return false;
     }
     for (size_t i = 0; i < p->n_file_locks; i++) {
-        if (counts(s, &p->file_locks[i]) && !holds(now, n, p->file_locks[i].text)) {
+        if (counts(s, &p->file_locks[i]) && !contains_lock(now, n, p->file_locks[i].text)) {
             p->lock_lost = true;
             snapshot_set_reason("a lock on the file of descriptor %d, opened at boot, was lost", p->file_locks[i].fd);
             return false;
         }
     }
     for (size_t i = 0; i < n; i++) {
-        if (counts(s, &now[i]) && !holds(p->file_locks, p->n_file_locks, now[i].text) && !unlock(&now[i])) {
+        if (counts(s, &now[i]) && !contains_lock(p->file_locks, p->n_file_locks, now[i].text) && !unlock(&now[i])) {
             snapshot_set_reason("a lock of the request on a file that was opened at boot cannot be given up");
             return false;
         }
@@ -184,7 +184,7 @@ bool snapshot_locks_check(snapshot_state *s) {
     return true;
 }
 
-static void close_between(int from, int below) {
+static void close_descriptor_range(int from, int below) {
     if (from >= below || syscall(SYS_close_range, (unsigned)from, (unsigned)below - 1, 0u) == 0) {
         return;
     }
@@ -197,10 +197,10 @@ static void close_between(int from, int below) {
 void snapshot_locks_close(snapshot_process *p) {
     int from = p->first_free;
     for (size_t i = 0; i < p->n_parking; i++) {
-        close_between(from, p->parking[i]);
+        close_descriptor_range(from, p->parking[i]);
         from = p->parking[i] + 1;
     }
-    close_between(from, INT_MAX);
+    close_descriptor_range(from, INT_MAX);
     p->locks_touched = false;
     if (p->n_parking > 0) {
         p->n_parked += p->n_parking;

@@ -96,7 +96,7 @@ static bool add_range(snapshot_state *s, char *start, char *end, int protection)
 }
 
 /* Adds a mapping without its spared parts: the kernel merges similar neighbours into one mapping. */
-static bool add_unspared(snapshot_state *s, char *start, char *end, int protection) {
+static bool add_without_excluded(snapshot_state *s, char *start, char *end, int protection) {
     while (start < end) {
         const snapshot_area *first = NULL;
         for (size_t i = 0; i < s->n_spared; i++) {
@@ -116,7 +116,7 @@ static bool add_unspared(snapshot_state *s, char *start, char *end, int protecti
 
 /* Mappings that must be empty in a child (MADV_WIPEONFORK) or that the kernel may drop hold random state of the C
  * library and cryptographic libraries. Restoring them would repeat random numbers. */
-static bool spare_random_state(snapshot_state *s) {
+static bool exclude_random_state(snapshot_state *s) {
     if (snapshot_maps_read(s, "/proc/self/smaps") < 0) {
         return false;
     }
@@ -140,7 +140,7 @@ static bool spare_random_state(snapshot_state *s) {
 }
 
 static bool list_ranges(snapshot_state *s) {
-    if (!spare_random_state(s) || snapshot_maps_read(s, "/proc/self/maps") < 0) {
+    if (!exclude_random_state(s) || snapshot_maps_read(s, "/proc/self/maps") < 0) {
         return false;
     }
     const char *text = s->text;
@@ -152,7 +152,7 @@ static bool list_ranges(snapshot_state *s) {
         }
         int wanted = PROT_READ | PROT_WRITE;
         bool private = !mapping.shared && !mapping.special && (mapping.protection & wanted) == wanted;
-        if (private && !add_unspared(s, mapping.start, mapping.end, mapping.protection)) {
+        if (private && !add_without_excluded(s, mapping.start, mapping.end, mapping.protection)) {
             return false;
         }
     }
@@ -315,7 +315,7 @@ static void unmap_new(const snapshot_state *s, char *start, char *end, size_t *l
 }
 
 /* Ensures that a range is mapped completely, with its rights; `text` is at the first mapping that may overlap. */
-static bool mend_range(const snapshot_state *s, const snapshot_range *range, const char **text) {
+static bool restore_range(const snapshot_state *s, const snapshot_range *range, const char **text) {
     char *at = range->start;
     snapshot_mapping mapping;
     const char *rest = *text;
@@ -365,7 +365,7 @@ bool snapshot_maps_reconcile(snapshot_state *s) {
     }
     text = s->text;
     for (size_t i = 0; i < s->n_ranges; i++) {
-        if (!mend_range(s, &s->ranges[i], &text)) {
+        if (!restore_range(s, &s->ranges[i], &text)) {
             return false;
         }
     }

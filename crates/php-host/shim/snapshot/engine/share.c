@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bytes of the C library's free reserve that are checked again in a fork, see keep_heap_loose(). */
+/* Bytes of the C library's free reserve that are checked again in a fork, see save_used_heap(). */
 #define PROBE (1536 * 1024)
 /* Bytes of the C library's metadata at either end of a free block. */
 #define HEAP_NOTES 128
@@ -36,7 +36,7 @@ void snapshot_share_begin(snapshot_state *s) {
     }
 }
 
-static bool within(const snapshot_area *areas, size_t n, const snapshot_mapping *mapping) {
+static bool is_within_areas(const snapshot_area *areas, size_t n, const snapshot_mapping *mapping) {
     for (size_t i = 0; i < n; i++) {
         if (mapping->start < areas[i].end && mapping->end > areas[i].start) {
             return true;
@@ -54,7 +54,8 @@ static bool memory_can_be_forked(snapshot_state *s) {
     snapshot_mapping mapping;
     while (snapshot_maps_next(&text, &mapping)) {
         if (mapping.shared && (mapping.protection & PROT_WRITE) != 0 &&
-            !within(s->shared_before, s->n_shared_before, &mapping) && !within(s->lasting, s->n_lasting, &mapping)) {
+            !is_within_areas(s->shared_before, s->n_shared_before, &mapping) &&
+            !is_within_areas(s->lasting, s->n_lasting, &mapping)) {
             snapshot_set_reason("shared memory was mapped at boot");
             return false;
         }
@@ -65,7 +66,7 @@ static bool memory_can_be_forked(snapshot_state *s) {
         const char *end = strchrnul(flags, '\n');
         bool left_out = memmem(flags, (size_t)(end - flags), " dc", 3) != NULL;
         /* The lane, which was mapped before, is left out on purpose. */
-        bool lane = mapping.shared && within(s->shared_before, s->n_shared_before, &mapping);
+        bool lane = mapping.shared && is_within_areas(s->shared_before, s->n_shared_before, &mapping);
         if (left_out && !lane && !mapping.special) {
             snapshot_set_reason("memory is mapped that a forked process does not get");
             return false;
@@ -205,7 +206,7 @@ bool snapshot_forked(void) {
 /* The C library's free reserve is neither stored nor restored, as it is never read. In this process, a part of it is in
  * use: for the lane, and for the C library's metadata in free blocks. Only what is one free block now stays left
  * out. */
-static void keep_heap_loose(snapshot_state *s) {
+static void save_used_heap(snapshot_state *s) {
     if (s->heap_loose >= s->n_loose) {
         return;
     }
@@ -272,7 +273,7 @@ static void adopt(void) {
 void snapshot_adopt(void) {
     snapshot_state *s = snapshot_state_;
     if (s->numbers.way != SNAPSHOT_WAY_FORK) {
-        keep_heap_loose(s);
+        save_used_heap(s);
         snapshot_on_engine_stack(adopt);
     }
     for (size_t i = 0; i < s->n_lasting; i++) {

@@ -34,7 +34,7 @@ static size_t chunks(size_t size) {
     return (size + CHUNK - 1) / CHUNK;
 }
 
-static bool in_reserve(const void *address) {
+static bool is_in_reserve(const void *address) {
     return (const char *)address >= reserve && (const char *)address < reserve + RESERVE_CHUNKS * CHUNK;
 }
 
@@ -84,7 +84,7 @@ static void *chunk_alloc(zend_mm_storage *storage, size_t size, size_t alignment
 
 static void chunk_free(zend_mm_storage *storage, void *chunk, size_t size) {
     (void)storage;
-    if (in_reserve(chunk)) {
+    if (is_in_reserve(chunk)) {
         reserve_used &= ~bits(index_of(chunk), chunks(size));
     } else if (!snapshot_covers(chunk)) {
         if (chunk == newest) {
@@ -97,7 +97,7 @@ static void chunk_free(zend_mm_storage *storage, void *chunk, size_t size) {
 
 static bool chunk_truncate(zend_mm_storage *storage, void *chunk, size_t old_size, size_t new_size) {
     (void)storage;
-    if (in_reserve(chunk)) {
+    if (is_in_reserve(chunk)) {
         size_t keep = chunks(new_size);
         reserve_used &= ~bits(index_of(chunk) + keep, chunks(old_size) - keep);
     } else if (!snapshot_covers(chunk)) {
@@ -108,7 +108,7 @@ static bool chunk_truncate(zend_mm_storage *storage, void *chunk, size_t old_siz
 
 static bool chunk_extend(zend_mm_storage *storage, void *chunk, size_t old_size, size_t new_size) {
     (void)storage;
-    if (!in_reserve(chunk)) {
+    if (!is_in_reserve(chunk)) {
         return false;
     }
     size_t first = index_of(chunk) + chunks(old_size);
@@ -163,14 +163,14 @@ void shim_snapshot_heap_collect(void) {
     efree(noted);
 }
 
-static bool in_newest(const void *address) {
+static bool is_in_newest_chunk(const void *address) {
     return newest != NULL && (const char *)address >= newest && (const char *)address < newest + CHUNK;
 }
 
 /* Allocates until the block comes from a chunk that was mapped for it: no other chunk has a free block of that size. */
-static void *exhaust(size_t size) {
+static void *allocate_new_chunk(size_t size) {
     void *block;
-    while (!in_newest(block = emalloc(size))) {
+    while (!is_in_newest_chunk(block = emalloc(size))) {
         memset(block, 0, size);
     }
     return block;
@@ -179,7 +179,7 @@ static void *exhaust(size_t size) {
 /* Allocates everything that is free in the application's chunks, permanently. Requests then allocate from the reserve,
  * which needs no restoring, and not between the application's own data, which would have to be restored page by page.
  * The free memory is cleared, so that it takes no room in the snapshot. */
-static void fill_up(void) {
+static void fill_free_blocks(void) {
     /* Without 8: Zend's counter of a run's free slots is too small for the 512 of that size, so it never returns
      * one. */
     static const size_t sizes[] = {BLOCK, 16,  24,  32,  40,  48,  56,  64,  80,   96,   112,  128,  160,  192,  224,
@@ -189,7 +189,7 @@ static void fill_up(void) {
     newest = NULL;
     zend_mm_gc(heap);
     for (size_t i = 0; i < SIZES; i++) {
-        newest_blocks[i] = exhaust(sizes[i]);
+        newest_blocks[i] = allocate_new_chunk(sizes[i]);
     }
     for (size_t i = 0; i < SIZES; i++) {
         efree(newest_blocks[i]);
@@ -209,7 +209,7 @@ void shim_snapshot_heap_spare(void) {
     size_t limit = (size_t)PG(memory_limit);
     /* "No limit" is the largest number, so the sum may overflow. */
     zend_set_memory_limit(limit + 4 * CHUNK > limit ? limit + 4 * CHUNK : limit);
-    fill_up();
+    fill_free_blocks();
     zend_set_memory_limit((size_t)PG(memory_limit));
     reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
     /* PHP's stack above its top is not read again. */

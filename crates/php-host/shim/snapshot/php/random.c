@@ -140,7 +140,7 @@ static bool set_outputs(evp_rand_ctx *generator, set_params *set, unsigned outpu
 
 /* Advances one generator of OpenSSL to the end of its outputs: the next output needs fresh randomness from its parent,
  * and at the end of that chain from the kernel. */
-static bool exhaust(evp_rand_ctx *generator, set_params *set, generate_bytes *generate) {
+static bool force_reseed(evp_rand_ctx *generator, set_params *set, generate_bytes *generate) {
     if (generator == NULL || !set_outputs(generator, set, 1u << 20)) {
         return false;
     }
@@ -169,8 +169,8 @@ static void forget_openssl(void) {
     get_generator *private = (get_generator *)dlsym(library, "RAND_get0_private");
     get_generator *primary = (get_generator *)dlsym(library, "RAND_get0_primary");
     bool done = set != NULL && generate != NULL && public != NULL && private != NULL && primary != NULL &&
-                exhaust(public(NULL), set, generate) && exhaust(private(NULL), set, generate) &&
-                exhaust(primary(NULL), set, generate);
+                force_reseed(public(NULL), set, generate) && force_reseed(private(NULL), set, generate) &&
+                force_reseed(primary(NULL), set, generate);
     if (!done) {
         reseed_eagerly = (int (*)(void))dlsym(library, "RAND_poll");
         if (reseed_eagerly == NULL) {

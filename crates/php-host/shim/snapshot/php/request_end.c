@@ -215,7 +215,7 @@ static void call_destructors(void) {
 }
 
 /* True for classes whose objects hold only memory and other objects, nothing outside of the process. */
-static bool holds_only_memory(const zend_object *object) {
+static bool has_no_external_resources(const zend_object *object) {
     if (object->handlers->free_obj == zend_object_std_dtor || object->ce == zend_ce_closure ||
         object->ce == zend_ce_generator) {
         return true;
@@ -237,7 +237,7 @@ static bool holds_only_memory(const zend_object *object) {
 }
 
 static void release_new_object(zend_object *object) {
-    if (!(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED) && !holds_only_memory(object)) {
+    if (!(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED) && !has_no_external_resources(object)) {
         GC_ADD_FLAGS(object, IS_OBJ_FREE_CALLED);
         GC_ADDREF(object);
         object->handlers->free_obj(object);

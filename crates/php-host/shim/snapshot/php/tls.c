@@ -149,7 +149,7 @@ bool shim_snapshot_name_peer(int fd, char *text, size_t size) {
 }
 
 /* libcurl reads from its sockets itself, so OpenSSL does not know them. */
-static void name_all_peers(char *text, size_t size) {
+static void list_all_peers(char *text, size_t size) {
     size_t length = (size_t)(snprintf)(text, size, "one of");
     for (int fd = 3; fd < 1024 && length < size; fd++) {
         char peer[64];
@@ -170,7 +170,7 @@ const char *shim_snapshot_refused_connection(void) {
             if (fd >= 0) {
                 continue; /* not connected, or no longer */
             }
-            name_all_peers(peer, sizeof peer);
+            list_all_peers(peer, sizeof peer);
         }
         (snprintf)(text, sizeof text, "the encrypted connection to %s", peer);
         return text;

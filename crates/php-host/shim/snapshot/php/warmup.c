@@ -200,7 +200,7 @@ bool shim_warmup_running(void) {
     return running;
 }
 
-static void make_current(size_t path) {
+static void set_current_path(size_t path) {
     const WireRequest *request = shim.boot->warmup[path];
     running = true;
     current_path = path;
@@ -209,7 +209,7 @@ static void make_current(size_t path) {
     shim.response_ended = true;
 }
 
-static void put_away(void) {
+static void discard_request(void) {
     shim_server_array_reset();
     shim.request = NULL;
     recording = NULL;
@@ -218,7 +218,7 @@ static void put_away(void) {
 
 void shim_warmup_make_current(size_t number) {
     size_t round = number / shim.boot->n_warmup;
-    make_current(number % shim.boot->n_warmup);
+    set_current_path(number % shim.boot->n_warmup);
     if (paths != NULL && round < 2 && howdah_rs_boots_for_others()) {
         recording = &paths[current_path].responses[HOWDAH_RESPONSE_RESTORED + round];
     }
@@ -340,26 +340,26 @@ static void forget_shutdown_functions(void) {
     }
 }
 
-static void end_turn(void) {
+static void end_round(void) {
     end_shutdown_functions();
     shim_loop_put_away();
     shim_reset_changed();
-    put_away();
+    discard_request();
 }
 
-static bool heat(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+static bool run_until_compiled(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     const time_t begun = time(NULL);
     const size_t n = shim.boot->n_warmup;
     for (size_t i = 0; i < (JIT_ROUNDS - HANDLER_ROUNDS) * n; i++) {
         if (i % n == 0 && time(NULL) - begun > JIT_SECONDS) {
             break;
         }
-        make_current(i % n);
+        set_current_path(i % n);
         begin_shutdown_functions();
         if (!handle(function, cache)) {
             return false;
         }
-        end_turn();
+        end_round();
     }
     return true;
 }
@@ -401,7 +401,7 @@ static void refuse(const char *why) {
 shim_warmup_step shim_warmup_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     const size_t n = shim.boot->n_warmup;
     if (shim.request != NULL) {
-        end_turn();
+        end_round();
     }
     if (refused || n == 0) {
         return SHIM_WARMUP_DONE;
@@ -417,10 +417,10 @@ shim_warmup_step shim_warmup_turn(zend_fcall_info *function, zend_fcall_info_cac
         in_snapshot = true;
         return SHIM_WARMUP_DONE;
     }
-    if (turns == (HANDLER_ROUNDS - 1) * n && jit_is_on() && !heat(function, cache)) {
+    if (turns == (HANDLER_ROUNDS - 1) * n && jit_is_on() && !run_until_compiled(function, cache)) {
         return SHIM_WARMUP_TURN;
     }
-    make_current(turns++ % n);
+    set_current_path(turns++ % n);
     begin_shutdown_functions();
     handle(function, cache);
     return SHIM_WARMUP_TURN;
@@ -433,7 +433,7 @@ void shim_warmup_script_ended(void) {
     char why[400];
     (snprintf)(why, sizeof why, "the script ended with warm-up request %zu, of %.300s, or did not ask for another",
                turns, running ? shim_text(shim.request->uri) : "none");
-    put_away();
+    discard_request();
     refuse(why);
 }
 
@@ -442,7 +442,7 @@ void shim_warmup_script_ended(void) {
 void shim_warmup_process(void) {
     volatile size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;
     for (volatile size_t i = 0; i < rounds * shim.boot->n_warmup; i++) {
-        make_current(i % shim.boot->n_warmup);
+        set_current_path(i % shim.boot->n_warmup);
         if (paths != NULL) {
             recording = &paths[current_path].responses[HOWDAH_RESPONSE_ALONE + i / shim.boot->n_warmup];
         }
@@ -455,7 +455,7 @@ void shim_warmup_process(void) {
             shim_whole_request_end();
         }
         zend_end_try();
-        put_away();
+        discard_request();
     }
 }
 
@@ -463,15 +463,15 @@ void shim_warmup_process(void) {
  * ----------------------------------------------------------------------------------------- */
 
 /* Runs in a fork of the process; does not return. */
-static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
+static void respond_in_fork(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
     __attribute__((noreturn));
-static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
+static void respond_in_fork(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
     /* If this fails, it fails in the worker too, which reports it. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDERR_FILENO);
     shim_snapshot_random_apart();
     alone = true;
-    make_current(path);
+    set_current_path(path);
     recording = &paths[path].responses[HOWDAH_RESPONSE_ALONE + visitor];
     volatile bool whole = false;
     zend_try {
@@ -519,7 +519,7 @@ void shim_warmup_ask_alone(zend_fcall_info *function, zend_fcall_info_cache *cac
             if (getppid() != parent) {
                 _exit(0);
             }
-            respond_alone(i / 2, i % 2, function, cache);
+            respond_in_fork(i / 2, i % 2, function, cache);
         }
         if (child > 0) {
             wait_for(child, until);

@@ -36,7 +36,7 @@ static bool responded;
 /* --- libc's functions --- */
 
 /* Files below /proc control processes: their names, their limits, their priority for the out-of-memory killer. */
-static int looked_at(int fd, int flags) {
+static int check_opened_file(int fd, int flags) {
     struct statfs about;
     int error = errno;
     if (fd >= 0 && (flags & O_ACCMODE) != O_RDONLY && snapshot_taken() && !shim.script_child &&
@@ -56,11 +56,11 @@ static int watched_open(const char *path, int flags, ...) {
     va_start(arguments, flags);
     mode_t mode = mode_in(flags, arguments);
     va_end(arguments);
-    return looked_at(open(path, flags, mode), flags);
+    return check_opened_file(open(path, flags, mode), flags);
 }
 
 static int watched_open_2(const char *path, int flags) {
-    return looked_at(open(path, flags, 0), flags);
+    return check_opened_file(open(path, flags, 0), flags);
 }
 
 static int watched_openat(int directory, const char *path, int flags, ...) {
@@ -68,7 +68,7 @@ static int watched_openat(int directory, const char *path, int flags, ...) {
     va_start(arguments, flags);
     mode_t mode = mode_in(flags, arguments);
     va_end(arguments);
-    return looked_at(openat(directory, path, flags, mode), flags);
+    return check_opened_file(openat(directory, path, flags, mode), flags);
 }
 
 static void note_lock(int fd) {

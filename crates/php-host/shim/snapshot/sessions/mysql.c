@@ -68,7 +68,7 @@ static uint32_t number(const unsigned char *bytes, int length) {
 }
 
 /* Returns the position after a number of variable length. */
-static const unsigned char *behind_number(const unsigned char *at) {
+static const unsigned char *after_number(const unsigned char *at) {
     return at + (*at < 0xfb ? 1 : *at == 0xfc ? 3 : *at == 0xfd ? 4 : 9);
 }
 
@@ -86,7 +86,7 @@ static void end_result(tap *t) {
 }
 
 static void take_ok(tap *t, const packet_stream *in) {
-    const unsigned char *at = behind_number(behind_number(in->start + 1));
+    const unsigned char *at = after_number(after_number(in->start + 1));
     take_status(t, number(at, 2));
     t->failed = false;
     end_result(t);
@@ -421,7 +421,7 @@ static bool sum_settings(tap *t) {
                     "'gtid_executed','gtid_purged','gtid_next','wsrep_last_written_gtid','wsrep_last_seen_gtid')");
 }
 
-static bool put_autocommit_back(tap *t) {
+static bool restore_autocommit(tap *t) {
     const tap_mysql *m = &t->mysql;
     if (((m->status ^ m->boot_status) & AUTOCOMMIT) == 0) {
         return true;
@@ -429,7 +429,7 @@ static bool put_autocommit_back(tap *t) {
     return query(t, (m->boot_status & AUTOCOMMIT) != 0 ? "SET autocommit=1" : "SET autocommit=0");
 }
 
-static bool put_option_back(tap *t) {
+static bool restore_option(tap *t) {
     tap_mysql *m = &t->mysql;
     if (m->multi == m->boot_multi) {
         return true;
@@ -477,7 +477,7 @@ static bool reset(tap *t) {
     if (m->database[0] != '\0' && !command(t, COM_INIT_DB, m->database, strlen(m->database))) {
         return false;
     }
-    return tap_session_repeat(t, query) && put_autocommit_back(t) && put_option_back(t) && identify(t) &&
+    return tap_session_repeat(t, query) && restore_autocommit(t) && restore_option(t) && identify(t) &&
            t->session.sum == m->identity && tap_session_is_back(t, sum_settings);
 }
 
@@ -504,5 +504,5 @@ const char *mysql_settle(tap *t) {
             shim_snapshot_advise(TAP_ADVICE_TRANSACTION, NULL);
         }
     }
-    return put_autocommit_back(t) && put_option_back(t) ? NULL : "a setting of the session";
+    return restore_autocommit(t) && restore_option(t) ? NULL : "a setting of the session";
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void keep_start(packet_stream *stream, const char *data, size_t length) {
+static void save_start(packet_stream *stream, const char *data, size_t length) {
     if (stream->taken < sizeof stream->start) {
         size_t fits = sizeof stream->start - stream->taken;
         memcpy(stream->start + stream->taken, data, length < fits ? length : fits);
@@ -24,7 +24,7 @@ void packets_take(tap *t, const packet_protocol *protocol, packet_stream *stream
             continue;
         }
         size_t part = length < stream->left ? length : stream->left;
-        keep_start(stream, data, part);
+        save_start(stream, data, part);
         protocol->content(t, stream, sent, data, part);
         stream->taken += part;
         stream->left -= (uint32_t)part;

@@ -336,7 +336,7 @@ const char *pgsql_boot(tap *t) {
     return NULL;
 }
 
-static bool is_as_at_boot(const tap_pgsql *p) {
+static bool is_boot_state(const tap_pgsql *p) {
     return p->n_settings == p->n_boot_settings && memcmp(p->settings, p->boot_settings, sizeof p->settings) == 0;
 }
 
@@ -344,7 +344,7 @@ static bool reset(tap *t) {
     if (t->session.settings == 0 || !roll_back(t) || !query(t, "DISCARD ALL")) {
         return false;
     }
-    return tap_session_repeat(t, query) && is_as_at_boot(&t->pgsql) && tap_session_is_back(t, sum_settings);
+    return tap_session_repeat(t, query) && is_boot_state(&t->pgsql) && tap_session_is_back(t, sum_settings);
 }
 
 const char *pgsql_settle(tap *t) {
@@ -354,7 +354,7 @@ const char *pgsql_settle(tap *t) {
         return "a transaction that cannot be rolled back";
     }
     /* The end of the transaction resets settings, and the server reports that. */
-    if (!is_as_at_boot(p)) {
+    if (!is_boot_state(p)) {
         tap_session_changed(t, SESSION_SETTING);
     }
     if (p->n_prepared != 0 || p->prepared != 0) {

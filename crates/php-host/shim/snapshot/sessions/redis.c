@@ -261,7 +261,7 @@ bool redis_idle(const tap *t) {
 
 /* --- resetting --- */
 
-static bool say(tap *t, const char *command) {
+static bool send_command(tap *t, const char *command) {
     return tap_exchange(t, command, strlen(command), redis_idle);
 }
 
@@ -280,17 +280,17 @@ const char *redis_settle(tap *t) {
         return NULL;
     }
     const bool collecting = r->collecting, selected = r->selected;
-    if (collecting && !say(t, "*1\r\n$7\r\nDISCARD\r\n")) {
+    if (collecting && !send_command(t, "*1\r\n$7\r\nDISCARD\r\n")) {
         return "a transaction that cannot be given up";
     }
-    if (r->watching && !say(t, "*1\r\n$7\r\nUNWATCH\r\n")) {
+    if (r->watching && !send_command(t, "*1\r\n$7\r\nUNWATCH\r\n")) {
         return "watched keys";
     }
     if (selected) {
         char number[16], command[64];
         int length = snprintf(number, sizeof number, "%u", r->database);
         snprintf(command, sizeof command, "*2\r\n$6\r\nSELECT\r\n$%d\r\n%s\r\n", length, number);
-        if (!say(t, command)) {
+        if (!send_command(t, command)) {
             return "another database";
         }
     }

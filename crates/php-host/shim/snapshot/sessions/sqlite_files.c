@@ -44,7 +44,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool written_since(const struct stat *then, const struct stat *now) {
+static bool is_modified_since(const struct stat *then, const struct stat *now) {
     return then->st_size != now->st_size || then->st_mtim.tv_sec != now->st_mtim.tv_sec ||
            then->st_mtim.tv_nsec != now->st_mtim.tv_nsec;
 }
@@ -99,7 +99,7 @@ bool shim_sqlite_files_note(const char *path) {
     return true;
 }
 
-static bool went_back(const watched_file *file, const uint8_t *now, size_t at) {
+static bool has_gone_back(const watched_file *file, const uint8_t *now, size_t at) {
     return (int32_t)(counter(now, at) - counter(file->header, at)) < 0;
 }
 
@@ -111,13 +111,13 @@ const char *shim_sqlite_files_changed(void) {
             return "a database of SQLite that was open at the snapshot is another file now";
         }
         uint8_t header[HEADER] = {0};
-        if (!written_since(&file->about, &now) || pread(file->fd, header, HEADER, 0) < 0) {
+        if (!is_modified_since(&file->about, &now) || pread(file->fd, header, HEADER, 0) < 0) {
             continue;
         }
         /* With a journal, each transaction counts; in WAL mode, one that is copied into the file may not. */
         const bool stands = header[WRITE_VERSION] == ROLLBACK_JOURNAL &&
                             counter(header, TRANSACTIONS) == counter(file->header, TRANSACTIONS);
-        if (stands || went_back(file, header, TRANSACTIONS) || went_back(file, header, SCHEMA_CHANGES)) {
+        if (stands || has_gone_back(file, header, TRANSACTIONS) || has_gone_back(file, header, SCHEMA_CHANGES)) {
             return "a database of SQLite that was open at the snapshot was built anew";
         }
     }

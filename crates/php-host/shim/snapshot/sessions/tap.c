@@ -79,7 +79,7 @@ static tap_protocol protocol_of(bool sent, const char *data, size_t length) {
 
 typedef void follower(tap *t, const char *data, size_t length);
 
-static void passed(tap *t, bool sent, const char *data, size_t length) {
+static void record_traffic(tap *t, bool sent, const char *data, size_t length) {
     static follower *const followers[][2] = {
         [TAP_MYSQL] = {mysql_received, mysql_sent},
         [TAP_PGSQL] = {pgsql_received, pgsql_sent},
@@ -105,7 +105,7 @@ static ssize_t noted(int fd, bool sent, const void *data, ssize_t result) {
     tap *t = tap_of(fd);
     if (t != NULL && result > 0) {
         int error = errno;
-        passed(t, sent, data, (size_t)result);
+        record_traffic(t, sent, data, (size_t)result);
         errno = error;
     }
     return result;
@@ -199,7 +199,7 @@ static int tap_connect(int fd, const struct sockaddr *address, socklen_t length)
     return connect(fd, address, length);
 }
 
-static int made_by_accepting(int fd) {
+static int mark_accepted(int fd) {
     if (!shim.script_child && !snapshot_taken() && fd >= 0 && fd < MAX_FD) {
         free(taps[fd]);
         taps[fd] = NULL;
@@ -209,11 +209,11 @@ static int made_by_accepting(int fd) {
 }
 
 static int tap_accept(int fd, struct sockaddr *address, socklen_t *length) {
-    return made_by_accepting(accept(fd, address, length));
+    return mark_accepted(accept(fd, address, length));
 }
 
 static int tap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
-    return made_by_accepting(accept4(fd, address, length, flags));
+    return mark_accepted(accept4(fd, address, length, flags));
 }
 
 static int tap_close(int fd) {
@@ -281,7 +281,7 @@ static bool send_all(tap *t, const char *data, size_t length, int64_t until) {
         }
         const bool gone = t->gone;
         t->gone = false;
-        passed(t, true, data, (size_t)n);
+        record_traffic(t, true, data, (size_t)n);
         t->gone = gone;
         data += n;
         length -= (size_t)n;
@@ -304,7 +304,7 @@ bool tap_exchange(tap *t, const void *data, size_t length, bool (*answered)(cons
         char buffer[8192];
         ssize_t n = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
         if (n > 0) {
-            passed(t, false, buffer, (size_t)n);
+            record_traffic(t, false, buffer, (size_t)n);
         } else {
             good = n < 0 && (errno == EAGAIN || errno == EINTR) && wait_for(fd, POLLIN, until);
         }
@@ -379,7 +379,7 @@ static tap *tap_kept(int fd) {
 /* True if the kernel has received more on this connection than the tap has seen: another library uses it, with its own
  * TLS (mbedTLS, NSS) or a protocol whose session a request would leave to the next. A peer's end of the stream counts
  * as a byte. */
-static bool talks_unseen(const tap *t) {
+static bool is_unobserved(const tap *t) {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
     return getsockopt(t->fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
@@ -388,8 +388,8 @@ static bool talks_unseen(const tap *t) {
 }
 
 /* Returns the reason why the snapshot cannot be taken with this connection, or NULL. */
-static const char *boot_trouble(tap *t) {
-    if (talks_unseen(t)) {
+static const char *snapshot_refusal(tap *t) {
+    if (is_unobserved(t)) {
         return "a library talks on it that is not read along, encrypted or in its own protocol; open it in each "
                "request instead";
     }
@@ -412,7 +412,7 @@ const char *shim_snapshot_tap_boot(void) {
         if (t == NULL) {
             continue;
         }
-        const char *trouble = boot_trouble(t);
+        const char *trouble = snapshot_refusal(t);
         if (trouble != NULL) {
             char peer[120];
             const char *name = name_of(t);
@@ -453,7 +453,7 @@ static bool awaits_answer(const tap *t) {
     return t->pipe ? pipes_await_answer() : t->asked_last && !(t->datagrams && !t->answers);
 }
 
-static const char *trouble_of(tap *t, bool cut_off) {
+static const char *unrestorable_reason(tap *t, bool cut_off) {
     static char why[200];
     const char *trouble = t->spoiled;
     if (trouble == NULL && t->opaque) {
@@ -482,7 +482,7 @@ static const char *trouble_of(tap *t, bool cut_off) {
 
 const char *shim_snapshot_tap_settle(bool cut_off) {
     for (size_t i = 0; i < n_kept; i++) {
-        const char *trouble = kept[i]->used ? trouble_of(kept[i], cut_off) : NULL;
+        const char *trouble = kept[i]->used ? unrestorable_reason(kept[i], cut_off) : NULL;
         if (trouble != NULL) {
             return trouble;
         }

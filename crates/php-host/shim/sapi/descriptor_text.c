@@ -1,11 +1,11 @@
-#include "sapi/answer.h"
+#include "sapi/descriptor_text.h"
 
 #include "shim.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-zend_string *shim_answer(int file) {
+zend_string *shim_read_text(int file) {
     struct stat status;
     zend_string *text = NULL;
     if (fstat(file, &status) == 0 && status.st_size > 0) {
