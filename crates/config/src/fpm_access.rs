@@ -12,9 +12,8 @@ pub struct FpmAccess {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FpmField {
     Text(String),
-    /// `%C`: processor time in percent of the request's time; `false` for user or system time alone, which is not
-    /// measured.
-    Cpu(bool),
+    /// `%C`: processor time in percent of the request's time.
+    Cpu(CpuTime),
     /// `%d`: time taken.
     Duration(TimeUnit),
     /// `%e`: a variable of the request.
@@ -48,6 +47,14 @@ pub enum FpmField {
     Ended(String),
     /// `%u`: the user.
     User,
+}
+
+/// A part of the processor time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuTime {
+    Total,
+    User,
+    System,
 }
 
 /// The unit of a duration.
@@ -91,6 +98,11 @@ impl FpmAccess {
         Ok(Self { format: fields, suppressed })
     }
 
+    /// `true` if lines contain the processor time or the memory that a request used.
+    pub fn needs_usage(&self) -> bool {
+        self.format.iter().any(|field| matches!(field, FpmField::Cpu(_) | FpmField::Memory(_)))
+    }
+
     /// `true` if lines contain response headers.
     pub fn needs_headers(&self) -> bool {
         self.format.iter().any(|field| matches!(field, FpmField::Header(_)))
@@ -109,8 +121,9 @@ fn field(letter: char, argument: Option<&str>) -> Option<FpmField> {
     let named = || argument.filter(|name| !name.is_empty()).map(str::to_owned);
     let time = || argument.unwrap_or(TIME).to_owned();
     Some(match (letter, argument) {
-        ('C', None | Some("total")) => FpmField::Cpu(true),
-        ('C', Some("user" | "system")) => FpmField::Cpu(false),
+        ('C', None | Some("total")) => FpmField::Cpu(CpuTime::Total),
+        ('C', Some("user")) => FpmField::Cpu(CpuTime::User),
+        ('C', Some("system")) => FpmField::Cpu(CpuTime::System),
         ('d', None | Some("seconds")) => FpmField::Duration(TimeUnit::Seconds),
         ('d', Some("milliseconds" | "milli")) => FpmField::Duration(TimeUnit::Milliseconds),
         ('d', Some("microseconds" | "micro")) => FpmField::Duration(TimeUnit::Microseconds),

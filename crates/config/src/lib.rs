@@ -86,7 +86,7 @@ pub use choice::{
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use code_files::{code_patterns, page_patterns};
 pub use fpm::{FpmPool, FpmServer, SocketAccess};
-pub use fpm_access::{FpmAccess, FpmField, TimeUnit};
+pub use fpm_access::{CpuTime, FpmAccess, FpmField, TimeUnit};
 pub use glob::Glob;
 pub use host::HostPattern;
 pub use howdah_rules::Share;

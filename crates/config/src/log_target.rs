@@ -30,6 +30,8 @@ pub enum AccessTarget {
     Off,
     /// The standard output stream.
     Stdout,
+    /// The standard error stream.
+    Stderr,
     /// A file, opened for appending.
     File(PathBuf),
     Service(LogService),
@@ -117,13 +119,14 @@ impl Value for LogTarget {
 }
 
 impl Value for AccessTarget {
-    const KIND: Kind = Kind::LogTarget(&["off", "stdout", "journald", "syslog"]);
+    const KIND: Kind = Kind::LogTarget(&["off", "stdout", "stderr", "journald", "syslog"]);
 
     fn from_text(text: &str) -> Option<Self> {
         match (text, LogService::named(text)) {
             ("", _) => None,
             ("off", _) => Some(Self::Off),
             ("stdout", _) => Some(Self::Stdout),
+            ("stderr", _) => Some(Self::Stderr),
             (_, Some(service)) => service.map(Self::Service),
             (path, None) => Some(Self::File(path.into())),
         }
@@ -133,6 +136,7 @@ impl Value for AccessTarget {
         match self {
             Self::Off => quoted("off"),
             Self::Stdout => quoted("stdout"),
+            Self::Stderr => quoted("stderr"),
             Self::File(path) => path.show(),
             Self::Service(service) => quoted(&service.to_string()),
         }

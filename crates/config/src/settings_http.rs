@@ -188,7 +188,7 @@ settings! {
         /// Destination of the error log: `stderr`, a file, `journald`, or `syslog` (of this machine;
         /// `syslog:udp://HOST:PORT` and `syslog:tcp://HOST:PORT` for another one).
         error: LogTarget = r#""stderr""# restart(true) example(r#""/var/log/howdah/error.log""#);
-        /// Destination of the access log: `off`, `stdout`, a file, `journald` or `syslog`, as for `error`.
+        /// Destination of the access log: `off`, `stdout`, `stderr`, a file, `journald` or `syslog`, as for `error`.
         access: AccessTarget = r#""off""# flag("access-log") example(r#""/var/log/howdah/access.log""#);
     }
     plus {}

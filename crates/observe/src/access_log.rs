@@ -130,6 +130,7 @@ impl AccessLog {
         let sink = match &settings.access {
             AccessTarget::Off => return Ok(None),
             AccessTarget::Stdout => Sink::File(FileSink::stdout()?),
+            AccessTarget::Stderr => Sink::File(FileSink::stderr()?),
             AccessTarget::File(path) => Sink::File(FileSink::file(path)?),
             AccessTarget::Service(service) => Sink::service(service, "howdah-access")?,
         };

@@ -68,7 +68,7 @@ impl AccessLogs {
 fn named(settings: &LogSettings, error: &io::Error) -> io::Error {
     match &settings.access {
         AccessTarget::File(path) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
-        AccessTarget::Off | AccessTarget::Stdout | AccessTarget::Service(_) => {
+        AccessTarget::Off | AccessTarget::Stdout | AccessTarget::Stderr | AccessTarget::Service(_) => {
             io::Error::new(error.kind(), error.to_string())
         }
     }

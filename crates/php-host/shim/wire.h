@@ -29,6 +29,10 @@
 // With `REQUEST_BODY_FD`: the descriptor is no body but the script's end of a `connection_stream`.
 #define REQUEST_BODY_STREAM 64
 
+// The request's log line has what it used: the worker measures the processor time, the part of it in the kernel
+// (`WireDone::system_ns`) as well, and the response ends only when the request does.
+#define REQUEST_USAGE 128
+
 // Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 #define REQUEST_NICE_SHIFT 8
 

@@ -2,7 +2,7 @@
 
 use crate::priority;
 use howdah_transport::awaited_bodies::TakenRequest;
-use howdah_transport::wire::{REQUEST_BODY_STREAM, REQUEST_MEASURE, ROUTE_LINE, WireRequest};
+use howdah_transport::wire::{REQUEST_BODY_STREAM, REQUEST_MEASURE, REQUEST_USAGE, ROUTE_LINE, WireRequest};
 use howdah_transport::worker_end::{body_kind, request_parts};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -28,21 +28,32 @@ enum Body {
 
 /// Processor time of a request. In async mode requests take turns on one thread, and the thread's processor time counts
 /// for the request whose turn it is.
-#[derive(Default)]
 struct CpuUsage {
+    /// The clock of the thread.
+    clock: fn() -> Duration,
     /// Time used in earlier turns.
     before: Duration,
-    /// The thread's processor time at the start of the current turn.
+    /// The thread's time at the start of the current turn.
     turn_began: Option<Duration>,
 }
 
 impl CpuUsage {
+    /// Usage by this clock, if the request has one of these flags.
+    fn of(flags: u32, wanted: u32, clock: fn() -> Duration) -> Option<Self> {
+        (flags & wanted != 0).then_some(Self { clock, before: Duration::ZERO, turn_began: None })
+    }
+
     fn begin_turn(&mut self) {
-        self.turn_began.get_or_insert_with(priority::processor_time);
+        self.turn_began.get_or_insert_with(self.clock);
+    }
+
+    fn end_turn(&mut self) {
+        self.before = self.until_now();
+        self.turn_began = None;
     }
 
     fn until_now(&self) -> Duration {
-        self.before + self.turn_began.map_or(Duration::ZERO, |began| priority::processor_time().saturating_sub(began))
+        self.before + self.turn_began.map_or(Duration::ZERO, |began| (self.clock)().saturating_sub(began))
     }
 }
 
@@ -63,6 +74,7 @@ pub(crate) struct OpenRequest {
     began: Option<Instant>,
     /// Processor time, if the server requested it.
     used: Option<CpuUsage>,
+    used_in_kernel: Option<CpuUsage>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
     /// The response is no longer wanted.
@@ -80,6 +92,7 @@ impl OpenRequest {
             body: Body::Empty,
             began: None,
             used: None,
+            used_in_kernel: None,
             head_sent: false,
             ended: false,
             cancelled: false,
@@ -96,7 +109,8 @@ impl OpenRequest {
         // SAFETY: the caller's promise.
         let parts = unsafe { request_parts(request) };
         self.began = self.memory.is_none().then(Instant::now);
-        self.used = (parts.head.flags & REQUEST_MEASURE != 0).then(CpuUsage::default);
+        self.used = CpuUsage::of(parts.head.flags, REQUEST_MEASURE | REQUEST_USAGE, priority::processor_time);
+        self.used_in_kernel = CpuUsage::of(parts.head.flags, REQUEST_USAGE, priority::system_time);
         if self.began.is_some() {
             self.run();
         }
@@ -153,16 +167,16 @@ impl OpenRequest {
     /// Starts the request's turn, if it is not running.
     pub(crate) fn run(&mut self) {
         self.began.get_or_insert_with(Instant::now);
-        if let Some(used) = self.used.as_mut() {
-            used.begin_turn();
-        }
+        self.clocks().for_each(CpuUsage::begin_turn);
     }
 
     /// Ends the request's turn.
     pub(crate) fn pause(&mut self) {
-        if let Some(used) = self.used.as_mut() {
-            *used = CpuUsage { before: used.until_now(), turn_began: None };
-        }
+        self.clocks().for_each(CpuUsage::end_turn);
+    }
+
+    fn clocks(&mut self) -> impl Iterator<Item = &mut CpuUsage> {
+        self.used.iter_mut().chain(&mut self.used_in_kernel)
     }
 
     /// Time since the request began to run.
@@ -179,6 +193,16 @@ impl OpenRequest {
     /// The request's processor time; zero if it is not measured.
     pub(crate) fn processor_time(&self) -> Duration {
         self.used.as_ref().map_or(Duration::ZERO, CpuUsage::until_now)
+    }
+
+    /// `true` if the response must not end before the request's usage is known.
+    pub(crate) fn reports_usage(&self) -> bool {
+        self.used_in_kernel.is_some()
+    }
+
+    /// The part of the processor time in the kernel; zero if it is not measured.
+    pub(crate) fn system_time(&self) -> Duration {
+        self.used_in_kernel.as_ref().map_or(Duration::ZERO, CpuUsage::until_now)
     }
 
     /// Releases the body, and returns the request's memory if it has its own.

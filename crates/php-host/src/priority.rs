@@ -4,6 +4,7 @@
 use howdah_transport::wire::{REQUEST_NICE, REQUEST_NICE_SHIFT};
 use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -41,6 +42,19 @@ pub(crate) fn apply_priority(flags: u32) {
 /// Processor time of the current thread.
 pub(crate) fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
+
+/// Processor time of the current thread in the kernel.
+pub(crate) fn system_time() -> Duration {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the call writes one structure to this place, completely if it succeeds.
+    let time = unsafe {
+        if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
+            return Duration::ZERO;
+        }
+        usage.assume_init().ru_stime
+    };
+    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
 /// Processor time of another, single-threaded process.

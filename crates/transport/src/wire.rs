@@ -49,6 +49,9 @@ pub const REQUEST_NICE: u32 = 16;
 pub const REQUEST_BODY_DROPPED: u32 = 32;
 /// With `REQUEST_BODY_FD`: the descriptor is no body but the script's end of a `connection_stream`.
 pub const REQUEST_BODY_STREAM: u32 = 64;
+/// The request's log line has what it used: the worker measures the processor time, the part of it in the kernel
+/// (`WireDone::system_ns`) as well, and the response ends only when the request does.
+pub const REQUEST_USAGE: u32 = 128;
 /// Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 pub const REQUEST_NICE_SHIFT: u32 = 8;
 
@@ -157,6 +160,8 @@ pub struct WireDone {
     pub php_ns: u64,
     /// Processor time of the request in nanoseconds, if requested (`REQUEST_MEASURE`); else 0.
     pub cpu_ns: u64,
+    /// Nanoseconds of it in the kernel, if requested (`REQUEST_USAGE`); else 0.
+    pub system_ns: u64,
     /// Peak memory in bytes.
     pub peak_memory: u64,
     /// `DONE_*` bits.
@@ -452,6 +457,12 @@ impl RequestBuilder {
         if self.request.text(at) == b"HEAD" {
             self.request.head.flags |= REQUEST_HEAD_ONLY;
         }
+        self
+    }
+
+    /// Sets `REQUEST_USAGE`.
+    pub fn usage(&mut self) -> &mut Self {
+        self.request.head.flags |= REQUEST_USAGE;
         self
     }
 

@@ -5,7 +5,7 @@ use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Mode, Request, Setup, Site, php, scenario};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -49,6 +49,11 @@ impl Client {
         let mut child = command.stdin(input).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output }
+    }
+
+    /// Writes a line to the input of a client that is `talking`.
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// The next line of its output.

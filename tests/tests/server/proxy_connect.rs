@@ -6,7 +6,7 @@ use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::upstream::{field, switched};
 use howdah_tests::{Mode, Setup, Site, Upstream, run};
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A site over TLS with the files for the client, and everything below `/p/` proxied.
@@ -34,13 +34,13 @@ pub(super) fn client(setup: Setup) -> Setup {
 }
 
 /// A running client.
-struct ConnectClient {
+pub(super) struct ConnectClient {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl ConnectClient {
-    fn start(site: &Site, arguments: &[&str]) -> Self {
+    pub(super) fn start(site: &Site, arguments: &[&str]) -> Self {
         let mut command = Command::new(PYTHON);
         command.arg(script("over_http2.py")).arg(site.port().to_string()).arg(site.place().top.join("site.pem"));
         let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -48,14 +48,20 @@ impl ConnectClient {
         Self { child, output }
     }
 
-    fn line(&mut self) -> String {
+    /// Writes a line to its input.
+    pub(super) fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(super) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
     /// Its output until its end.
-    fn end(mut self) -> String {
+    pub(super) fn end(mut self) -> String {
+        drop(self.child.stdin.take());
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();
         assert!(self.child.wait().unwrap().success(), "{text}");

@@ -7,9 +7,15 @@ use serde_json::{Value, json};
 
 const ROOM: &str = php!("websocket_channels/room.php");
 
+/// The rule that sends connections to the script.
+pub(super) const RULE: &str = "[{ path = \"/room.php\", websocket = \"/room.php\" }]";
+
 pub(super) fn room(setup: Setup) -> Setup {
-    let rule = "[{ path = \"/room.php\", websocket = \"/room.php\" }]";
-    setup.http1("the upgrade of a connection is HTTP/1.1's").workers(1).php("room.php", ROOM).setting("rule", rule)
+    without_rule(setup).setting("rule", RULE)
+}
+
+pub(super) fn without_rule(setup: Setup) -> Setup {
+    setup.http1("the upgrade of a connection is HTTP/1.1's").workers(1).php("room.php", ROOM)
 }
 
 pub(super) fn open(site: &Site, query: &str) -> WebSocket {

@@ -107,7 +107,7 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     let of_sites = settings.sites.iter().map(|site| (format!("site {}: log.access", site.name), &site.log.access));
     for (name, target) in of_sites.chain([("log.access".to_owned(), &settings.log.access)]) {
         match target {
-            AccessTarget::Off | AccessTarget::Stdout => {}
+            AccessTarget::Off | AccessTarget::Stdout | AccessTarget::Stderr => {}
             AccessTarget::File(path) => files.push((name, path)),
             AccessTarget::Service(service) => services.push((name, service)),
         }

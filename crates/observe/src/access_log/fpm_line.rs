@@ -2,7 +2,7 @@
 
 use crate::clock::Formatted;
 use crate::escape;
-use howdah_config::{FpmField, TimeUnit};
+use howdah_config::{CpuTime, FpmField, TimeUnit};
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -28,6 +28,8 @@ pub struct FpmEntry<'a> {
     pub memory: u64,
     /// Processor time in microseconds.
     pub cpu_us: u64,
+    /// Microseconds of it in the kernel.
+    pub system_us: u64,
     /// The address of the web server.
     pub remote: Option<IpAddr>,
     pub user: &'a [u8],
@@ -53,7 +55,16 @@ impl FpmEntry<'_> {
         let micros = self.total.as_micros();
         let _ = match field {
             FpmField::Text(text) => line.write_all(text.as_bytes()),
-            FpmField::Cpu(true) => write!(line, "{:.2}", self.cpu_us as f64 * 100.0 / (micros as f64).max(1.0)),
+            FpmField::Cpu(part) => {
+                // The two clocks have different resolutions.
+                let system = self.system_us.min(self.cpu_us);
+                let used = match part {
+                    CpuTime::Total => self.cpu_us,
+                    CpuTime::User => self.cpu_us - system,
+                    CpuTime::System => system,
+                };
+                write!(line, "{:.2}", used as f64 * 100.0 / (micros as f64).max(1.0))
+            }
             FpmField::Duration(TimeUnit::Seconds) => write!(line, "{:.3}", micros as f64 / 1e6),
             FpmField::Duration(TimeUnit::Milliseconds) => write!(line, "{:.3}", micros as f64 / 1e3),
             FpmField::Duration(TimeUnit::Microseconds) => write!(line, "{micros}"),
@@ -109,6 +120,7 @@ mod tests {
             parent: 5,
             memory: 2 << 20,
             cpu_us: 1535,
+            system_us: 307,
             remote: None,
             user: b"",
             variable: &|name| (name == "HOST").then_some(b"x\"\n".as_slice()),
@@ -120,7 +132,8 @@ mod tests {
             String::from_utf8(line).unwrap()
         };
         assert_eq!(line("%R - %u %t \"%m %r\" %s"), "- -  21/Nov/2026:00:00:00 +0000 \"GET /a.php\" 200\n");
-        assert_eq!(line("%r%Q%q %f %l %n %p/%P %C%% %{user}C"), "/a.php?b=1 /srv/a.php 4 www 7/5 100.00% -\n");
+        assert_eq!(line("%r%Q%q %f %l %n %p/%P %C%%"), "/a.php?b=1 /srv/a.php 4 www 7/5 100.00%\n");
+        assert_eq!(line("%{total}C %{user}C %{system}C"), "100.00 80.00 20.00\n");
         assert_eq!(line("%d %{milli}d %{micro}d %M %{kilo}M %{mega}M"), "0.002 1.535 1535 2097152 2048 2\n");
         assert_eq!(line("%{HOST}e %{NONE}e %{Content-Type}o %{X}o"), "x\\x22\\x0A - text/html -\n");
         assert_eq!(line("%{%F}t %{%s}T"), "2026-11-21 1795219200\n");

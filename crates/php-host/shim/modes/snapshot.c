@@ -330,7 +330,7 @@ static void run_request_script(void) {
         shim_respond_instead(status);
         return;
     }
-    php_execute_script(&file);
+    shim_script_execute(&file);
 }
 
 static shim_outcome run_by_boot_file(void) {

@@ -177,6 +177,8 @@ PHP_INI_BEGIN()
 PHP_INI_ENTRY("howdah.time_slice", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_ENTRY("howdah.audit", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_ENTRY("howdah.traces", "0", PHP_INI_SYSTEM, NULL)
+/* PHP-FPM's; see sapi/script.c. */
+PHP_INI_ENTRY("fastcgi.error_header", "", PHP_INI_SYSTEM, NULL)
 PHP_INI_END()
 
 static PHP_MINIT_FUNCTION(howdah) {

@@ -18,6 +18,8 @@
 
 #define SLOTS 64 /* a power of two */
 #define MAX_PATH 232
+/* PHP's exit status of a script with a fatal error or an uncaught exception. */
+#define SCRIPT_FAILED 255
 
 typedef struct checked_script {
     uint64_t second;
@@ -106,4 +108,21 @@ unsigned shim_script_prepare(zend_file_handle *file) {
     zend_string_release(name);
     file->primary_script = true;
     return 0;
+}
+
+/* The header is a line such as "HTTP/1.1 550 Error", which sets the status, or a field. */
+static void error_header(void) {
+    const char *line = INI_STR("fastcgi.error_header");
+    if (line != NULL && *line != '\0' && !SG(headers_sent)) {
+        sapi_header_line header = {.line = line, .line_len = strlen(line)};
+        sapi_header_op(SAPI_HEADER_REPLACE, &header);
+    }
+}
+
+void shim_script_execute(zend_file_handle *file) {
+    EG(exit_status) = 0;
+    php_execute_script(file);
+    if (EG(exit_status) == SCRIPT_FAILED) {
+        error_header();
+    }
 }

@@ -51,8 +51,7 @@ shim_outcome shim_whole_request_run(void) {
         shim_respond_instead(status);
         return SHIM_DONE;
     }
-    EG(exit_status) = 0;
-    php_execute_script(&file);
+    shim_script_execute(&file);
     /* With OPcache, PHP does not always take ownership of the handle. */
     if (!file.in_list) {
         zend_destroy_file_handle(&file);

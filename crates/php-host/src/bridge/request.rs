@@ -194,7 +194,8 @@ impl Host {
 pub(super) extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };
     let Some(current) = host.current.as_ref() else { return };
-    let wait = host.is_multiplexed() || done_follows && current.elapsed() < SHORT_REQUEST;
+    let is_soon_done = current.reports_usage() || current.elapsed() < SHORT_REQUEST;
+    let wait = host.is_multiplexed() || done_follows && is_soon_done;
     host.end_response(!wait);
 }
 
@@ -209,6 +210,7 @@ pub(super) extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     host.lane.done(WireDone {
         php_ns: current.elapsed().as_nanos() as u64,
         cpu_ns: current.processor_time().as_nanos() as u64,
+        system_ns: current.system_time().as_nanos() as u64,
         peak_memory,
         flags: host.snapshot.flags() | if retire { DONE_RETIRE } else { 0 },
         searches: host.snapshot.searches,

@@ -258,6 +258,7 @@ impl LaneReader {
             stats.php_us = php_us;
             stats.queue_us = micros.saturating_sub(php_us);
             stats.cpu_us = done.cpu_ns / 1000;
+            stats.system_us = done.system_ns / 1000;
             stats.peak_memory = done.peak_memory;
         });
         self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));

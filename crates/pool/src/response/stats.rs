@@ -17,6 +17,8 @@ pub struct RequestStats {
     pub php_us: u64,
     /// Processor time in microseconds, if measured.
     pub cpu_us: u64,
+    /// Microseconds of it in the kernel, if measured.
+    pub system_us: u64,
     /// Peak memory of the script in bytes, as PHP reports it.
     pub peak_memory: u64,
     /// Number of times that the request was run again after its worker died.

@@ -18,6 +18,11 @@ fn format_of(exchange: &Exchange) -> Option<&FpmAccess> {
     Some(&site.server.settings.pools.get(site.pool)?.fpm.as_ref()?.access)
 }
 
+/// `true` if the request's log line has the processor time or the memory that it used.
+pub(crate) fn needs_usage(exchange: &Exchange) -> bool {
+    format_of(exchange).is_some_and(FpmAccess::needs_usage)
+}
+
 /// Keeps the response's header fields for the log line, if the format uses any of them.
 pub(crate) fn note_head(exchange: &mut Exchange, headers: &HeaderMap) {
     if exchange.variables.is_some() && format_of(exchange).is_some_and(FpmAccess::needs_headers) {
@@ -50,6 +55,7 @@ pub(super) fn log(exchange: &Exchange, params: &Params, log: &AccessLog, total: 
         parent: own,
         memory: stats.map_or(0, |stats| stats.peak_memory),
         cpu_us: stats.map_or(0, |stats| stats.cpu_us),
+        system_us: stats.map_or(0, |stats| stats.system_us),
         remote: exchange.connection.peer.addr,
         user: user.unwrap_or_default(),
         variable: &|name| params.get(name),

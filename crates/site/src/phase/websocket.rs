@@ -84,6 +84,8 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     let (server, site) = (&exchange.site.server, &exchange.site);
     let id = new_id().ok_or(Refusal::new(StatusCode::SERVICE_UNAVAILABLE))?;
     let (name, hub) = (site.settings.name.as_str(), server.hubs().of(&site.settings.name));
+    // The script may subscribe it to a channel from an earlier message on.
+    server.hubs().ready(name).await;
     let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange) };
     let registered = server.websockets().open(id, name, &hub, exchange.connection.charge());
     let stream = StreamSlot::default();

@@ -6,6 +6,7 @@ prints one JSON object and exits with 0; any failure is an exception and a diffe
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -274,6 +275,23 @@ async def stay(client, path):
     return {"opcode": opcode, "code": int.from_bytes(payload[:2], "big"), "reset": socket.response.reset}
 
 
+async def hold(configuration, port, path, streams):
+    """For each number in a line of input, opens as many WebSockets, `streams` on each connection, and waits for the
+    "welcome" of each."""
+    loop, clients, opened = asyncio.get_running_loop(), [], int(streams)
+    async with contextlib.AsyncExitStack() as stack:
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            for _ in range(int(line)):
+                if opened == int(streams):
+                    connection = connect(ADDRESS, port, configuration=configuration, create_protocol=Client)
+                    clients.append(await stack.enter_async_context(connection))
+                    opened = 0
+                assert await Socket(clients[-1], path).message() == (1, b"welcome")
+                opened += 1
+            print("held", flush=True)
+    return {}
+
+
 class Refused(Exception):
     """The server has not processed the request and reports that: it may be retried."""
 
@@ -340,6 +358,8 @@ async def main(port, authority, scenario, *arguments):
     configuration.load_verify_locations(authority)
     if scenario == "load":
         return await load(configuration, int(port), *arguments)
+    if scenario == "hold":
+        return await hold(configuration, int(port), *arguments)
     if scenario == "patient":
         return await patient(configuration, int(port), *arguments)
     if scenario == "early":

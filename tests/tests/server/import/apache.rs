@@ -89,6 +89,17 @@ const REQUESTS: &[(&str, &str, &str, u16)] = &[
     ("POST", "/api.php", "", 200),
     ("GET", "/update.php", "", 401),
     ("GET", "/update.php", ANNA, 200),
+    ("GET", "/style.css", "User-Agent: Evil/1", 403),
+    ("GET", "/style.css", "User-Agent: not evil", 200),
+    ("GET", "/style.css", "X-Stop: 1", 403),
+    ("GET", "/style.css", "X-Stop: 12", 200),
+    ("DELETE", "/images/a.png", "", 403),
+    ("GET", "/robots.txt", "", 403),
+    ("GET", "/robots.txt", "X-Need: this", 200),
+    ("GET", "/favicon.ico", "X-Who: a", 200),
+    ("GET", "/favicon.ico", "X-Who: b", 403),
+    ("GET", "/favicon.ico", "X-Who: c", 403),
+    ("GET", "/favicon.ico", "", 403),
 ];
 
 #[test]

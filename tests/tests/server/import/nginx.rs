@@ -84,6 +84,15 @@ const REQUESTS: &[(&str, &str, &str, u16)] = &[
     ("GET", "/wp-content/uploads/none.txt", "X-Stop: 1", 404),
     ("GET", "/api.php", "", 403),
     ("GET", "/other.php", "", 200),
+    ("GET", "/style.css", "X-Key: Stolen", 403),
+    ("GET", "/style.css", "X-Key: badge", 403),
+    ("GET", "/style.css", "X-Key: tested", 200),
+    ("GET", "/style.css", "X-Key: test", 403),
+    ("GET", "/OLD-page", "", 301),
+    ("GET", "/blog/one", "", 301),
+    ("GET", "/blog/one/two", "", 200),
+    ("GET", "/a.txt", "", 404),
+    ("GET", "/a.txt", "X-Files: other", 200),
 ];
 
 #[test]

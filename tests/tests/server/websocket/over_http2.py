@@ -6,6 +6,8 @@ second one. The library h2 implements HTTP/2, the library websockets the frames 
     over_http2.py PORT CA settings PATH      prints the value of SETTINGS_ENABLE_CONNECT_PROTOCOL
     over_http2.py PORT CA reset PATH         opens a stream, prints what is said first, resets the stream, and stays
     over_http2.py PORT CA stay PATH          opens a stream, prints what is said first, and then how it ended
+    over_http2.py PORT CA hold PATH STREAMS  for each number in a line of input, opens as many sockets, STREAMS on each
+                                             connection; prints "held" when each has got "welcome"
     over_http2.py PORT CA lazy PATH          as stay, without ever enlarging the initial window
 """
 
@@ -23,6 +25,8 @@ import h2.exceptions
 import h2.settings
 
 PORT, CA, SCENARIO, PATH = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+# The server's own sockets are for pages of the same origin.
+ORIGIN = f"https://localhost:{PORT}" if SCENARIO == "hold" else "https://localhost"
 
 
 class Connection:
@@ -54,7 +58,7 @@ class Connection:
             (":path", path),
             (":authority", f"localhost:{PORT}"),
             ("sec-websocket-version", "13"),
-            ("origin", "https://localhost"),
+            ("origin", ORIGIN),
         ]
         self.http.send_headers(number, fields)
         self.streams[number] = stream = Stream(self, number)
@@ -175,9 +179,23 @@ def talk(connection):
     print("all came back")
 
 
+def hold(first):
+    connections, streams = [first], 0
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            if streams == int(sys.argv[5]):
+                connections.append(Connection())
+                streams = 0
+            assert connections[-1].connect(PATH).message() == (1, b"welcome")
+            streams += 1
+        print("held", flush=True)
+
+
 connection = Connection()
 if SCENARIO == "talk":
     talk(connection)
+elif SCENARIO == "hold":
+    hold(connection)
 elif SCENARIO == "ask":
     print(connection.connect(PATH, sys.argv[5]).status())
 elif SCENARIO == "settings":

@@ -113,11 +113,14 @@ impl Section {
     }
 }
 
+/// Looks up a variable of the environment.
+type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// State of a switch for a word; `None` for any other word.
 fn is_on(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
         "yes" | "on" | "true" | "1" => Some(true),
-        "no" | "off" | "false" | "0" => Some(false),
+        "no" | "off" | "false" | "none" | "0" => Some(false),
         _ => None,
     }
 }
@@ -127,7 +130,8 @@ fn is_on(word: &str) -> Option<bool> {
 /// # Errors
 /// A file that cannot be read, or an invalid line.
 pub(crate) fn read(path: &Path, prefix: &Path) -> Result<Config, String> {
-    let mut reader = Reader { config: Config::default(), in_pool: false, prefix };
+    let variable = |name: &str| std::env::var(name).ok();
+    let mut reader = Reader { config: Config::default(), in_pool: false, prefix, variable: &variable };
     reader.file(path, 0)?;
     Ok(reader.config)
 }
@@ -137,7 +141,8 @@ pub(crate) fn read(path: &Path, prefix: &Path) -> Result<Config, String> {
 /// # Errors
 /// An invalid line.
 pub(crate) fn parse(text: &str) -> Result<Config, String> {
-    let mut reader = Reader { config: Config::default(), in_pool: false, prefix: Path::new("/") };
+    let none = |_: &str| None;
+    let mut reader = Reader { config: Config::default(), in_pool: false, prefix: Path::new("/"), variable: &none };
     reader.text(text, Path::new("the file"), MAX_DEPTH)?;
     Ok(reader.config)
 }
@@ -147,6 +152,7 @@ struct Reader<'a> {
     /// `true` if the current section is a pool.
     in_pool: bool,
     prefix: &'a Path,
+    variable: Variables<'a>,
 }
 
 impl Reader<'_> {
@@ -172,7 +178,7 @@ impl Reader<'_> {
                 line.split_once('=').ok_or_else(|| format!("{place}: {line}: expected NAME = VALUE"))?;
             let name = name.trim();
             let is_plain = !value.trim_start().starts_with(['"', '\'']);
-            let mut value = value_of(value.trim());
+            let mut value = value_of(value.trim(), self.variable);
             if is_plain && name.starts_with("php_") {
                 value = ini_word(value);
             }
@@ -256,14 +262,31 @@ fn ini_word(value: String) -> String {
     }
 }
 
-/// Removes a value's quotes and the comment after it.
-fn value_of(text: &str) -> String {
-    for quote in ['"', '\''] {
+/// Removes a value's quotes and the comment after it, and replaces variables of the environment outside of single quotes.
+fn value_of(text: &str, variable: Variables<'_>) -> String {
+    for (quote, is_literal) in [('"', false), ('\'', true)] {
         if let Some((inside, _)) = text.strip_prefix(quote).and_then(|rest| rest.split_once(quote)) {
-            return inside.to_owned();
+            return if is_literal { inside.to_owned() } else { expanded(inside, variable) };
         }
     }
-    text.split(';').next().unwrap_or_default().trim().to_owned()
+    expanded(text.split(';').next().unwrap_or_default().trim(), variable)
+}
+
+/// Replaces `${NAME}`, and `${NAME:-DEFAULT}` of PHP 8.3, by variables of the environment. Without such a variable the
+/// text is empty, as PHP has it.
+fn expanded(text: &str, variable: Variables<'_>) -> String {
+    let mut parts = text.split("${");
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let Some((name, rest)) = part.split_once('}') else {
+            made.extend(["${", part]);
+            continue;
+        };
+        let (name, default) = name.split_once(":-").unwrap_or((name, ""));
+        made += &variable(name).filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned());
+        made += rest;
+    }
+    made
 }
 
 #[cfg(test)]
@@ -293,6 +316,18 @@ mod tests {
         assert!(read(&dir.path().join("main.conf"), dir.path()).unwrap_err().contains("include one another"));
         write("main.conf", "include=none.conf\n");
         assert!(read(&dir.path().join("main.conf"), dir.path()).unwrap_err().contains("none.conf"));
+    }
+
+    #[test]
+    fn variables_of_the_environment_are_replaced_as_php_does() {
+        let variable = |name: &str| (name == "SIZE").then(|| "32M".to_owned());
+        let of = |text: &str| value_of(text, &variable);
+        assert_eq!(
+            (of("${SIZE}"), of("\"a ${SIZE} b\" ; c"), of("'${SIZE}'")),
+            ("32M".into(), "a 32M b".into(), "${SIZE}".into())
+        );
+        assert_eq!((of("x${NONE}y"), of("${NONE:-8}"), of("${SIZE:-8}")), ("xy".into(), "8".into(), "32M".into()));
+        assert_eq!((of("a${b"), of("$pool")), ("a${b".into(), "$pool".into()));
     }
 
     #[test]

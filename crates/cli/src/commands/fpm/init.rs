@@ -31,7 +31,7 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
     }
     write(&mut page, pool::php(section, &[], None, prefix)?);
     if let Some(log) = section.get("access.log") {
-        let _ = writeln!(page, "\n[log]\naccess = {}", pool::log_target(log, prefix));
+        let _ = writeln!(page, "\n[log]\naccess = {}", pool::access_target(log, prefix));
     }
     if let Some(clients) = pool::clients(section) {
         let clients: Vec<String> = clients.into_iter().map(quoted).collect();

@@ -226,7 +226,15 @@ pub(crate) fn extensions(section: &Section) -> Vec<String> {
     list.split([' ', ',']).filter(|ending| !ending.is_empty()).map(str::to_owned).collect()
 }
 
-/// Destination of a log: `syslog`, a stream, or a file.
+/// Destination of an access log, which may be standard output, too.
+pub(crate) fn access_target(text: &str, prefix: &Path) -> String {
+    match text {
+        "/proc/self/fd/1" | "/dev/stdout" => quoted("stdout"),
+        other => log_target(other, prefix),
+    }
+}
+
+/// Destination of another log: `syslog`, standard error, or a file.
 pub(crate) fn log_target(text: &str, prefix: &Path) -> String {
     match text {
         "syslog" => quoted("syslog"),

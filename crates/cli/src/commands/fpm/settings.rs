@@ -173,7 +173,7 @@ fn site(
     write(&mut text, pool::pool(section, &prefix)?);
     write(&mut text, pool::php(section, &given.defined, scanned(given).as_deref(), &prefix)?);
     if let Some(log) = section.get("access.log") {
-        let _ = writeln!(text, "\n[site.log]\naccess = {}", pool::log_target(log, &prefix));
+        let _ = writeln!(text, "\n[site.log]\naccess = {}", pool::access_target(log, &prefix));
     }
     Ok(text)
 }

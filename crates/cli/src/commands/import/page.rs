@@ -25,7 +25,7 @@ impl Page {
 
     /// Text of the file. Its first line names the original configuration format.
     pub(super) fn finish(mut self, origin: &str) -> String {
-        let mut text = format!("# From {origin}. `howdah check` shows what it means.\n\n");
+        let mut text = format!("# From {origin}. `howdah check` shows what it means.\n{}\n", self.report.warning());
         for addr in self.sites.iter().flat_map(|site| &site.listen) {
             if !self.listen.contains(addr) {
                 self.listen.push(addr.clone());

@@ -66,8 +66,19 @@ impl Keys {
         self.0.iter().any(|(own, _)| own == key)
     }
 
+    /// `true` if the name of one of its keys begins like this.
+    pub(super) fn has_any(&self, start: &str) -> bool {
+        self.0.iter().any(|(own, _)| own.starts_with(start))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The keys of both; `None` if both have a key.
+    fn and(&self, other: &Self) -> Option<Self> {
+        let is_free = other.0.iter().all(|(key, _)| !self.has(key));
+        is_free.then(|| Self(self.0.iter().chain(&other.0).cloned().collect()))
     }
 
     fn written(&self) -> impl Iterator<Item = String> + '_ {
@@ -105,6 +116,25 @@ pub(super) fn escaped(path: &str) -> String {
         all.push(c);
         all
     })
+}
+
+/// `true` for patterns that fit an empty text, as far as that is easy to see: a header that is not there fits no pattern
+/// of a rule.
+pub(super) fn fits_empty(regex: &str) -> bool {
+    let inner: String = regex.trim_start_matches("(?i)").chars().filter(|c| !"^$()".contains(*c)).collect();
+    inner.split('|').any(|part| matches!(part, "" | ".*" | ".?" | ".*?"))
+}
+
+/// One pattern in place of several: a header has one in each rule.
+pub(super) fn joined(patterns: &[String]) -> String {
+    if let [one] = patterns {
+        return one.clone();
+    }
+    let all = patterns.iter().map(|pattern| {
+        let pattern = pattern.strip_prefix('~').unwrap_or(pattern);
+        pattern.strip_prefix("(?i)").map_or_else(|| format!("(?:{pattern})"), |rest| format!("(?i:{rest})"))
+    });
+    format!("~{}", all.collect::<Vec<_>>().join("|"))
 }
 
 /// A `[[site]]`.
@@ -174,6 +204,21 @@ impl Rule {
     /// A rule with the same conditions and without actions.
     pub(super) fn conditions(&self) -> Self {
         Self { keys: Keys::default(), ..self.clone() }
+    }
+
+    /// A rule with the conditions of both and without actions; `None` if one rule cannot have both.
+    pub(super) fn and(&self, other: &Self) -> Option<Self> {
+        if !self.paths.is_empty() && !other.paths.is_empty() {
+            return None;
+        }
+        let both = |own: &[String], other: &[String]| own.iter().chain(other).cloned().collect();
+        Some(Self {
+            paths: both(&self.paths, &other.paths),
+            except: both(&self.except, &other.except),
+            when: self.when.and(&other.when)?,
+            unless: self.unless.and(&other.unless)?,
+            keys: Keys::default(),
+        })
     }
 
     /// Refuses all clients, unless the rule admits some.

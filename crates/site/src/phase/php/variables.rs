@@ -8,6 +8,7 @@ use crate::client_fields;
 use crate::exchange::Exchange;
 use crate::forwarded::split_port;
 use crate::phase::access_log::protocol;
+use crate::phase::access_log_fpm;
 use crate::request_id;
 use crate::route::{Script, root_bytes};
 use crate::site::Site;
@@ -31,6 +32,9 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     let mut encoded = RequestBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
     if let Some(variables) = &exchange.variables {
         of_web_server(&mut encoded, variables, script);
+        if access_log_fpm::needs_usage(exchange) {
+            encoded.usage();
+        }
         if let Some(of_request) = &exchange.trace {
             trace(&mut encoded, of_request);
         }

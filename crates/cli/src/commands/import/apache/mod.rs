@@ -1,5 +1,7 @@
 //! Apache's virtual hosts: each becomes a site, and its sections become rules.
 
+mod condition;
+mod expression;
 mod file;
 mod require;
 mod rewrite;
@@ -7,8 +9,10 @@ mod table;
 
 use super::directive::Directive;
 use super::page::Page;
+use super::report::refuses;
 use super::site::{Rule, Site, escaped};
 use super::table::{Scope, apply};
+use expression::Node;
 use std::path::Path;
 use table::TABLE;
 
@@ -104,9 +108,7 @@ impl Import {
         let root = lines.iter().rfind(|line| line.name.eq_ignore_ascii_case("DocumentRoot"));
         let root = root.map_or("/var/www/html", |line| line.word(0)).trim_end_matches('/').to_owned();
         let surroundings = Environment { root, lines };
-        for section in sections {
-            self.section(section, "", &surroundings, &mut site);
-        }
+        self.sections(sections, "", &Rule::default(), &surroundings, &mut site);
         self.page.sites.push(site);
     }
 
@@ -125,6 +127,94 @@ impl Import {
                 _ => self.apply(line, Scope::Site(site)),
             }
         }
+    }
+
+    /// Handles sections, those with an expression last, as Apache does. `base` has the conditions around them.
+    fn sections(
+        &mut self,
+        sections: &[&Directive],
+        within: &str,
+        base: &Rule,
+        surroundings: &Environment<'_>,
+        site: &mut Site,
+    ) {
+        let (conditions, others): (Vec<&Directive>, Vec<&Directive>) =
+            sections.iter().partition(|one| is_one_of(one, &["If", "ElseIf", "Else"]));
+        for section in others {
+            self.section(section, within, surroundings, site);
+        }
+        // None of the expressions before holds; an unknown one leaves what follows it unknown.
+        let mut before: Result<Option<Node>, String> = Ok(None);
+        for section in conditions {
+            if is_one_of(section, &["If"]) {
+                before = Ok(None);
+            }
+            let own = match is_one_of(section, &["Else"]) {
+                true => Ok(Node::Constant(true)),
+                false => Node::parse(&section.words.join(" ")),
+            };
+            let node = before.clone().and_then(|before| {
+                let own = own.clone()?;
+                Ok(before.map_or(own.clone(), |before| Node::And(Box::new(before), Box::new(own))))
+            });
+            self.condition(section, node, base, site);
+            before = before.and_then(|before| {
+                let fails = Node::Not(Box::new(own?));
+                Ok(Some(before.map_or(fails.clone(), |before| Node::And(Box::new(before), Box::new(fails)))))
+            });
+        }
+    }
+
+    /// Handles an `<If>`: its lines become rules with the conditions of the expression in addition to those of `base`.
+    fn condition(&mut self, section: &Directive, node: Result<Node, String>, base: &Rule, site: &mut Site) {
+        let both = |rule: &Rule| base.and(rule).ok_or_else(|| "two conditions of one kind must hold".to_owned());
+        let rules = node
+            .and_then(|node| condition::rules(&node))
+            .and_then(|rules| rules.iter().map(both).collect::<Result<Vec<_>, _>>());
+        let rules = match rules {
+            Ok(rules) => rules,
+            Err(why) => return self.unknown(section, &why, base, site),
+        };
+        self.page.report.say(section, "taken: the conditions of rules");
+        let (sections, lines): (Vec<&Directive>, Vec<&Directive>) =
+            section.inner().iter().partition(|one| one.block.is_some() && !require::is_part(one));
+        sections.iter().for_each(|inner| self.page.report.dropped_block(inner, "write it as rules by hand"));
+        let (protecting, others): (Vec<&Directive>, Vec<&Directive>) =
+            lines.into_iter().partition(|one| require::is_part(one) || is_one_of(one, PASSWORDS));
+        for base in rules {
+            let mut rule = base.clone();
+            for line in &others {
+                let name = line.name.to_ascii_lowercase();
+                if name.starts_with("rewrite") {
+                    self.page.report.dropped(line, "write it as a rule by hand");
+                } else if !["redirect", "alias", "proxypass"].iter().any(|start| name.starts_with(start)) {
+                    self.apply(line, Scope::Rule(&mut rule));
+                } else if base.paths.is_empty() {
+                    // Their rules have paths of their own.
+                    let mut own = base.clone();
+                    self.apply(line, Scope::Rule(&mut own));
+                    site.rules.push(own);
+                } else {
+                    self.page.report.dropped(line, "a rule has one path: write it as a rule by hand");
+                }
+            }
+            site.rules.push(rule);
+            self.protect(&protecting, &[], &base, site);
+        }
+    }
+
+    /// Handles an `<If>` whose expression has no counterpart. If it refuses some clients, all are refused: ignoring it
+    /// would open what it protects.
+    fn unknown(&mut self, section: &Directive, why: &str, base: &Rule, site: &mut Site) {
+        if !section.inner().iter().any(refuses) {
+            return self.page.report.dropped_block(section, &format!("{why}: write it as rules by hand"));
+        }
+        let mut rule = base.conditions();
+        rule.deny();
+        site.rules.push(rule);
+        let became = format!("changed: all clients are refused: {why}: write it as rules by hand");
+        self.page.report.say(section, became.as_str());
+        section.inner().iter().for_each(|line| self.page.report.say(line, became.as_str()));
     }
 
     /// Handles a section, for the whole site or, as a rule, for some paths. `within` is the path of the enclosing
@@ -148,7 +238,7 @@ impl Import {
             ("files", _) if place == "~" => vec![files(section.word(1), within)],
             ("files", _) => vec![format!("{within}*/{place}")],
             ("proxy", _) => return self.page.report.dropped(section, "it is built in"),
-            _ => return self.page.report.dropped(section, "write it as rules by hand"),
+            _ => return self.page.report.dropped_block(section, "write it as rules by hand"),
         };
         self.page.report.say(section, if paths.is_empty() { "taken: the site" } else { "taken: a rule" });
         let (protecting, others): (Vec<&Directive>, Vec<&Directive>) =
@@ -170,9 +260,7 @@ impl Import {
         limits.iter().for_each(|limit| self.limit(limit, &protecting, &base, site));
         let directory = path.as_deref().filter(|_| name == "directory");
         self.lines(own.iter().filter(|line| !in_rule(line)).copied(), directory, site);
-        for section in sections {
-            self.section(section, path.as_deref().unwrap_or(within), surroundings, site);
-        }
+        self.sections(&sections, path.as_deref().unwrap_or(within), &base, surroundings, site);
     }
 }
 

@@ -114,3 +114,73 @@ fn a_host_with_and_without_tls_is_one_site_and_each_line_is_reported() {
     }
     assert!(converted("<Directory /a>\n</Directory>\n").is_err() && converted("<VirtualHost *:80>").is_err());
 }
+
+#[test]
+fn expressions_of_sections_become_the_conditions_of_rules() {
+    let of = |inner: &str| {
+        let page = converted(&format!("DocumentRoot /srv/a\n{inner}\n")).unwrap();
+        let (rules, report) = page.split_once("\n# The lines").unwrap();
+        (rules.replace('\n', " "), report.to_owned())
+    };
+    for (expression, expected) in [
+        ("%{HTTP_HOST} == 'a.example'", "[[site.rule]] host = [\"a.example\"] headers.\"X-A\" = \"b\""),
+        ("%{HTTP_HOST} =~ /^www\\./i && %{HTTPS} != 'on'", "host = ['~(?i)^www\\.'] https = false headers"),
+        ("%{REQUEST_URI} =~ m#^/api/#", "path = \"~^/api/\" headers"),
+        ("!(%{REQUEST_METHOD} in { 'GET', 'HEAD' })", "not = { method = [\"GET\", \"HEAD\"] } headers"),
+        ("-R '10.0.0.0/8'", "client = [\"10.0.0.0/8\"] headers"),
+        (
+            "! %{REMOTE_ADDR} -ipmatch '::1' && %{REQUEST_URI} != '/a'",
+            "not = { client = [\"::1\"], path = \"/a\" } headers",
+        ),
+        ("req('X-Key') == 'a.b'", "header.\"X-Key\" = '~^(?:a\\.b)$' headers"),
+        (
+            "-z %{HTTP:X-Key} || %{HTTP_USER_AGENT} =~ /bot/",
+            "header.\"X-Key\" = false headers.\"X-A\" = \"b\"  [[site.rule]] header.\"User-Agent\" = \"~bot\" headers",
+        ),
+        (
+            "-f %{REQUEST_FILENAME} && %{HTTP_REFERER} !~ /example/",
+            "exists = \"file\" not = { header.\"Referer\" = \"~example\" } headers",
+        ),
+        ("%{HTTP:A} != 'x' && %{HTTP:A} !~ /y/i", "not = { header.\"A\" = \"~(?:^(?:x)$)|(?i:y)\" } headers"),
+        ("true", "[[site.rule]] headers"),
+    ] {
+        let (rules, report) = of(&format!("<If \"{expression}\">\nHeader set X-A b\n</If>"));
+        assert!(rules.contains(expected), "{expression}\nexpected: {expected}\nfound: {rules}");
+        assert!(report.contains(": taken: the conditions of rules"), "{report}");
+    }
+    let chain = "<If \"%{HTTP_HOST} == 'a'\">\nHeader set X 1\n</If>\n<ElseIf \"%{HTTP_HOST} == 'b'\">\nHeader set X 2\n</ElseIf>\n\
+                 <Else>\nHeader set X 3\n</Else>";
+    let (rules, _) = of(chain);
+    for part in [
+        "host = [\"a\"] headers.\"X\" = \"1\"",
+        "host = [\"b\"] not = { host = [\"a\"] } headers.\"X\" = \"2\"",
+        "not = { host = [\"a\", \"b\"] } headers.\"X\" = \"3\"",
+    ] {
+        assert!(rules.contains(part), "{part} in {rules}");
+    }
+    let (rules, _) = of("<Location /x>\n<If \"%{HTTP:A} == 'b'\">\nRequire ip 10.0.0.1\n</If>\n</Location>");
+    let expected = "path = [\"/x\", \"/x/*\"] header.\"A\" = \"~^(?:b)$\" allow = [\"10.0.0.1\"]";
+    assert!(rules.contains(expected), "{rules}");
+    // What has no counterpart is left out as a whole, with what follows it, and every line says so.
+    let (rules, report) = of("<If \"%{TIME_HOUR} == 3\">\nRequire all granted\nHeader set X 1\n</If>");
+    assert!(!rules.contains("[[site.rule]]") && report.contains("Require all granted: dropped"), "{rules}\n{report}");
+    for (expression, is_read) in [
+        ("%{TIME_HOUR} == 3", true),
+        ("%{QUERY_STRING} =~ /a=b/", true),
+        ("%{HTTP_HOST} == 'a' && %{HTTP_HOST} =~ /b/", true),
+        ("%{HTTP:A} !~ /a/ && %{HTTP:B} !~ /b/", true),
+        ("%{HTTP:A} =~ /.*/", true),
+        ("%{HTTP_HOST} == %{SERVER_NAME}", false),
+        ("%{HTTP_HOST} == 'a", false),
+    ] {
+        let (rules, report) = of(&format!(
+            "<If \"{expression}\">\nRequire all denied\n</If>\n<Else>\n<Files x>\nHeader set X 1\n</Files>\n</Else>"
+        ));
+        // Without the condition, access control refuses.
+        assert_eq!((rules.matches("[[site.rule]]").count(), rules.matches("deny = true").count()), (1, 1), "{rules}");
+        for line in ["Require all denied: changed: all clients are refused", "Header set X 1: dropped: "] {
+            assert!(report.contains(line), "{expression}: {line} in {report}");
+        }
+        assert!(is_read || report.contains("Else: dropped: "), "{expression}: {report}");
+    }
+}

@@ -33,6 +33,19 @@ pub(super) fn add(words: &[String], rule: &mut Rule) -> Option<()> {
     }
 }
 
+/// Decides a condition about a variable whose value is known. `None`: that depends on the request, or on a pattern.
+pub(super) fn of_value(words: &[String], variable: &str, value: &str) -> Option<bool> {
+    let words = inside(words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is = |text: &str| (!value.contains('$') && !text.contains('$')).then_some(value == text);
+    match words.as_slice() {
+        [own] if *own == variable => Some(!matches!(value, "" | "0")),
+        [own, "=", text] if *own == variable => is(text),
+        [own, "!=", text] if *own == variable => is(text).map(|is| !is),
+        _ => None,
+    }
+}
+
 /// Removes the parentheses around the words of a condition, which may be words themselves.
 fn inside(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
@@ -113,7 +126,7 @@ fn path(variable: &str, test: &Test<'_>, negated: bool, rule: &mut Rule) -> Opti
 }
 
 /// The key for a header or a parameter of the query.
-fn request_part(variable: &str) -> Option<String> {
+pub(super) fn request_part(variable: &str) -> Option<String> {
     if let Some(parameter) = variable.strip_prefix("$arg_") {
         return Some(format!("query.{}", quoted(parameter)));
     }
@@ -127,7 +140,7 @@ fn request_part(variable: &str) -> Option<String> {
 }
 
 /// The texts of a pattern that consists of alternatives, such as `^(GET|HEAD)$`.
-fn alternatives(regex: &str) -> Option<Vec<String>> {
+pub(super) fn alternatives(regex: &str) -> Option<Vec<String>> {
     let inner = regex.strip_prefix('^')?.strip_suffix('$')?;
     let inner = inner.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(inner);
     let texts: Vec<String> = inner.trim_start_matches("?:").split('|').map(str::to_owned).collect();

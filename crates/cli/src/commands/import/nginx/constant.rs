@@ -7,11 +7,9 @@ pub(super) fn replaced(block: &[Directive]) -> Vec<Directive> {
     for set in block.iter().filter(|directive| directive.name == "set") {
         let value = with(set.word(1), &constants);
         if !value.contains('$') {
-            constants.push((set.word(0).trim_start_matches('$').to_owned(), value));
+            constants.push((set.word(0).to_owned(), value));
         }
     }
-    // `$root_dir` before `$root`.
-    constants.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     block.iter().map(|directive| inside(directive, &constants)).collect()
 }
 
@@ -27,7 +25,34 @@ fn inside(directive: &Directive, constants: &[(String, String)]) -> Directive {
 }
 
 fn with(word: &str, constants: &[(String, String)]) -> String {
-    constants.iter().fold(word.to_owned(), |word, (name, value)| {
-        word.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value)
-    })
+    constants.iter().fold(word.to_owned(), |word, (variable, value)| with_value(&word, variable, value))
+}
+
+/// Replaces a variable (`$name`), which may be in braces, by its value. `$root` is not the beginning of `$root_dir`.
+pub(super) fn with_value(word: &str, variable: &str, value: &str) -> String {
+    let name = variable.trim_start_matches('$');
+    let mut parts = word.split('$');
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let in_braces = part.strip_prefix('{').and_then(|rest| rest.strip_prefix(name)?.strip_prefix('}'));
+        let is_longer = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        match in_braces.or_else(|| part.strip_prefix(name).filter(|rest| !is_longer(rest))) {
+            Some(rest) => made.extend([value, rest]),
+            None => made.extend(["$", part]),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_value;
+
+    #[test]
+    fn a_variable_ends_where_its_name_ends() {
+        let of = |word| with_value(word, "$root", "/srv");
+        assert_eq!(of("$root/a$root"), "/srv/a/srv");
+        assert_eq!(of("${root}_a"), "/srv_a");
+        assert_eq!(of("$root_dir$$uri"), "$root_dir$$uri");
+    }
 }

@@ -7,8 +7,10 @@
 mod access;
 mod condition;
 mod constant;
+mod entry;
 mod file;
 mod location;
+mod map;
 mod part;
 mod table;
 
@@ -18,6 +20,7 @@ use super::site::{Rule, Site};
 use super::table::{Scope, apply, drop_reason};
 use access::protects;
 use location::{Location, excepted, location, resolved};
+use map::{ENTRY, Maps};
 use std::path::Path;
 use table::{GLOBALS, TABLE, variables};
 
@@ -26,16 +29,18 @@ use table::{GLOBALS, TABLE, variables};
 /// # Errors
 /// A mistake in the configuration, or no server that serves anything.
 pub(super) fn converted(text: &str, directory: Option<&Path>) -> Result<String, String> {
-    let mut import = Import::default();
-    import.blocks(&file::parse(text, directory)?);
+    let all = file::parse(text, directory)?;
+    let mut import = Import { maps: Maps::read(&all), page: Page::default() };
+    import.blocks(&all);
+    import.maps.report(&mut import.page.report);
     if import.page.sites.is_empty() {
         return Err("there is no server { } with a root or a location in it".to_owned());
     }
     Ok(import.page.finish("a configuration of nginx"))
 }
 
-#[derive(Default)]
 struct Import {
+    maps: Maps,
     page: Page,
 }
 
@@ -50,7 +55,15 @@ impl Import {
     fn blocks(&mut self, directives: &[Directive]) {
         for directive in directives {
             match (&*directive.name, &directive.block) {
-                ("server", Some(block)) => self.server(directive, &constant::replaced(block)),
+                ("server", Some(block)) => {
+                    let block = constant::replaced(block);
+                    let root = self.maps.default_root(&block);
+                    let mut expanded = self.maps.expanded(&block, &mut self.page.report);
+                    expanded.splice(0..0, root);
+                    self.server(directive, &expanded);
+                }
+                // Reported at the end.
+                ("map", Some(_)) => {}
                 ("http", Some(block)) => self.blocks(block),
                 _ => {
                     let why = drop_reason(GLOBALS, &directive.name).or_else(|| drop_reason(TABLE, &directive.name));
@@ -85,6 +98,7 @@ impl Import {
                 (_, None) => self.apply(directive, Scope::Site(&mut site)),
                 ("location", Some(inner)) => self.location(directive, inner, None, &place, &mut site),
                 ("if", Some(inner)) => self.condition(directive, inner, None, &Rule::default(), &mut site),
+                (ENTRY, Some(inner)) => self.entry(directive, inner, None, &Rule::default(), &mut site),
                 ("types", Some(inner)) => self.types(directive, inner, &mut types),
                 (_, Some(_)) => self.page.report.dropped(directive, part::BY_HAND),
             }

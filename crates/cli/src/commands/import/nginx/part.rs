@@ -5,6 +5,7 @@ use super::Import;
 use super::access::{self, protects};
 use super::condition;
 use super::location::{Location, location};
+use super::map::ENTRY;
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site};
 use crate::commands::import::table::Scope;
@@ -20,18 +21,26 @@ const MATCH_ALL: &[&str] = &["^", "^.*$", "^.*", ".*", "^/", ".", "^.+$"];
 
 /// `true` for directives that `rewrites` and `protect` handle, and for locations.
 pub(super) fn is_handled_before(part: &Directive) -> bool {
-    matches!(&*part.name, "rewrite" | "if" | "limit_except" | "location" | "set" | "break") || protects(part)
+    matches!(&*part.name, ENTRY | "rewrite" | "if" | "limit_except" | "location" | "set" | "break") || protects(part)
 }
 
 /// Adds to a location's block what it inherits from the enclosing one.
-pub(super) fn with_inherited(inner: &[Directive], outer: &[Directive]) -> Vec<Directive> {
+pub(super) fn with_inherited<'a>(inner: &'a [Directive], outer: &'a [Directive]) -> Vec<Directive> {
     let is_protected = inner.iter().any(protects);
-    let inherits = |part: &&Directive| match &*part.name {
+    // What stands for an entry of a map is inherited like the directive in it.
+    let name = |part: &'a Directive| match part.inner() {
+        [of_entry] if part.name == ENTRY => &*of_entry.name,
+        _ => &*part.name,
+    };
+    let inherits = |part: &&'a Directive| match name(part) {
         _ if protects(part) => !is_protected,
-        name => INHERITED.contains(&name) && inner.iter().all(|own| own.name != name),
+        own => INHERITED.contains(&own) && inner.iter().all(|part| name(part) != own),
     };
     inner.iter().chain(outer.iter().filter(inherits)).cloned().collect()
 }
+
+/// Parameters of scripts that the server sets itself.
+const BUILT_IN: &[&str] = &["HTTPS", "SERVER_NAME", "REDIRECT_STATUS", "HTTP_PROXY", "PATH_INFO"];
 
 /// Collects the paths of locations whose requests go to PHP.
 pub(super) fn paths_to_php(block: &[Directive], parent: Option<&Location>, paths: &mut Vec<String>) {
@@ -44,12 +53,24 @@ pub(super) fn paths_to_php(block: &[Directive], parent: Option<&Location>, paths
     }
 }
 
+/// Converts a `fastcgi_param` with a fixed value for some requests.
+fn parameter_of(part: &Directive, rule: &mut Rule) -> &'static str {
+    match part.word(0) {
+        name if BUILT_IN.contains(&name) || part.word(1).contains('$') => "dropped: it is built in",
+        name if name.starts_with("PHP_") => "dropped: settings of PHP are the same for all scripts of a site",
+        name => {
+            rule.keys.set_in("env", name, part.word(1));
+            "taken: env"
+        }
+    }
+}
+
 /// Converts a `fastcgi_param` with a fixed value.
 pub(super) fn parameter(part: &Directive, site: &mut Site) -> &'static str {
     let (name, value) = (part.word(0), part.word(1));
     match name {
         _ if value.contains('$') => "dropped: it is built in",
-        "HTTPS" | "SERVER_NAME" | "REDIRECT_STATUS" | "HTTP_PROXY" | "PATH_INFO" => "dropped: it is built in",
+        name if BUILT_IN.contains(&name) => "dropped: it is built in",
         "PHP_FLAG" | "PHP_ADMIN_FLAG" => "dropped: PHP-FPM does not know it",
         "PHP_VALUE" | "PHP_ADMIN_VALUE" => {
             let table = if name == "PHP_VALUE" { "ini" } else { "admin_ini" };
@@ -118,6 +139,7 @@ impl Import {
                     site.rules.extend(rule);
                 }
                 ("if", Some(block)) => self.condition(part, block, own, base, site),
+                (ENTRY, Some(block)) => self.entry(part, block, own, base, site),
                 ("set", None) => {
                     self.page.report.dropped(part, "there are no variables; a fixed text may be set in server")
                 }
@@ -162,10 +184,30 @@ impl Import {
             && inner.iter().all(|part| part.block.is_none() && part.name != "set")
             && (has_path(&rule) || !inner.iter().any(uses_groups));
         if !is_known {
-            self.page.report.dropped(directive, BY_HAND);
-            return inner.iter().for_each(|part| self.page.report.dropped(part, BY_HAND));
+            return self.page.report.dropped_block(directive, BY_HAND);
         }
         self.page.report.say(directive, "taken: the conditions of a rule");
+        self.under(rule, inner, own, base, site);
+    }
+
+    /// An entry of a map: like an `if` with its conditions.
+    pub(super) fn entry(
+        &mut self,
+        directive: &Directive,
+        inner: &[Directive],
+        own: Option<&Location>,
+        base: &Rule,
+        site: &mut Site,
+    ) {
+        match self.maps.rule(directive, base) {
+            Some(rule) => self.under(rule, inner, own, base, site),
+            None => inner.iter().for_each(|part| self.page.report.dropped_block(part, BY_HAND)),
+        }
+    }
+
+    /// The directives of an `if` whose conditions `rule` has in addition to those of `base`.
+    fn under(&mut self, mut rule: Rule, inner: &[Directive], own: Option<&Location>, base: &Rule, site: &mut Site) {
+        let has_path = |rule: &Rule| rule.paths != base.paths;
         let conditions = rule.conditions();
         for part in inner.iter().filter(|part| !protects(part)) {
             match &*part.name {
@@ -177,6 +219,10 @@ impl Import {
                     site.rules.extend(rewrite);
                 }
                 "break" => self.page.report.say(part, "taken: built in"),
+                "fastcgi_param" => {
+                    let became = parameter_of(part, &mut rule);
+                    self.page.report.say(part, became);
+                }
                 _ => self.apply(part, Scope::Rule(&mut rule)),
             }
         }

@@ -146,6 +146,131 @@ fn each_directive_has_its_counterpart() {
     assert!(imported("events { }").is_err() && imported("server {").is_err());
 }
 
+#[test]
+fn directives_that_name_a_map_become_a_rule_for_each_of_its_entries() {
+    let of = |map: &str, inner: &str| {
+        let page = imported(&format!("http {{ map {map} server {{ root /srv; {inner} }} }}")).unwrap();
+        let (rules, report) = page.split_once("\n# The lines").unwrap();
+        (rules.replace('\n', " "), report.to_owned(), page.clone())
+    };
+    for (map, inner, expected) in [
+        (
+            "$http_user_agent $robots { default all; ~*(bad|evil) none; ~*^good \"\"; }",
+            "add_header X-Robots-Tag $robots;",
+            &[
+                "header.\"User-Agent\" = \"~(?i)(bad|evil)\" headers.\"X-Robots-Tag\" = \"none\"",
+                "not = { header.\"User-Agent\" = \"~(?i:(bad|evil))|(?i:^good)\" } headers.\"X-Robots-Tag\" = \"all\"",
+            ][..],
+        ),
+        (
+            "$uri $new { /old /new; ~^/blog/(?<slug>.*)$ /posts/$slug; ~^/b/(.*)$ /c/$1; }",
+            "if ($new) { return 301 $new; }",
+            &[
+                "path = \"~(?i)^/old$\" redirect = \"/new\" status = 301",
+                "path = \"~^/blog/(?<slug>.*)$\" not = { path = \"~(?i)^/old$\" } redirect = \"/posts/${slug}\" status = 301",
+                "\"~^/blog/(?<slug>.*)$\"] } redirect = \"/c/$1\" status = 301",
+            ],
+        ),
+        (
+            "$http_x_key $refused { default 1; secret 0; }",
+            "if ($refused = 1) { return 403; }",
+            &["not = { header.\"X-Key\" = \"~(?i)^secret$\" } deny = true"],
+        ),
+        (
+            "$arg_v $immutable { \"\" \"\"; default \", immutable\"; }",
+            "location /a/ { add_header Cache-Control \"public$immutable\"; }",
+            &[
+                "path = [\"/a\", \"/a/*\"] query.\"v\" = false headers.\"Cache-Control\" = \"public\"",
+                "path = [\"/a\", \"/a/*\"] query.\"v\" = true headers.\"Cache-Control\" = \"public, immutable\"",
+            ],
+        ),
+        (
+            "$host $shop { hostnames; default main; .de.example germany; *.example world; }",
+            "location ~ \\.php$ { fastcgi_pass x; fastcgi_param SHOP $shop; }",
+            &[
+                "host = ['~(?i)^(?:.+\\.)?de\\.example$'] env.\"SHOP\" = \"germany\"",
+                "host = [\"*.example\"] not = { host = ['~(?i)^(?:.+\\.)?de\\.example$'] } env.\"SHOP\" = \"world\"",
+            ],
+        ),
+        (
+            "$host $dir { default /srv/main; a.example /srv/a; }",
+            "location / { root ${dir}/web; }",
+            &[
+                "host = [\"a.example\"] root = \"/srv/a/web\"",
+                "not = { host = [\"a.example\"] } root = \"/srv/main/web\"",
+            ],
+        ),
+        (
+            "$request_method $size { POST 8m; default 1k; }",
+            "client_max_body_size $size;",
+            &["method = [\"POST\"] max_body = \"8M\""],
+        ),
+        (
+            "$scheme $hsts { https max-age=1; }",
+            "add_header Strict-Transport-Security $hsts;",
+            &["https = true headers."],
+        ),
+        // A map opens nothing that asks for a password in other cases.
+        (
+            "$remote_addr $realm { 10.0.0.1 off; default Staff; }",
+            "auth_basic $realm; auth_basic_user_file /srv/users;",
+            &["auth.realm = \"Staff\" auth.file = \"/srv/users\""],
+        ),
+    ] {
+        let (rules, report, page) = of(map, inner);
+        for part in expected {
+            assert!(rules.contains(part), "{map} {inner}\nexpected: {part}\nfound: {rules}");
+        }
+        let line = report.lines().find(|line| line.contains(": map ")).unwrap();
+        assert!(line.ends_with("taken: rules where its variable is named"), "{report}");
+        if !rules.contains("auth.file") {
+            let page =
+                ["/srv/main/web", "/srv/a/web", "/srv"].iter().fold(page, |page, path| page.replace(path, "/usr"));
+            drop(loaded(&page));
+        }
+    }
+    for (map, inner, line) in [
+        (
+            "$status $log { ~^2 0; default 1; }",
+            "add_header X-A $log;",
+            "add_header X-A $log: dropped: its map has no counterpart: rules have no condition for $status",
+        ),
+        (
+            "$http_cookie $id { ~id=(.*) $1; }",
+            "add_header X-A $id;",
+            "map $http_cookie $id: dropped: its values name groups",
+        ),
+        ("$http_a $b { ~.* x; }", "add_header X-A $b;", "fits what is not there"),
+        (
+            "$http_a $b { x 1; }",
+            "if ($b ~ 1) { return 403; }",
+            "return 403: dropped: the value of a map can only be compared",
+        ),
+        ("$request_uri $b { /a?b=c 1; }", "if ($b) { return 404; }", "paths of rules have no query"),
+        (
+            "$uri $b { /a/b x; }",
+            "location /a/ { add_header X-A $b; }",
+            "add_header X-A x: dropped: write its conditions",
+        ),
+        (
+            "$uri $b { /a x; }",
+            "if ($host = c) { add_header X-A $b; }",
+            "dropped: a condition around the variable of a map",
+        ),
+        (
+            "$http_upgrade $connection { default upgrade; \"\" close; }",
+            "",
+            "dropped: nothing that has a counterpart names its variable",
+        ),
+    ] {
+        let (rules, report, _) = of(map, inner);
+        let refuses = inner.contains("return 40") && rules.contains("NOT TAKEN OVER: access control in the lines 1.");
+        assert!(refuses || !inner.contains("return 40"), "{rules}");
+        let is_left_out = ["headers.", "deny", "status"].iter().all(|key| !rules.contains(key));
+        assert!(report.contains(line) && is_left_out, "{map} {inner}\n{rules}\n{report}");
+    }
+}
+
 fn imported(text: &str) -> Result<String, String> {
     converted(text, None)
 }
