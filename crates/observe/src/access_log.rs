@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use howdah_config::{AccessTarget, FpmField, LogFormat, LogSettings};
 
-use crate::clock::{Combined, Iso, Moment};
+use crate::clock;
 use crate::escape;
 use crate::metrics::Metrics;
 use crate::queue::{Owner, Queue, QueueOptions};
@@ -226,17 +226,15 @@ impl AccessEntry<'_> {
     }
 
     fn combined(&self, line: &mut Vec<u8>) {
-        // Writing to a Vec cannot fail.
-        let _ = match self.remote {
-            Some(remote) => write!(line, "{}", remote.to_canonical()),
-            None => write!(line, "unix"),
-        };
+        remote(line, self.remote);
         line.extend_from_slice(b" - ");
         match self.user {
             Some(user) => field(line, user),
             None => line.push(b'-'),
         }
-        let _ = write!(line, " [{}] \"", Combined(Moment::from(self.time)));
+        line.extend_from_slice(b" [");
+        clock::append_combined(line, self.time);
+        line.extend_from_slice(b"] \"");
         if self.refused.is_none() {
             escape::combined(line, self.method.as_bytes());
             line.push(b' ');
@@ -246,7 +244,11 @@ impl AccessEntry<'_> {
             line.push(b' ');
             escape::combined(line, self.proto.as_bytes());
         }
-        let _ = write!(line, "\" {} {} \"", self.status, self.bytes);
+        line.extend_from_slice(b"\" ");
+        number(line, u64::from(self.status));
+        line.push(b' ');
+        number(line, self.bytes);
+        line.extend_from_slice(b" \"");
         escape::combined(line, self.referer.unwrap_or(b"-"));
         line.extend_from_slice(b"\" \"");
         escape::combined(line, self.user_agent.unwrap_or(b"-"));
@@ -254,16 +256,18 @@ impl AccessEntry<'_> {
         field(line, self.request_id.as_bytes());
         line.extend_from_slice(b" pool=");
         field(line, self.pool.unwrap_or("-").as_bytes());
-        for (name, number) in
+        for (name, value) in
             [(" worker=", self.worker.map(u64::from)), (" queue_us=", self.queue_us), (" php_us=", self.php_us)]
         {
             line.extend_from_slice(name.as_bytes());
-            match number {
-                Some(number) => drop(write!(line, "{number}")),
+            match value {
+                Some(value) => number(line, value),
                 None => line.push(b'-'),
             }
         }
-        let _ = write!(line, " total_us={} coding=", self.total_us);
+        line.extend_from_slice(b" total_us=");
+        number(line, self.total_us);
+        line.extend_from_slice(b" coding=");
         field(line, self.compression.unwrap_or("-").as_bytes());
         line.extend_from_slice(b" site=");
         field(line, self.site.unwrap_or("-").as_bytes());
@@ -283,11 +287,11 @@ impl AccessEntry<'_> {
     }
 
     fn json(&self, line: &mut Vec<u8>) {
-        let _ = write!(line, "{{\"time\":\"{}\",\"remote\":", Iso(Moment::from(self.time)));
-        let _ = match self.remote {
-            Some(remote) => write!(line, "\"{}\"", remote.to_canonical()),
-            None => write!(line, "\"unix\""),
-        };
+        line.extend_from_slice(b"{\"time\":\"");
+        clock::append_iso(line, self.time);
+        line.extend_from_slice(b"\",\"remote\":\"");
+        remote(line, self.remote);
+        line.push(b'"');
         let is_parsed = self.refused.is_none();
         let texts: [(&str, Option<&[u8]>); 8] = [
             ("user", self.user),
@@ -311,10 +315,11 @@ impl AccessEntry<'_> {
             ("total_us", Some(self.total_us)),
         ];
         for (name, value) in numbers {
-            let _ = match value {
-                Some(value) => write!(line, ",\"{name}\":{value}"),
-                None => write!(line, ",\"{name}\":null"),
-            };
+            json_name(line, name);
+            match value {
+                Some(value) => number(line, value),
+                None => line.extend_from_slice(b"null"),
+            }
         }
         let texts = [
             ("compression", self.compression.map(str::as_bytes)),
@@ -337,11 +342,38 @@ impl AccessEntry<'_> {
     }
 }
 
+fn json_name(line: &mut Vec<u8>, name: &str) {
+    line.extend_from_slice(b",\"");
+    line.extend_from_slice(name.as_bytes());
+    line.extend_from_slice(b"\":");
+}
+
 fn json_text(line: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
-    let _ = write!(line, ",\"{name}\":");
+    json_name(line, name);
     match value {
         Some(value) => escape::json(line, value),
         None => line.extend_from_slice(b"null"),
+    }
+}
+
+fn number(line: &mut Vec<u8>, value: u64) {
+    line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Appends a client's address.
+fn remote(line: &mut Vec<u8>, address: Option<IpAddr>) {
+    match address.as_ref().map(IpAddr::to_canonical) {
+        Some(IpAddr::V4(address)) => {
+            for (at, octet) in address.octets().into_iter().enumerate() {
+                if at > 0 {
+                    line.push(b'.');
+                }
+                number(line, u64::from(octet));
+            }
+        }
+        // Writing to a Vec cannot fail.
+        Some(IpAddr::V6(address)) => drop(write!(line, "{address}")),
+        None => line.extend_from_slice(b"unix"),
     }
 }
 
@@ -349,6 +381,9 @@ fn json_text(line: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
 fn field(line: &mut Vec<u8>, value: &[u8]) {
     if value.is_empty() {
         line.push(b'-');
+    }
+    if !value.contains(&b' ') {
+        return escape::combined(line, value);
     }
     for (at, word) in value.split(|&byte| byte == b' ').enumerate() {
         if at > 0 {

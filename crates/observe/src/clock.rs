@@ -1,6 +1,7 @@
 //! Timestamps in log formats, always in UTC.
 
-use std::fmt;
+use std::cell::RefCell;
+use std::fmt::{self, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -114,6 +115,55 @@ impl fmt::Display for Dashed {
     }
 }
 
+thread_local! {
+    static LAST: RefCell<LastSecond> = const { RefCell::new(LastSecond { second: u64::MAX, combined: String::new(), iso: String::new() }) };
+}
+
+/// The texts of the second of a thread's last log line: most lines are of the same one.
+struct LastSecond {
+    /// Seconds since 1970.
+    second: u64,
+    combined: String,
+    /// Without milliseconds.
+    iso: String,
+}
+
+impl LastSecond {
+    fn set(&mut self, second: u64, time: SystemTime) {
+        if self.second != second {
+            let moment = Moment::from(time);
+            self.second = second;
+            self.combined.clear();
+            self.iso.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(self.combined, "{}", Combined(moment));
+            let _ = write!(self.iso, "{}", Iso(moment));
+            self.iso.truncate(self.iso.len() - ".000Z".len());
+        }
+    }
+}
+
+/// Appends a timestamp in the combined format, without brackets.
+pub(crate) fn append_combined(line: &mut Vec<u8>, time: SystemTime) {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    LAST.with_borrow_mut(|last| {
+        last.set(since.as_secs(), time);
+        line.extend_from_slice(last.combined.as_bytes());
+    });
+}
+
+/// Appends a timestamp in the format of JSON.
+pub(crate) fn append_iso(line: &mut Vec<u8>, time: SystemTime) {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    LAST.with_borrow_mut(|last| {
+        last.set(since.as_secs(), time);
+        line.extend_from_slice(last.iso.as_bytes());
+    });
+    let millis = since.subsec_millis();
+    let digit = |unit: u32| b'0' + (millis / unit % 10) as u8;
+    line.extend_from_slice(&[b'.', digit(100), digit(10), digit(1), b'Z']);
+}
+
 /// A timestamp in the combined format, without brackets.
 pub fn log_time(time: SystemTime) -> String {
     Combined(Moment::from(time)).to_string()
@@ -145,6 +195,18 @@ mod tests {
         let moment = Moment::from(UNIX_EPOCH + Duration::from_millis(1_795_219_200_007));
         assert_eq!(Iso(moment).to_string(), "2026-11-21T00:00:00.007Z");
         assert_eq!(Combined(moment).to_string(), "21/Nov/2026:00:00:00 +0000");
+        for (millis, combined, iso) in [
+            (1_795_219_200_007, "21/Nov/2026:00:00:00 +0000", "2026-11-21T00:00:00.007Z"),
+            (1_795_219_200_950, "21/Nov/2026:00:00:00 +0000", "2026-11-21T00:00:00.950Z"),
+            (1_795_219_201_000, "21/Nov/2026:00:00:01 +0000", "2026-11-21T00:00:01.000Z"),
+            (0, "01/Jan/1970:00:00:00 +0000", "1970-01-01T00:00:00.000Z"),
+        ] {
+            let time = UNIX_EPOCH + Duration::from_millis(millis);
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            append_combined(&mut first, time);
+            append_iso(&mut second, time);
+            assert_eq!((first, second), (combined.into(), iso.into()));
+        }
         let afternoon = UNIX_EPOCH + Duration::from_secs(1_795_219_200 + 13 * 3600 + 65);
         let formatted = Formatted(afternoon, "%a %e %b %Y %I:%M:%S %p %F %T %y%% %s %z %Z %Q %").to_string();
         let expected = "Sat 21 Nov 2026 01:01:05 PM 2026-11-21 13:01:05 26% 1795266065 +0000 UTC %Q %";

@@ -120,34 +120,62 @@ impl RouteCache {
     /// Returns the route of a request for `path` (as sent, without the query), with the settings of rules applied.
     pub fn resolve(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>, now: Instant) -> Arc<Route> {
         let key = lookup.key(path);
-        let of_site = self.sites.get(site.number).filter(|known| known.release == site.release);
-        if let Some(kept) = of_site.and_then(|known| known.kept.get(&*key)) {
-            let fresh = now.saturating_duration_since(kept.found) < RECHECK_INTERVAL;
-            if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
-                return kept.route.clone();
-            }
+        if let Some(route) = self.known(site, &key, now) {
+            return route;
         }
         let (route, absent) = resolve(site, path, lookup, None);
+        self.keep(site, &key, now, route, absent)
+    }
+
+    /// Returns the route of an existing file that `.htaccess` files have chosen, as [`resolve_settled`] does.
+    pub(crate) fn settled(
+        &mut self,
+        site: &Site,
+        path: &[u8],
+        php: Option<bool>,
+        lookup: &Lookup<'_>,
+        now: Instant,
+    ) -> Arc<Route> {
+        let php_key = php.map_or(2, u8::from);
+        // Keys of `Lookup` continue with 0 or 1.
+        let key = [&[0, 2 + php_key], &*lookup.key(path)].concat();
+        if let Some(route) = self.known(site, &key, now) {
+            return route;
+        }
+        let route = resolve_settled(site, path, php, lookup);
+        self.keep(site, &key, now, route, None)
+    }
+
+    fn known(&self, site: &Site, key: &[u8], now: Instant) -> Option<Arc<Route>> {
+        let of_site = self.sites.get(site.number).filter(|known| known.release == site.release)?;
+        let kept = of_site.kept.get(key)?;
+        let fresh = now.saturating_duration_since(kept.found) < RECHECK_INTERVAL;
+        let stays_absent = || kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err());
+        (fresh && stays_absent()).then(|| kept.route.clone())
+    }
+
+    fn keep(&mut self, site: &Site, key: &[u8], now: Instant, route: Route, absent: Option<PathBuf>) -> Arc<Route> {
         let route = Arc::new(route);
         // Listings are read on every request, and failed lookups are retried.
-        if key.len() <= MAX_CACHED_LEN && !matches!(*route, Route::Listing(_) | Route::Unknown) {
-            if self.count >= MAX_CACHED {
-                self.sites.clear();
-                self.count = 0;
-            }
-            if self.sites.len() <= site.number {
-                self.sites.resize_with(site.number + 1, SiteRoutes::default);
-            }
-            let known = &mut self.sites[site.number];
-            if known.release < site.release {
-                self.count -= known.kept.len();
-                *known = SiteRoutes { release: site.release, ..SiteRoutes::default() };
-            }
-            let kept = CachedRoute { found: now, route: route.clone(), absent };
-            // Requests on the previous release are not cached.
-            if known.release == site.release && known.kept.insert(key.into(), kept).is_none() {
-                self.count += 1;
-            }
+        if key.len() > MAX_CACHED_LEN || matches!(*route, Route::Listing(_) | Route::Unknown) {
+            return route;
+        }
+        if self.count >= MAX_CACHED {
+            self.sites.clear();
+            self.count = 0;
+        }
+        if self.sites.len() <= site.number {
+            self.sites.resize_with(site.number + 1, SiteRoutes::default);
+        }
+        let known = &mut self.sites[site.number];
+        if known.release < site.release {
+            self.count -= known.kept.len();
+            *known = SiteRoutes { release: site.release, ..SiteRoutes::default() };
+        }
+        let kept = CachedRoute { found: now, route: route.clone(), absent };
+        // Requests on the previous release are not cached.
+        if known.release == site.release && known.kept.insert(key.into(), kept).is_none() {
+            self.count += 1;
         }
         route
     }

@@ -413,6 +413,22 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
 }
 
 #[test]
+fn the_route_of_a_file_that_htaccess_files_choose_is_kept_by_path_and_by_what_they_say_of_php() {
+    let tree = tree();
+    let mut cache = RouteCache::default();
+    let (start, lookup) = (Instant::now(), Lookup::default());
+    assert_eq!(*cache.resolve(&tree.site, b"/t.phtml", &lookup, start), Route::Forbidden);
+    let mut settled = |php, now| cache.settled(&tree.site, b"/t.phtml", php, &lookup, now);
+    let (source, script) = (settled(None, start), settled(Some(true), start));
+    assert!(matches!((&*source, &*script), (Route::Forbidden, Route::Script(_))), "{source:?} {script:?}");
+    let looks = LOOKS.get();
+    assert!(Arc::ptr_eq(&source, &settled(None, start)) && Arc::ptr_eq(&script, &settled(Some(true), start)));
+    assert_eq!(LOOKS.get(), looks);
+    std::fs::remove_file(tree.site.root.join("t.phtml")).unwrap();
+    assert_eq!(*settled(Some(true), start + RECHECK_INTERVAL), Route::NotFound);
+}
+
+#[test]
 fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
     let pieces =
         ["/", ".", "..", "%2e", "%2F", "a", "%", "%00", "\\", ".php", "%2e%2e", "%252e", "//", "\u{e9}", "%ff", "~"];

@@ -64,6 +64,8 @@ struct Case {
     path: &'static str,
     /// Request headers in addition to `Host`.
     fields: &'static str,
+    /// Arguments of `howdah serve`.
+    flags: &'static [&'static str],
 }
 
 const SETTLED: Duration = Duration::from_millis(2_100);
@@ -72,17 +74,22 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Directory of the case that is served.
 const ROOT: &str = "bench";
 
+const NONE: &[&str] = &[];
+/// The settings of most sites that come from Apache.
+const SITE: &[&str] = &["--access-log", "access.log", "--htaccess"];
+
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 
-const CASES: [Case; 8] = [
-    Case { name: "hello classic", mode: Mode::Classic, path: "/hello.php", fields: "" },
-    Case { name: "hello worker", mode: Mode::Worker, path: "/hello.php", fields: "" },
-    Case { name: "hello snapshot", mode: Mode::Snapshot, path: "/hello.php", fields: "" },
-    Case { name: "hello async", mode: Mode::Async, path: "/hello.php", fields: "" },
-    Case { name: "html worker", mode: Mode::Worker, path: "/html.php", fields: "" },
-    Case { name: "html worker gzip", mode: Mode::Worker, path: "/html.php", fields: GZIP },
-    Case { name: "file", mode: Mode::Classic, path: "/file.txt", fields: "" },
-    Case { name: "file gzip accepted", mode: Mode::Classic, path: "/file.txt", fields: GZIP },
+const CASES: [Case; 9] = [
+    Case { name: "hello classic", mode: Mode::Classic, path: "/hello.php", fields: "", flags: NONE },
+    Case { name: "hello, log, .htaccess", mode: Mode::Classic, path: "/hello.php", fields: "", flags: SITE },
+    Case { name: "hello worker", mode: Mode::Worker, path: "/hello.php", fields: "", flags: NONE },
+    Case { name: "hello snapshot", mode: Mode::Snapshot, path: "/hello.php", fields: "", flags: NONE },
+    Case { name: "hello async", mode: Mode::Async, path: "/hello.php", fields: "", flags: NONE },
+    Case { name: "html worker", mode: Mode::Worker, path: "/html.php", fields: "", flags: NONE },
+    Case { name: "html worker gzip", mode: Mode::Worker, path: "/html.php", fields: GZIP, flags: NONE },
+    Case { name: "file", mode: Mode::Classic, path: "/file.txt", fields: "", flags: NONE },
+    Case { name: "file gzip accepted", mode: Mode::Classic, path: "/file.txt", fields: GZIP, flags: NONE },
 ];
 
 /// Counts, prints, and compares with the table.
@@ -97,7 +104,7 @@ pub fn main(args: &CountsArgs) -> Result<u8> {
     let app = bench_app()?;
     let (mut failed, mut counted) = (Vec::new(), BTreeMap::new());
     println!(
-        "{:<20} {:>12} {:>12} {:>12} {:>12}",
+        "{:<22} {:>12} {:>12} {:>12} {:>12}",
         "per request", "instructions", "allocations", "server calls", "PHP calls"
     );
     for case in cases {
@@ -106,7 +113,7 @@ pub fn main(args: &CountsArgs) -> Result<u8> {
         }
         let (figures, names) = count(case, app.path()).with_context(|| format!("case {}", case.name))?;
         println!(
-            "{:<20} {:>12.0} {:>12.1} {:>12.2} {:>12.2}",
+            "{:<22} {:>12.0} {:>12.1} {:>12.2} {:>12.2}",
             case.name, figures.instructions, figures.allocations, figures.server_calls, figures.php_calls
         );
         names.iter().for_each(|line| println!("    {line}"));

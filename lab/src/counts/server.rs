@@ -40,6 +40,7 @@ impl Server {
             Mode::Worker | Mode::Snapshot => Some(root.join("worker.php")),
             Mode::Async => Some(app.join("async.php")),
         };
+        words.extend(case.flags.iter().map(|&flag| flag.to_owned()));
         if let Some(script) = script {
             words.extend(["--script".to_owned(), script.display().to_string()]);
         }

@@ -3,6 +3,7 @@
 
 use crate::exchange::Exchange;
 use crate::phase::{access_log_fpm, traces};
+use crate::request_id;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
@@ -45,7 +46,7 @@ fn record(exchange: &Exchange) {
     }
     let head = &exchange.head;
     let stats = exchange.ran.stats();
-    let (id, user) = (exchange.id.to_string(), user(&head.headers));
+    let (id, user) = (request_id::digits(exchange.id), user(&head.headers));
     let trace = exchange.trace.as_ref().map(|trace| trace.id().to_string());
     log.log(&AccessEntry {
         time: exchange.time,
@@ -58,7 +59,7 @@ fn record(exchange: &Exchange) {
         bytes: exchange.bytes,
         referer: head.headers.get(header::REFERER).map(http::HeaderValue::as_bytes),
         user_agent: head.headers.get(header::USER_AGENT).map(http::HeaderValue::as_bytes),
-        request_id: &id,
+        request_id: std::str::from_utf8(&id).unwrap_or("-"),
         pool: stats.map(|stats| &*stats.pool),
         worker: stats.map(|stats| stats.worker),
         queue_us: stats.map(|stats| stats.queue_us),

@@ -117,12 +117,16 @@ impl Responder for HtaccessFiles {
         exchange: &mut Exchange,
         body: &mut RequestBody,
     ) -> Result<Option<Response>, Refusal> {
-        Box::pin(run(&*context.upstream, exchange, body.take())).await.map(Some)
+        Box::pin(run(context, exchange, body.take())).await.map(Some)
     }
 }
 
 /// Handles a request by `.htaccess` files.
-async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
+async fn run<U: Upstream>(
+    context: &Context<U>,
+    exchange: &mut Exchange,
+    body: RequestBody,
+) -> Result<Response, Refusal> {
     let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
     // The `.htaccess` files decide the destination; a rewrite by rules is dropped.
     if let Some(ruled) = &mut exchange.ruled {
@@ -132,7 +136,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
     let now = exchange.started;
     let decision = ask(exchange, &path, move |htaccess, facts, machine| htaccess.decide(facts, machine, now)).await?;
     let decision = Arc::new(decision);
-    let served = serve(upstream, exchange, &decision, body).await;
+    let served = serve(context, exchange, &decision, body).await;
     let (response, maker) = match served {
         Ok(served) => served,
         Err(response) => (response, ResponseSource::Server),
@@ -140,7 +144,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
     // An error page is another file, with its own directives.
     let mut last = decision.clone();
     let (response, maker, decision) = if maker == ResponseSource::Server && response.status().as_u16() >= 400 {
-        error_document(upstream, exchange, &path, &mut last, response).await
+        error_document(context, exchange, &path, &mut last, response).await
     } else {
         (response, maker, decision)
     };
@@ -157,7 +161,7 @@ async fn run<U: Upstream>(upstream: &U, exchange: &mut Exchange, body: RequestBo
 
 /// Serves the decision. `Err` holds an error response made by the server.
 async fn serve<U: Upstream>(
-    upstream: &U,
+    context: &Context<U>,
     exchange: &mut Exchange,
     decision: &Decision,
     body: RequestBody,
@@ -184,7 +188,7 @@ async fn serve<U: Upstream>(
         return Err(refused(exchange, StatusCode::PAYLOAD_TOO_LARGE));
     }
     change(exchange, decision, user);
-    let made = target(upstream, exchange, decision, body, false).await;
+    let made = target(context, exchange, decision, body, false).await;
     made.map_err(|refusal| refusal.into_response(&exchange.head.headers))
 }
 
@@ -202,7 +206,7 @@ fn declared_length(exchange: &Exchange) -> u64 {
 
 /// Responds with the file or script that the decision leads to. `as_page` is set for error pages.
 async fn target<U: Upstream>(
-    upstream: &U,
+    context: &Context<U>,
     exchange: &mut Exchange,
     decision: &Decision,
     body: RequestBody,
@@ -215,7 +219,12 @@ async fn target<U: Upstream>(
     let path = decision.response.path();
     let pool = exchange.ruled.as_ref().and_then(|ruled| Lookup::new(&site, &ruled.outcome).pool);
     let listing = decision.outcome.listing == Some(true);
-    let route = resolve_settled(&site, path, php, &Lookup { pool, listing, ..Lookup::default() });
+    let lookup = Lookup { pool, listing, ..Lookup::default() };
+    // Only the route of a file that is there now: one that a script has just written is found at once.
+    let route = match decision.found {
+        Some(Kind::File) => context.routes().settled(&site, path, php, &lookup, exchange.started),
+        _ => Arc::new(resolve_settled(&site, path, php, &lookup)),
+    };
     // A `.htaccess` file cannot bypass other rules that protect the destination either.
     let served = Served { path: Some(path), stands_in: as_page, route: Some(&route) };
     if let Some(outcome) = served::judge(&site, exchange, served, &mut NoTrace) {
@@ -226,8 +235,10 @@ async fn target<U: Upstream>(
             return Ok((response, ResponseSource::Server));
         }
     }
-    match route {
-        Route::Script(script) => Ok((php::run(upstream, exchange, &script, body).await?, ResponseSource::Script)),
+    match &*route {
+        Route::Script(script) => {
+            Ok((php::run(&*context.upstream, exchange, script, body).await?, ResponseSource::Script))
+        }
         Route::File(file) => {
             let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
             exchange.front = Front::Static;
@@ -248,7 +259,7 @@ async fn target<U: Upstream>(
             exchange.front = Front::Static;
             let unlisted = decision.response.unlisted();
             let method = &exchange.head.method;
-            let list = rules::listing::run(&site, None, &directory, path.to_vec(), method, unlisted).await?;
+            let list = rules::listing::run(&site, None, directory, path.to_vec(), method, unlisted).await?;
             Ok((list, ResponseSource::Script))
         }
         // The decision has already handled missing slashes.
@@ -309,7 +320,7 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
 /// Returns the error page that `.htaccess` files configure and its decision, or the original response. `last` is set to
 /// the decision about the last page that was tried.
 async fn error_document<U: Upstream>(
-    upstream: &U,
+    context: &Context<U>,
     exchange: &mut Exchange,
     path: &[u8],
     last: &mut Arc<Decision>,
@@ -348,7 +359,7 @@ async fn error_document<U: Upstream>(
         if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
             return (refused.unwrap_or(original), ResponseSource::Server, decision);
         }
-        let Some((mut made, maker)) = page_of_error(upstream, exchange, &error, status).await else {
+        let Some((mut made, maker)) = page_of_error(context, exchange, &error, status).await else {
             return (refused.unwrap_or(original), ResponseSource::Server, decision);
         };
         for name in [header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
@@ -384,7 +395,7 @@ fn without_page(mut response: Response, document: Option<&ErrorDocument>) -> Res
 
 /// Returns the response of an error page, with the status of the error.
 async fn page_of_error<U: Upstream>(
-    upstream: &U,
+    context: &Context<U>,
     exchange: &mut Exchange,
     error: &Decision,
     status: StatusCode,
@@ -392,7 +403,7 @@ async fn page_of_error<U: Upstream>(
     change(exchange, error, None);
     let head = Box::new(static_files::page_head(&exchange.head, Method::GET));
     let asked = std::mem::replace(&mut exchange.head, head);
-    let made = target(upstream, exchange, error, RequestBody::none(), true).await;
+    let made = target(context, exchange, error, RequestBody::none(), true).await;
     exchange.head = asked;
     let (mut made, maker) = made.ok()?;
     if made.status() == StatusCode::OK {
