@@ -56,7 +56,7 @@ fn requests_have_the_same_responses() {
     let Some((php_fpm, _)) = php_fpm() else { skip!("php-fpm", "the server to compare with") };
     let (mine, truth, root) = (open_directory(), open_directory(), scripts());
     let mut more = format!("php_admin_value[doc_root] = {}/\n", root.path().display());
-    // Only the PHP that the tests use has extensions of its own.
+    // Only the PHP of the tests has its own extensions.
     let gmp = std::env::var_os("HOWDAH_EXTENSIONS").map(|directory| Path::new(&directory).join("gmp.so"));
     let gmp = gmp.filter(|file| file.exists() && php_fpm.ends_with("php-fpm8.2"));
     if let Some(gmp) = &gmp {

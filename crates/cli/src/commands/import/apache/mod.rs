@@ -190,7 +190,7 @@ impl Import {
                 } else if !["redirect", "alias", "proxypass"].iter().any(|start| name.starts_with(start)) {
                     self.apply(line, Scope::Rule(&mut rule));
                 } else if base.paths.is_empty() {
-                    // Their rules have paths of their own.
+                    // Their rules bring their own paths.
                     let mut own = base.clone();
                     self.apply(line, Scope::Rule(&mut own));
                     site.rules.push(own);

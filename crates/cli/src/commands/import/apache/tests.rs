@@ -161,7 +161,7 @@ fn expressions_of_sections_become_the_conditions_of_rules() {
     let (rules, _) = of("<Location /x>\n<If \"%{HTTP:A} == 'b'\">\nRequire ip 10.0.0.1\n</If>\n</Location>");
     let expected = "path = [\"/x\", \"/x/*\"] header.\"A\" = \"~^(?:b)$\" allow = [\"10.0.0.1\"]";
     assert!(rules.contains(expected), "{rules}");
-    // What has no counterpart is left out as a whole, with what follows it, and every line says so.
+    // A block without a counterpart is left out as a whole, with its `Else`, and every line says so.
     let (rules, report) = of("<If \"%{TIME_HOUR} == 3\">\nRequire all granted\nHeader set X 1\n</If>");
     assert!(!rules.contains("[[site.rule]]") && report.contains("Require all granted: dropped"), "{rules}\n{report}");
     for (expression, is_read) in [

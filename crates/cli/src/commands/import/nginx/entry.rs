@@ -26,7 +26,7 @@ enum Subject {
     Part(String),
 }
 
-/// What a value of the source is compared with.
+/// The pattern of an entry, with which values of the source are compared.
 enum Key {
     /// In any case.
     Text(String),

@@ -27,7 +27,7 @@ pub(super) fn is_handled_before(part: &Directive) -> bool {
 /// Adds to a location's block what it inherits from the enclosing one.
 pub(super) fn with_inherited<'a>(inner: &'a [Directive], outer: &'a [Directive]) -> Vec<Directive> {
     let is_protected = inner.iter().any(protects);
-    // What stands for an entry of a map is inherited like the directive in it.
+    // The stand-in for an entry of a map is inherited like the directive in it.
     let name = |part: &'a Directive| match part.inner() {
         [of_entry] if part.name == ENTRY => &*of_entry.name,
         _ => &*part.name,
