@@ -558,7 +558,7 @@ fn judge(sample: &Sample, stats: &ResponseStats, running: &Running) -> Result<()
     if sample.succeeded == 0 {
         bail!("not one request succeeded: {:?}", sample.errors);
     }
-    // The generator does not check bodies; their mean size shows redirects and truncated pages, which are no errors to
+    // The generator does not check bodies; their mean size shows redirects and truncated pages, which are not errors to
     // it.
     let mean = sample.bytes as f64 / sample.requests as f64;
     let (low, high) = stats.wire.map_or((0.0, f64::MAX), |(low, high)| (low as f64, high as f64));

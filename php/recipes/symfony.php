@@ -418,7 +418,7 @@ function declare_classes(): void
         public function getRunner(?object $application): RunnerInterface
         {
             if (!$application instanceof HttpKernelInterface) {
-                throw new \LogicException('the front controller returns ' . get_debug_type($application) . ', which is no kernel');
+                throw new \LogicException('the front controller returns ' . get_debug_type($application) . ', which is not a kernel');
             }
 
             return new Runner($application, Variables::$ofBoot);

@@ -1,6 +1,6 @@
 <?php
 
-/* Revolt's FiberLocal distinguishes fibers. In async mode code runs in coroutines, which are no fibers: this class with the
+/* Revolt's FiberLocal distinguishes fibers. In async mode code runs in coroutines, which are not fibers: this class with the
  * same name and methods distinguishes both. It is loaded before Revolt's own would be. */
 
 declare(strict_types=1);

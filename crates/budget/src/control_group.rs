@@ -42,7 +42,7 @@ pub(crate) fn processor_time(root: &Path) -> Option<GroupLimit<f64>> {
         let file = directory.join(if is_v2 { "cpu.max" } else { "cpu.cfs_quota_us" });
         let text = fs::read_to_string(&file).ok()?;
         let mut words = text.split_ascii_whitespace();
-        // "max", or -1 in v1, is no limit.
+        // "max", or -1 in v1, means no limit.
         let quota: f64 = words.next()?.parse().ok().filter(|quota| *quota > 0.0)?;
         let period: f64 = match words.next() {
             Some(period) => period.parse().ok()?,

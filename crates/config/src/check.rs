@@ -140,7 +140,7 @@ fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
         return;
     }
     if let Some(both) = sandbox.deny.iter().find(|group| sandbox.allow.contains(group)) {
-        source.object(&name("deny"), format!("\"{both}\" stands in `allow` too"));
+        source.object(&name("deny"), format!("\"{both}\" is in `allow` too"));
     }
     if pool.mode == Mode::Snapshot && sandbox.deny.contains(&SystemCalls::Fork) {
         let message = "workers in mode \"snapshot\" are forked from one another, so \"fork\" cannot be refused there";

@@ -59,7 +59,8 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if let Some(url) = &acme.on_demand
         && !(url.starts_with("http://") || url.starts_with("https://"))
     {
-        source.object("acme.on_demand", format!("\"{url}\" is no address such as \"http://127.0.0.1:9000/allowed\""));
+        source
+            .object("acme.on_demand", format!("\"{url}\" is not an address such as \"http://127.0.0.1:9000/allowed\""));
     }
     let is_pair = |pair: &Secret| {
         let is_base64url =
@@ -72,7 +73,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if let Some(email) = &acme.email
         && (!email.contains('@') || email.contains([' ', ',', '<', '>']) || email.starts_with("mailto:"))
     {
-        source.object("acme.email", format!("\"{email}\" is no address such as \"admin@example.org\""));
+        source.object("acme.email", format!("\"{email}\" is not an address such as \"admin@example.org\""));
     }
     if acme.challenges.is_empty() {
         source.object("acme.challenges", "names no way to prove a name".to_owned());

@@ -49,7 +49,7 @@ fn read(path: &Path) -> Result<Secret, String> {
     }
     let size = std::fs::metadata(path).map_err(|why| format!("cannot read {shown}: {why}"))?.len();
     if size > MAX_KEY {
-        return Err(format!("{shown} is no key: it has {size} bytes"));
+        return Err(format!("{shown} is not a key: it has {size} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|why| format!("cannot read {shown}: {why}"))?;
     match text.trim_end_matches(['\r', '\n']) {
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Secret, String> {
 pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
     let mercure = &site.mercure;
     if site.pusher.webhook.as_ref().is_some_and(|path| !path.starts_with('/')) {
-        site.object("pusher.webhook", "is no path: it begins with /".to_owned(), source);
+        site.object("pusher.webhook", "is not a path: it begins with /".to_owned(), source);
     }
     for (name, key) in
         [("mercure.publisher_key", &mercure.publisher_key), ("mercure.subscriber_key", &mercure.subscriber_key)]
@@ -78,7 +78,7 @@ pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
             !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
         });
         if origin != "*" && !is_origin {
-            let message = format!("\"{origin}\" is no origin, such as \"https://app.example\" (without a path)");
+            let message = format!("\"{origin}\" is not an origin, such as \"https://app.example\" (without a path)");
             site.object("mercure.allowed_origins", message, source);
         }
     }

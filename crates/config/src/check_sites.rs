@@ -101,7 +101,7 @@ fn site(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     {
         site.object(
             "server_name",
-            format!("\"{name}\" is no host without a port, such as \"www.example.org\""),
+            format!("\"{name}\" is not a host without a port, such as \"www.example.org\""),
             source,
         );
     }

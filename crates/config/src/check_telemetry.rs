@@ -165,16 +165,19 @@ pub(crate) fn check(telemetry: &TelemetrySettings, source: &mut Source<'_>) {
     if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with(['/', ':']) || rest.contains([' ', '@', '#'])) {
         // The address may contain a password.
         let shown = crate::secret::without_password(&address);
-        let message = format!("\"{shown}\" is no address such as \"http://collector.internal:4318\"");
+        let message = format!("\"{shown}\" is not an address such as \"http://collector.internal:4318\"");
         source.object("telemetry.endpoint", message);
     }
     for (name, value) in telemetry.headers.iter() {
         let is_name =
             !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
         if !is_name {
-            source.object("telemetry.headers", format!("\"{name}\" cannot be the name of a field"));
+            source.object("telemetry.headers", format!("\"{name}\" is not a valid header name"));
         } else if !value.expose().bytes().all(|b| matches!(b, b' '..=b'~')) {
-            source.object("telemetry.headers", format!("the value of {name} has bytes that a field cannot carry"));
+            source.object(
+                "telemetry.headers",
+                format!("the value of {name} has characters that are not allowed in a header"),
+            );
         }
     }
     if let Some(file) = &telemetry.ca_file

@@ -80,7 +80,7 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
         && source.environment.uid.is_some()
         && !parent.join("cgroup.procs").exists()
     {
-        let message = format!("{} is no directory of control groups (cgroup v2)", parent.display());
+        let message = format!("{} is not a directory of control groups (cgroup v2)", parent.display());
         source.object(&name(pool, "cgroup"), message);
     }
 }

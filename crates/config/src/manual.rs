@@ -116,8 +116,8 @@ fn settings_page() -> String {
          paths start from the directory of the file. Unknown keys are errors.",
     );
     part(&mut page, "TOP LEVEL", "The server as a whole.", Settings::ROWS);
-    let pools = "At the top level these are the settings of the pool default; a section [pool.NAME] makes another pool, where those of \
-                 [php] may stand too.";
+    let pools = "At the top level these are the settings of the pool default; a section [pool.NAME] makes another pool, which \
+                 accepts those of [php] too.";
     part(&mut page, "POOLS", pools, PoolSettings::ROWS);
     for (name, rows) in SECTIONS {
         part(&mut page, &format!("[{name}]"), "", rows);

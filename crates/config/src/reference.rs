@@ -64,16 +64,16 @@ pub fn settings_page() -> String {
     rows(&mut page, Settings::ROWS);
     page.push_str(
         "## Pools\n\nAt the top level these are the settings of the pool `default`. A section `[pool.NAME]` makes another \
-         pool; there they may all stand too, together with those of `[php]`, and what does not stand there is taken from \
-         the top level and from `[php]` (`ini`, `admin_ini` and `env` are joined). A pool's sandbox is set in \
-         `[pool.NAME.sandbox]`, over what `[sandbox]` says.\n\n",
+         pool: it accepts the same settings and those of `[php]`, and takes the others from the top level and from \
+         `[php]` (`ini`, `admin_ini` and `env` are merged). `[pool.NAME.sandbox]` overrides `[sandbox]` for one \
+         pool.\n\n",
     );
     rows(&mut page, PoolSettings::ROWS);
     page.push_str(
-        "## `[[rule]]`\n\nWhat is done with which requests, and which pool or server gets them. Rules are followed in the order \
-         written: all of a rule's conditions must hold, what a later rule says counts more, and a rewrite is seen by the \
-         rules behind it. The guide (`docs/guide/rules.md`) explains them. A site may have its own as \
-         `[[site.rule]]`; then those of the top level are not its.\n\n```toml\n[[rule]]\npath = \"/uploads/*\"\nphp = \
+        "## `[[rule]]`\n\nConditions on requests, and actions for those that meet them. Rules apply in the order written, each if \
+         all its conditions hold; a later rule overrides an earlier one, and sees the path after a rewrite. The guide \
+         (`docs/guide/rules.md`) explains them. A site with `[[site.rule]]` does not have those of \
+         the top level.\n\n```toml\n[[rule]]\npath = \"/uploads/*\"\nphp = \
          false\n\n[[rule]]\npath = \"/api/*\"\npool = \"api\"\n```\n\n",
     );
     for (part, title) in [(Part::Condition, "Conditions"), (Part::Action, "Actions"), (Part::Rule, "The rule itself")] {
@@ -84,9 +84,9 @@ pub fn settings_page() -> String {
         page.push('\n');
     }
     page.push_str(
-        "## `[proxy.NAME]`\n\nServers that a `[[rule]]` hands requests on to, by this name; see the guide \
-         [docs/guide/proxy.md](../guide/proxy.md). A rule may also name an address in its place: then all of these have \
-         their defaults.\n\n```toml\n[proxy.app]\nto = [\"http://10.0.0.1:3000\", \"http://10.0.0.2:3000\"]\n\n\
+        "## `[proxy.NAME]`\n\nServers to which a `[[rule]]` passes requests, by this name; see the guide \
+         [docs/guide/proxy.md](../guide/proxy.md). With an address instead of a name, a rule uses the defaults of all \
+         these settings.\n\n```toml\n[proxy.app]\nto = [\"http://10.0.0.1:3000\", \"http://10.0.0.2:3000\"]\n\n\
          [[rule]]\npath = \"/app/*\"\nproxy = \"app\"\n```\n\n",
     );
     rows(&mut page, ProxySettings::ROWS);

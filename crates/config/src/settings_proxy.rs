@@ -21,7 +21,7 @@ settings! {
         /// `Host` that servers receive: as requested, or their own name.
         host: ProxyHost = r#""request""# example(r#""upstream""#);
         /// Headers that tell servers the client's address: `X-Forwarded-For`, `-Proto`, `-Host`, `-Port` and
-        /// `X-Real-IP`, or `Forwarded` (RFC 7239), or none. Values sent by clients that are no trusted proxies are
+        /// `X-Real-IP`, or `Forwarded` (RFC 7239), or none. Values sent by clients that are not trusted proxies are
         /// dropped.
         forwarded: ForwardedFields = r#""x-forwarded""# example(r#""forwarded""#);
         /// Maximum time until a server begins its response, from the last part of the request's body; then 504. A response

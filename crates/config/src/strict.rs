@@ -162,7 +162,7 @@ impl Finder<'_> {
                 self.error(pool.line, format!("[{name}]"), message.to_owned());
             } else if !matches!(pool.node.tree, Tree::Table(_)) {
                 let hint =
-                    if known.contains(&pool.key.as_str()) { "; a pool's settings stand in [pool.NAME]" } else { "" };
+                    if known.contains(&pool.key.as_str()) { "; write a pool's settings into [pool.NAME]" } else { "" };
                 let message = format!("expected a section [{name}], found {}{hint}", pool.node.describe());
                 self.error(pool.line, bracketed(&name), message);
                 continue;

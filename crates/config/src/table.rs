@@ -52,7 +52,7 @@ macro_rules! settings {
             }
 
             /// Reads this section of a site over the top level's.
-            #[allow(dead_code, reason = "not every section may stand in a site")]
+            #[allow(dead_code, reason = "not every section is allowed in a site")]
             pub(crate) fn read_over(base: &Self, source: &mut $crate::source::Source<'_>, own: &$crate::source::Section<'_>) -> Self {
                 let mut rows = Self::ROWS.iter();
                 Self {

@@ -89,7 +89,7 @@ impl Loaded {
                 .iter()
                 .any(|name| self.origins.of(name) != Origin::Default);
             match front {
-                Some(front) if is_said => Some(format!("front_controller: there is no {front} in {root}, so paths that are no files are 404")),
+                Some(front) if is_said => Some(format!("front_controller: there is no {front} in {root}, so paths that are not files are 404")),
                 Some(front) if !site.index.iter().any(|name| is_there(name)) => Some(format!(
                     "root {root} has neither {} nor the front controller {front}: is it the directory that clients may see?",
                     site.index.join(", ")

@@ -278,7 +278,7 @@ fn pools_that_cannot_be_are_refused() {
     let site = Site::new("[pool]\nworkers = 3\n[pool.default]\nqueue = 1\n[pool.\"a b\"]\n");
     let errors = site.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");
-    assert!(errors[0].contains("a pool's settings stand in [pool.NAME]"), "{errors:?}");
+    assert!(errors[0].contains("write a pool's settings into [pool.NAME]"), "{errors:?}");
     assert!(
         errors[1].starts_with("howdah.toml:3: [pool.default]: the default pool is set at the top level"),
         "{errors:?}"

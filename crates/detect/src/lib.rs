@@ -64,13 +64,14 @@ pub fn look(dir: &Path) -> Option<Application> {
     let here = Project::at(dir);
     let above = dir.parent().map(Project::at);
     CATALOG.iter().find_map(|kind| {
-        let in_project = told(kind, &here);
-        in_project.or_else(|| above.as_ref().and_then(|above| told(kind, above)).filter(|found| found.root == dir))
+        let in_project = detected_kind(kind, &here);
+        in_project
+            .or_else(|| above.as_ref().and_then(|above| detected_kind(kind, above)).filter(|found| found.root == dir))
     })
 }
 
 /// Returns the application, if this project has a sign of that kind and a document root.
-fn told(kind: &'static Kind, project: &Project) -> Option<Application> {
+fn detected_kind(kind: &'static Kind, project: &Project) -> Option<Application> {
     let (version, evidence) = kind.signs.iter().find_map(|sign| match *sign {
         Sign::Package(name) => {
             let package = project.package(name)?;

@@ -70,7 +70,7 @@ impl Words {
         headers.sort();
         let body = match std::str::from_utf8(body) {
             Ok(text) => words(text, port),
-            Err(_) => vec![format!("{} bytes that are no text", body.len())],
+            Err(_) => vec![format!("{} bytes that are not text", body.len())],
         };
         let headers = headers.iter().flat_map(|line| words(line, port).into_iter().chain(["\n".to_owned()])).collect();
         Self { status, headers, body }

@@ -252,7 +252,7 @@ fn another_pool(pool: &mut Table, mode: Mode) {
 fn probe(table: &mut Table, room: &Path) -> Result<()> {
     let ini = table.entry("php").or_insert_with(|| Table::new().into()).as_table_mut();
     let ini = ini.and_then(|php| php.entry("ini").or_insert_with(|| Table::new().into()).as_table_mut());
-    let ini = ini.context("php.ini of the settings is no table")?;
+    let ini = ini.context("php.ini of the settings is not a table")?;
     let own = ini.get("auto_prepend_file").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut prepend = PREPEND.to_owned();
     if !own.is_empty() {

@@ -167,7 +167,7 @@ impl Htaccess {
             return Ok(Err("a user is required, and AuthType Basic or AuthUserFile is missing"));
         };
         if !file.starts_with('/') {
-            return Ok(Err("AuthUserFile is no absolute path"));
+            return Ok(Err("AuthUserFile is not an absolute path"));
         }
         let key = (config.auth.realm.clone().unwrap_or_default(), file, users);
         if let Some((_, auth)) = self.auths.lock().iter().find(|(known, _)| *known == key) {

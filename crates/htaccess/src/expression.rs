@@ -267,13 +267,13 @@ impl<'a> Reader<'a, '_> {
     fn function(&mut self) -> Read<Word> {
         let name = self.letters();
         if name.is_empty() {
-            return Err(format!("`{}` is no word", self.rest));
+            return Err(format!("`{}` is not a word", self.rest));
         }
         self.rest = &self.rest[name.len()..];
         let known = ["req", "http", "req_novary", "resp", "reqenv", "osenv", "env", "note", "tolower", "toupper"];
         let known_too = ["escape", "unescape", "base64", "unbase64", "file", "filesize", "replace", "ldap"];
         if !self.skip("(") {
-            return Err(format!("`{name}` is no word: texts stand in quotes"));
+            return Err(format!("`{name}` is not a word: write strings in quotes"));
         }
         if !known.contains(&name) {
             let why = if known_too.contains(&name) { "is not there" } else { "is not known" };

@@ -10,7 +10,7 @@ pub(crate) struct Network(IpNet);
 
 impl Network {
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no address and no network");
+        let wrong = || format!("`{text}` is neither an address nor a network");
         let Some((address, mask)) = text.split_once('/') else {
             return text
                 .parse::<IpAddr>()

@@ -96,7 +96,7 @@ impl HeaderLine {
                 (_, Some(text)) => When::Expression(Expression::new(text, room)?),
                 // `early` runs before directories are evaluated, so it has no effect here.
                 _ if text.eq_ignore_ascii_case("early") => return Ok(None),
-                _ => return Err(format!("`{text}` is no condition")),
+                _ => return Err(format!("`{text}` is not a condition")),
             },
         };
         let name = match &action {
@@ -106,7 +106,7 @@ impl HeaderLine {
                 .next()
                 .unwrap_or_default()
                 .parse()
-                .map_err(|_| format!("`{name}` is no header's name"))?,
+                .map_err(|_| format!("`{name}` is not a header's name"))?,
         };
         Ok(Some(Self { always, name, action, when }))
     }
@@ -212,7 +212,7 @@ impl Value {
         }
         let mut rest = text;
         while let Some((_, behind)) = rest.split_once('%') {
-            let (_, length) = format(behind).ok_or_else(|| format!("`%{behind}` is no format: write %% for a %"))?;
+            let (_, length) = format(behind).ok_or_else(|| format!("`%{behind}` is not a format: write %% for a %"))?;
             rest = &behind[length..];
         }
         Ok(Self::Formats(text.to_owned()))
@@ -290,7 +290,7 @@ pub(crate) struct Validity {
 impl Validity {
     /// `access plus 1 month 2 days`, `A3600`, `M3600`.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no period");
+        let wrong = || format!("`{text}` is not a period");
         let text = text.trim();
         if let Some(digits) = text.strip_prefix(['A', 'M'])
             && let Ok(seconds) = digits.trim().parse()

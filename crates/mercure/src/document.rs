@@ -9,7 +9,7 @@ const CONTEXT: &str = "https://mercure.rocks/";
 
 /// Subscriptions that a path of the API refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum SubscriptionsPath {
     /// Every subscription.
     All,
     /// Those of one selector.
@@ -18,7 +18,7 @@ pub enum Asked {
     One(String, String),
 }
 
-impl Asked {
+impl SubscriptionsPath {
     /// Reads a path.
     #[must_use]
     pub fn new(path: &[u8]) -> Option<Self> {
@@ -94,7 +94,7 @@ impl Asked {
 /// event's topic are left out.
 pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     interest.selectors.iter().filter_map(move |selector| {
-        let topic: Arc<str> = Asked::One(selector.text().to_owned(), interest.id.to_string()).path().into();
+        let topic: Arc<str> = SubscriptionsPath::One(selector.text().to_owned(), interest.id.to_string()).path().into();
         if !hub.is_watched(&topic) {
             return None;
         }
@@ -108,13 +108,13 @@ pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Ite
 
 /// `true` if one of these selectors allows this path of the API.
 #[must_use]
-pub fn allows(selectors: &[Selector], asked: &Asked) -> bool {
-    any_matches(selectors, &[asked.path().into()])
+pub fn allows(selectors: &[Selector], requested: &SubscriptionsPath) -> bool {
+    any_matches(selectors, &[requested.path().into()])
 }
 
 fn subscription(interest: &Interest, topic: &str, active: bool) -> Map<String, Value> {
     let mut found = object(json!({
-        "id": Asked::One(topic.to_owned(), interest.id.to_string()).path(),
+        "id": SubscriptionsPath::One(topic.to_owned(), interest.id.to_string()).path(),
         "type": "Subscription",
         "topic": topic,
         "subscriber": &*interest.id,
@@ -146,19 +146,19 @@ mod tests {
 
     #[test]
     fn paths_are_read_and_written() {
-        let one = Asked::One("https://a/{b}".to_owned(), "urn:uuid:1".to_owned());
-        for (path, asked) in [
-            ("/.well-known/mercure/subscriptions", Some(Asked::All)),
-            ("/.well-known/mercure/subscriptions/a%20b", Some(Asked::Topic("a b".to_owned()))),
+        let one = SubscriptionsPath::One("https://a/{b}".to_owned(), "urn:uuid:1".to_owned());
+        for (path, requested) in [
+            ("/.well-known/mercure/subscriptions", Some(SubscriptionsPath::All)),
+            ("/.well-known/mercure/subscriptions/a%20b", Some(SubscriptionsPath::Topic("a b".to_owned()))),
             ("/.well-known/mercure/subscriptions/https%3A%2F%2Fa%2F%7Bb%7D/urn%3Auuid%3A1", Some(one)),
         ] {
-            assert_eq!(Asked::new(path.as_bytes()), asked);
-            assert_eq!(asked.unwrap().path(), path);
+            assert_eq!(SubscriptionsPath::new(path.as_bytes()), requested);
+            assert_eq!(requested.unwrap().path(), path);
         }
         for path in
             ["/.well-known/mercure", "/subscriptions/", "/subscriptionsx", "/subscriptions/a/", "/subscriptions/a/b/c"]
         {
-            assert_eq!(Asked::new(format!("{PATH}{path}").as_bytes()), None, "{path}");
+            assert_eq!(SubscriptionsPath::new(format!("{PATH}{path}").as_bytes()), None, "{path}");
         }
     }
 
@@ -173,8 +173,10 @@ mod tests {
         };
         let _first = join("urn:1", &["a", "{b}"], Some(r#"{"user":7}"#));
         let _second = join("urn:2", &["a"], None);
-        let document = |asked: &Asked| -> Value { serde_json::from_str(&asked.document(&hub).unwrap().0).unwrap() };
-        let all = document(&Asked::All);
+        let document = |requested: &SubscriptionsPath| -> Value {
+            serde_json::from_str(&requested.document(&hub).unwrap().0).unwrap()
+        };
+        let all = document(&SubscriptionsPath::All);
         assert_eq!((&all["@context"], &all["type"]), (&json!("https://mercure.rocks/"), &json!("Subscriptions")));
         assert_eq!(
             (&all["id"], &all["lastEventID"]),
@@ -188,13 +190,13 @@ mod tests {
                 "type": "Subscription", "topic": "{b}", "subscriber": "urn:1", "active": true, "payload": { "user": 7 },
             })
         );
-        assert_eq!(document(&Asked::Topic("a".to_owned()))["subscriptions"].as_array().unwrap().len(), 2);
-        let one = document(&Asked::One("a".to_owned(), "urn:2".to_owned()));
+        assert_eq!(document(&SubscriptionsPath::Topic("a".to_owned()))["subscriptions"].as_array().unwrap().len(), 2);
+        let one = document(&SubscriptionsPath::One("a".to_owned(), "urn:2".to_owned()));
         assert_eq!(
             (&one["subscriber"], &one["payload"], &one["lastEventID"]),
             (&json!("urn:2"), &Value::Null, &json!("earliest"))
         );
-        assert!(Asked::One("a".to_owned(), "urn:3".to_owned()).document(&hub).is_none());
+        assert!(SubscriptionsPath::One("a".to_owned(), "urn:3".to_owned()).document(&hub).is_none());
     }
 
     #[test]
@@ -221,7 +223,10 @@ mod tests {
         let text = String::from_utf8(found[0].data.to_vec()).unwrap();
         assert!(text.contains(r#""active":false"#), "{text}");
         let selectors = [Selector::new("/.well-known/mercure/subscriptions{/topic}{/subscriber}")];
-        assert!(allows(&selectors, &Asked::All) && allows(&selectors, &Asked::One("a/b".to_owned(), "c".to_owned())));
-        assert!(!allows(&[Selector::new("a")], &Asked::All));
+        assert!(
+            allows(&selectors, &SubscriptionsPath::All)
+                && allows(&selectors, &SubscriptionsPath::One("a/b".to_owned(), "c".to_owned()))
+        );
+        assert!(!allows(&[Selector::new("a")], &SubscriptionsPath::All));
     }
 }

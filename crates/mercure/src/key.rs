@@ -45,7 +45,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// A text that is no key.
+/// A text that is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     #[error("is empty")]
@@ -62,7 +62,7 @@ impl Key {
     /// Reads a key: a public key in PEM, or any other text as a shared secret.
     ///
     /// # Errors
-    /// The text is no key.
+    /// The text is not a key.
     pub fn new(text: &str) -> Result<Self, KeyError> {
         let Some((_, pem)) = text.split_once("-----BEGIN ") else {
             let secret = text.as_bytes().to_vec();

@@ -65,7 +65,7 @@ impl Publication {
     /// Reads a form. Unknown fields are ignored. Of repeated fields other than `topic`, the first counts.
     ///
     /// # Errors
-    /// `retry` is no number.
+    /// `retry` is not a number.
     pub fn from_form(form: &[u8]) -> Result<Self, PublicationError> {
         let (mut found, mut data) = (Self::default(), None);
         for (name, value) in form::fields(form) {

@@ -26,7 +26,7 @@
 // The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no bytes.
 #define REQUEST_BODY_DROPPED 32
 
-// With `REQUEST_BODY_FD`: the descriptor is no body but the script's end of a `connection_stream`.
+// With `REQUEST_BODY_FD`: the descriptor is not a body but the script's end of a `connection_stream`.
 #define REQUEST_BODY_STREAM 64
 
 // The request's log line has what it used: the worker measures the processor time, the part of it in the kernel

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(crate) fn print(modules: bool) -> ExitCode {
     let started = match serde_json::from_reader::<_, BootSpec>(std::io::stdin().lock()) {
         Ok(spec) => php::start(&spec, Vec::new()),
-        Err(error) => Err(format!("howdah-php: standard input is no boot order ({error})")),
+        Err(error) => Err(format!("howdah-php: standard input is not a boot order ({error})")),
     };
     if let Err(why) = started {
         eprintln!("{why}");

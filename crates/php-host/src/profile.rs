@@ -24,7 +24,7 @@ pub(crate) struct Profile {
     every: Duration,
     next: Instant,
     end: Instant,
-    told: Instant,
+    last_report: Instant,
     names: Names,
     frames: HashMap<StackFrame, u32>,
     seen: Samples,
@@ -45,7 +45,7 @@ impl Profile {
             every: Duration::from_secs(1) / rate.min(MAX_RATE),
             next: now,
             end: now + length,
-            told: now,
+            last_report: now,
             names: Names::default(),
             frames: HashMap::new(),
             seen: Samples::default(),
@@ -83,7 +83,7 @@ impl Profile {
                 self.seen.late += 1;
             }
         }
-        if now.saturating_duration_since(self.told) >= REPORT_INTERVAL {
+        if now.saturating_duration_since(self.last_report) >= REPORT_INTERVAL {
             messages.push(self.tell(false));
         }
         messages
@@ -136,7 +136,7 @@ impl Profile {
     }
 
     fn tell(&mut self, last: bool) -> FromZygote {
-        self.told = Instant::now();
+        self.last_report = Instant::now();
         self.names.forget();
         self.frames.clear();
         self.room = MAX_MESSAGE;

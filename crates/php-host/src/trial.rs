@@ -14,7 +14,7 @@ pub(crate) fn run(names: &str) -> ExitCode {
     let mut spec: BootSpec = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(spec) => spec,
         Err(error) => {
-            eprintln!("howdah-php: standard input is no boot order ({error})");
+            eprintln!("howdah-php: standard input is not a boot order ({error})");
             return ExitCode::from(2);
         }
     };

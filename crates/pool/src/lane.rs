@@ -227,7 +227,7 @@ impl Lane {
     pub(crate) fn give_body(&mut self, number: u64) -> Result<std::io::Result<BodyToSend>, &'static str> {
         // Once the requests of earlier bodies are done, the worker must have received those bodies.
         if !self.control.all_received() && !self.in_flight.iter().any(InFlight::may_await_body) {
-            return Err("bodies that it asked for and did not take");
+            return Err("did not receive request bodies that it had requested");
         }
         let request =
             self.responded_to(number).filter(|request| request.body == BodyState::ToBeAskedFor && !request.responding);

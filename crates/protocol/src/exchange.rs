@@ -132,10 +132,10 @@ impl Head {
         }
         let mut words =
             self.headers.get_all(header::CONNECTION).iter().flat_map(|line| line.as_bytes().split(|&b| b == b','));
-        let said = words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
+        let names_upgrade = words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
         let mut offers = self.headers.get_all(header::UPGRADE).iter();
         match (offers.next(), offers.next()) {
-            (Some(offer), None) if said => Some(Offer { protocol: offer.clone(), bare: false }),
+            (Some(offer), None) if names_upgrade => Some(Offer { protocol: offer.clone(), bare: false }),
             _ => None,
         }
     }

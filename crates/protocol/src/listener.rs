@@ -181,7 +181,7 @@ impl AsFd for ListenerHandle {
 #[derive(Debug)]
 pub struct Listener {
     inner: Inner,
-    asked: ListenAddr,
+    configured: ListenAddr,
     protocol: SharedProtocol,
 }
 
@@ -241,7 +241,7 @@ impl Listener {
     fn of_stream(addr: &ListenAddr, stream: io::Result<Stream>) -> Result<Self, BindError> {
         match stream {
             Ok(stream) => {
-                Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), protocol: SharedProtocol::at(addr) })
+                Ok(Self { inner: Inner::Stream(stream), configured: addr.clone(), protocol: SharedProtocol::at(addr) })
             }
             Err(source) => Err(BindError { addr: addr.clone(), over_udp: false, source }),
         }
@@ -318,24 +318,24 @@ impl Listener {
     }
 
     fn quic(addr: SocketAddr, endpoint: io::Result<http3::Endpoint>) -> Result<Self, BindError> {
-        let asked = ListenAddr::Https(addr);
+        let configured = ListenAddr::Https(addr);
         match endpoint {
-            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, protocol: SharedProtocol::default() }),
-            Err(source) => Err(BindError { addr: asked, over_udp: true, source }),
+            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), configured, protocol: SharedProtocol::default() }),
+            Err(source) => Err(BindError { addr: configured, over_udp: true, source }),
         }
     }
 
     /// Sets the address as the settings name it; after `bind` it is already set.
     #[must_use]
-    pub fn asked_as(mut self, addr: &ListenAddr) -> Self {
-        self.asked = addr.clone();
+    pub fn configured_as(mut self, addr: &ListenAddr) -> Self {
+        self.configured = addr.clone();
         self
     }
 
     /// The address that was asked for, whose port may be 0.
     #[must_use]
-    pub const fn asked(&self) -> &ListenAddr {
-        &self.asked
+    pub const fn configured(&self) -> &ListenAddr {
+        &self.configured
     }
 
     /// Handle with which the protocol can be changed; `None` for HTTP/3.
@@ -365,7 +365,7 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let Self { inner, protocol, asked: _ } = self;
+        let Self { inner, protocol, configured: _ } = self;
         let stream = match inner {
             Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
             Inner::Stream(stream) => stream,
@@ -469,7 +469,7 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Stream> {
 fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Stream> {
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is in the way"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket is in the way"));
         }
         match UnixStream::connect(path) {
             Ok(_) => return Err(io::Error::from(io::ErrorKind::AddrInUse)),
@@ -528,7 +528,7 @@ mod tests {
         drop(listener);
         assert!(!path.exists());
         std::fs::write(&path, "x").unwrap();
-        assert!(Listener::bind(&addr).unwrap_err().to_string().contains("no socket"));
+        assert!(Listener::bind(&addr).unwrap_err().to_string().contains("not a socket"));
         assert!(path.exists());
     }
 

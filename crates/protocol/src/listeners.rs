@@ -64,7 +64,7 @@ impl Listeners {
         let mut all = self.lock();
         let Some(open) = all.as_mut() else { return };
         let (stop, stopped) = watch::channel(AcceptState::Here);
-        let (asked, protocol) = (listener.asked().clone(), listener.protocol());
+        let (asked, protocol) = (listener.configured().clone(), listener.protocol());
         let handle = listener.handle().ok().map(Arc::new);
         let task = self.runtime.spawn(accept(listener, self.io_threads.clone(), self.shared.clone(), stopped));
         open.push(OpenListener { asked, protocol, handle, stop, task });

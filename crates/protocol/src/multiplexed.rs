@@ -311,7 +311,7 @@ impl<C: Deref<Target = Connection>> ClientTimeout<C> {
         }
         let of_all = self.connection.state.taken_of_bodies();
         if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
-            // The client may be reading other responses first. While budgets are scarce, that is no excuse.
+            // The client may be reading other responses first. While budgets are scarce, that is not an excuse.
             let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
             let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
             return !(others_move && has_time && self.connection.shared.budgets.pressure() == 0);

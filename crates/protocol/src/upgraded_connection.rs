@@ -37,7 +37,7 @@ pub(crate) async fn run(
     let Kind::Upgrade(upgrade) = kind else { return };
     let sent = SentBytes::default();
     let _counted = metrics.connections_upgraded.hold();
-    let told = SentRecorder { delivery: &mut delivery, sent: sent.clone() };
+    let recorder = SentRecorder { delivery: &mut delivery, sent: sent.clone() };
     let mut talking = upgrade.run(client(sent));
     let (mut ending, mut ends) = (pin!(ending), false);
     let ended = poll_fn(|cx| {
@@ -46,7 +46,7 @@ pub(crate) async fn run(
         panics::call(|| talking.as_mut().poll(cx)).map_or_else(|panic| Err(panic).into(), |polled| polled.map(Ok))
     });
     match ended.await {
-        Ok(()) => told.delivery.complete = true,
+        Ok(()) => recorder.delivery.complete = true,
         Err(panic) => panic.note(metrics),
     }
 }

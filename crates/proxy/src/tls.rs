@@ -52,7 +52,7 @@ fn roots(file: &Path) -> Result<RootCertStore, String> {
 
 /// The name that a server's certificate must have.
 pub(crate) fn name(text: &str) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(text.to_owned()).map_err(|_| format!("\"{text}\" is no name that a certificate could have"))
+    ServerName::try_from(text.to_owned()).map_err(|_| format!("\"{text}\" is not a name that a certificate could have"))
 }
 
 /// Accepts every certificate (`verify = false`). Signatures are still checked: otherwise the handshake would not even

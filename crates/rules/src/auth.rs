@@ -69,7 +69,7 @@ impl Auth {
     pub fn new(realm: &str, users: Users, only: Vec<Box<str>>) -> Result<Self, String> {
         let quoted = realm.replace('\\', "\\\\").replace('"', "\\\"");
         let challenge = HeaderValue::from_str(&format!("Basic realm=\"{quoted}\", charset=\"UTF-8\""))
-            .map_err(|_| "has a realm that cannot be sent".to_owned())?;
+            .map_err(|_| "has a realm with characters that are not allowed in a header".to_owned())?;
         let seeds = [RandomState::new(), RandomState::new()];
         Ok(Self { challenge, users, only, seeds, known: Mutex::default() })
     }

@@ -204,7 +204,7 @@ impl TextPattern {
         match normal_host(text.as_bytes(), &mut room).and_then(|host| std::str::from_utf8(host).ok()) {
             Some(host) if !has_port => Ok(Self::Glob(Glob::new(host))),
             Some(host) => Err(format!("{text:?} can match no host: they are compared without a port; write {host:?}")),
-            None => Err(format!("{text:?} is no host")),
+            None => Err(format!("{text:?} is not a host")),
         }
     }
 

@@ -136,7 +136,7 @@ impl Reader<'_> {
                 }
                 "method" => {
                     conditions.method = self.each(key, node, |text| {
-                        Method::from_bytes(text.as_bytes()).map_err(|_| format!("{text:?} is no method"))
+                        Method::from_bytes(text.as_bytes()).map_err(|_| format!("{text:?} is not a method"))
                     })
                 }
                 "header" => {
@@ -146,7 +146,7 @@ impl Reader<'_> {
                         .filter_map(|(name, pattern, node)| {
                             let header = name.parse();
                             if header.is_err() {
-                                self.problem(node, key, format!("{name:?} is no header"));
+                                self.problem(node, key, format!("{name:?} is not a header"));
                             }
                             Some((header.ok()?, pattern))
                         })
@@ -282,7 +282,7 @@ pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     network
         .map(|network| network.trunc())
-        .map_err(|_| format!("{text:?} is no address or network such as \"10.0.0.0/8\""))
+        .map_err(|_| format!("{text:?} is not an address or network such as \"10.0.0.0/8\""))
 }
 
 fn kind(text: &str) -> Result<Kind, String> {

@@ -99,7 +99,7 @@ impl Reader<'_> {
         if let Some(node) = keys.get("index") {
             let names = self.each("index", node, |text| match text {
                 "" => Err("has an empty name".to_owned()),
-                text if text.contains('/') => Err(format!("{text:?} is no file name")),
+                text if text.contains('/') => Err(format!("{text:?} is not a file name")),
                 text => Ok(text.to_owned()),
             });
             actions.push(Action::Index(names.into()));
@@ -126,7 +126,7 @@ impl Reader<'_> {
         if let Some(node) = keys.get("mime") {
             let list = self.table("mime", node, |name, value| {
                 let media = HeaderValue::from_str(value).ok().filter(|_| value.contains('/'));
-                let media = media.ok_or_else(|| format!("{value:?} is no media type such as \"text/plain\""))?;
+                let media = media.ok_or_else(|| format!("{value:?} is not a media type such as \"text/plain\""))?;
                 Ok((Box::from(name.trim_start_matches('.')), media))
             });
             actions.push(Action::Mime(Arc::new(Mime(list))));
@@ -135,7 +135,7 @@ impl Reader<'_> {
             let mount = self.mount.clone();
             let pages = self.table("error_pages", node, |name, value| {
                 let page = value.starts_with('/').then(|| below(&mount, value));
-                let page = page.ok_or_else(|| format!("{value:?} is no path that starts with \"/\""))?;
+                let page = page.ok_or_else(|| format!("{value:?} is not a path that starts with \"/\""))?;
                 Ok((statuses(name)?, Arc::from(page)))
             });
             actions.push(Action::ErrorPages(Arc::new(ErrorPages(pages))));
@@ -145,7 +145,7 @@ impl Reader<'_> {
             let directories = self.each("links", node, |text| match text {
                 "" => Err("there is no directory without a name".to_owned()),
                 text if text.ends_with("**") || text.matches("**").count() > 1 => {
-                    Err("`**` stands once, for the directories above one with a name".to_owned())
+                    Err("use `**` once, for the directories above one with a name".to_owned())
                 }
                 text => Ok(PathBuf::from(text)),
             });
@@ -164,7 +164,7 @@ impl Reader<'_> {
             let list = self.table("env", node, |name, value| {
                 let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
                 if name.is_empty() || !name.bytes().all(is_name) || value.contains('\0') {
-                    return Err(format!("{name:?} is no variable"));
+                    return Err(format!("{name:?} is not a variable"));
                 }
                 Ok(Action::Variable(name.into(), value.into()))
             });
@@ -172,7 +172,7 @@ impl Reader<'_> {
         }
         if let Some(node) = keys.get("request_headers") {
             let list = self.table("request_headers", node, |name, value| {
-                let header = name.parse().map_err(|_| format!("{name:?} is no header"))?;
+                let header = name.parse().map_err(|_| format!("{name:?} is not a header"))?;
                 let set = HeaderValue::from_str(value).map_err(|_| format!("{value:?} cannot be a header's value"))?;
                 Ok(Action::RequestHeader(header, (!value.is_empty()).then_some(set)))
             });
@@ -334,7 +334,7 @@ impl Reader<'_> {
         } else if text.starts_with(['/', '$']) || is_address {
             None
         } else {
-            Some(format!("{text:?} is no path that starts with \"/\""))
+            Some(format!("{text:?} is not a path that starts with \"/\""))
         };
         match wrong.map_or_else(|| Template::new(&below(&self.mount, text)), Err) {
             Ok(template) => Some((template, mode)),
@@ -375,7 +375,7 @@ impl Reader<'_> {
         let origins = self.each("cors.origins", origins, |text| match text {
             "*" => Ok(Glob::new(text)),
             text if text.contains("://") && !text.ends_with('/') => Ok(Glob::new(text)),
-            text => Err(format!("{text:?} is no origin such as \"https://app.example\"")),
+            text => Err(format!("{text:?} is not an origin such as \"https://app.example\"")),
         });
         let credentials = keys.get("credentials").is_some_and(|node| self.flag("cors.credentials", node) == Some(true));
         let any = origins.iter().any(|origin| origin.text() == "*");
@@ -481,7 +481,7 @@ fn status_of(text: &str) -> Result<StatusCode, String> {
     let status = text.parse::<u16>().ok().filter(|status| (200..600).contains(status));
     status
         .and_then(|status| StatusCode::from_u16(status).ok())
-        .ok_or_else(|| format!("={text} is no status such as =404"))
+        .ok_or_else(|| format!("={text} is not a status such as =404"))
 }
 
 fn statuses(text: &str) -> Result<Statuses, String> {
@@ -490,7 +490,7 @@ fn statuses(text: &str) -> Result<Statuses, String> {
         "5xx" => Ok(Statuses::Class(5)),
         text => match text.parse() {
             Ok(status) if (400..600).contains(&status) => Ok(Statuses::One(status)),
-            _ => Err(format!("{text:?} is no status from 400 to 599, \"4xx\" or \"5xx\"")),
+            _ => Err(format!("{text:?} is not a status from 400 to 599, \"4xx\" or \"5xx\"")),
         },
     }
 }

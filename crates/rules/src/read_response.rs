@@ -65,7 +65,7 @@ const KEPT: [HeaderName; 6] = [
 ];
 
 fn header_line(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let header: HeaderName = name.parse().map_err(|_| format!("{name:?} is no header"))?;
+    let header: HeaderName = name.parse().map_err(|_| format!("{name:?} is not a header"))?;
     if KEPT.contains(&header) {
         return Err(format!("{name} is written by the server alone"));
     }
@@ -77,6 +77,6 @@ fn media_type(text: &str) -> Result<Glob, String> {
     if text == "*" || text.contains('/') {
         Ok(Glob::new(text))
     } else {
-        Err(format!("{text:?} is no media type such as \"image/*\""))
+        Err(format!("{text:?} is not a media type such as \"image/*\""))
     }
 }

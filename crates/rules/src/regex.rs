@@ -113,7 +113,7 @@ impl Regex {
                 let error = linear.to_string();
                 // The error message shows the pattern with a marker below; the reason is on the last line.
                 let last = error.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                Err(format!("is no regular expression: {}", last.trim_start_matches("error: ")))
+                Err(format!("is not a regular expression: {}", last.trim_start_matches("error: ")))
             }
         }
     }

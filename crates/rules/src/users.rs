@@ -135,7 +135,7 @@ fn read(path: &Path) -> Result<(Table, Stamp), String> {
     let fail = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
     // Opening a FIFO would wait for a writer.
     let is_file = std::fs::metadata(path).map_err(|error| fail(&error))?.is_file();
-    let no_file = || fail(&"it is no regular file of up to 8 MB");
+    let no_file = || fail(&"it is not a regular file of up to 8 MB");
     let file = if is_file { File::open(path).map_err(|error| fail(&error))? } else { return Err(no_file()) };
     let meta = file.metadata().map_err(|error| fail(&error))?;
     let stamp = stamp(&meta).ok_or_else(|| fail(&"its time of change is not known"))?;

@@ -49,12 +49,12 @@ pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String
 
 fn head(question: &Question) -> Result<Head, String> {
     let target = Target::parse(Bytes::copy_from_slice(question.url.as_bytes()))
-        .map_err(|_| format!("{:?} is no address: write http://HOST/PATH, with %20 for a space", question.url))?;
+        .map_err(|_| format!("{:?} is not an address: write http://HOST/PATH, with %20 for a space", question.url))?;
     let method =
-        Method::from_bytes(question.method.as_bytes()).map_err(|_| format!("{:?} is no method", question.method))?;
+        Method::from_bytes(question.method.as_bytes()).map_err(|_| format!("{:?} is not a method", question.method))?;
     let mut headers = HeaderMap::new();
     for (name, value) in &question.headers {
-        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
         let value = HeaderValue::from_str(value).map_err(|_| format!("{value:?} cannot be the value of a header"))?;
         headers.append(name, value);
     }

@@ -49,7 +49,7 @@ impl<'a> ServerRequest<'a> {
     /// The target or the host cannot be part of a request.
     pub(crate) fn begin(&self, sites: &Sites) -> Result<Box<Exchange>, String> {
         let target = Target::parse(Bytes::copy_from_slice(self.target.as_bytes()))
-            .map_err(|_| "it is no path: write %20 for a space".to_owned())?;
+            .map_err(|_| "it is not a path: write %20 for a space".to_owned())?;
         let host = self.host.map_or_else(|| host_of(&self.site.settings), str::to_owned);
         let headers = HeaderMap::from_iter([
             (header::HOST, HeaderValue::from_str(&host).map_err(|error| error.to_string())?),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-const SHAPE: &str = "is no address such as \"redis://:password@10.0.0.5:6379/0\" or \"nats://10.0.0.5\" (\"rediss\" and \"natss\" for TLS)";
+const SHAPE: &str = "is not an address such as \"redis://:password@10.0.0.5:6379/0\" or \"nats://10.0.0.5\" (\"rediss\" and \"natss\" for TLS)";
 
 /// Brokers by the scheme of their addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -74,7 +74,7 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Resu
         timeout: settings.timeout,
         delay: settings.delay,
         batch: settings.batch,
-        losses: Losses { failed: 0, dropped: metrics.spans_dropped.get(), said: None, why: None },
+        losses: Losses { failed: 0, dropped: metrics.spans_dropped.get(), last_warning: None, why: None },
         metrics,
     };
     let run = move || {
@@ -106,7 +106,7 @@ struct Losses {
     failed: u64,
     /// Number of reported spans that had no room.
     dropped: u64,
-    said: Option<Instant>,
+    last_warning: Option<Instant>,
     /// Error of the last failed export.
     why: Option<String>,
 }
@@ -203,12 +203,12 @@ impl Worker {
         let losses = &mut self.losses;
         let dropped = self.metrics.spans_dropped.get() - losses.dropped;
         if (dropped == 0 && losses.failed == 0)
-            || (!now && losses.said.is_some_and(|at| at.elapsed() < WARNING_INTERVAL))
+            || (!now && losses.last_warning.is_some_and(|at| at.elapsed() < WARNING_INTERVAL))
         {
             return;
         }
         let (failed, address) = (std::mem::take(&mut losses.failed), &self.address);
-        (losses.dropped, losses.said) = (losses.dropped + dropped, Some(Instant::now()));
+        (losses.dropped, losses.last_warning) = (losses.dropped + dropped, Some(Instant::now()));
         if failed > 0 {
             let why = losses.why.as_deref().unwrap_or("it was not reached");
             tracing::warn!(target: "howdah::telemetry", spans = failed, "spans lost: cannot send to {address}: {why}");

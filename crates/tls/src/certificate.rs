@@ -220,7 +220,7 @@ fn instead(pem: &[u8], wanted: &str) -> String {
     let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN ")?.strip_suffix("-----"));
     match label {
         Some(label) if label.len() < 64 => format!(", but a {}", label.to_ascii_lowercase()),
-        _ => "; it is no PEM file (`openssl x509 -inform der` and `openssl pkey -inform der` convert)".into(),
+        _ => "; it is not a PEM file (`openssl x509 -inform der` and `openssl pkey -inform der` convert)".into(),
     }
 }
 

@@ -192,7 +192,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     let (Some(Ok(der)), None) = (certificates.next(), certificates.next()) else {
         return wrong("it is not one certificate in PEM".to_owned());
     };
-    let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is no certificate".to_owned()) };
+    let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is not a certificate".to_owned()) };
     let Ok(Some(constraints)) = parsed.name_constraints() else {
         return wrong("it could vouch for every name".to_owned());
     };

@@ -47,7 +47,7 @@ pub const REQUEST_MEASURE: u32 = 8;
 pub const REQUEST_NICE: u32 = 16;
 /// The request had a body of `body_len` bytes that was too large to keep. PHP gets its length and no bytes.
 pub const REQUEST_BODY_DROPPED: u32 = 32;
-/// With `REQUEST_BODY_FD`: the descriptor is no body but the script's end of a `connection_stream`.
+/// With `REQUEST_BODY_FD`: the descriptor is not a body but the script's end of a `connection_stream`.
 pub const REQUEST_BODY_STREAM: u32 = 64;
 /// The request's log line has what it used: the worker measures the processor time, the part of it in the kernel
 /// (`WireDone::system_ns`) as well, and the response ends only when the request does.

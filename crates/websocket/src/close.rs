@@ -24,7 +24,7 @@ impl Close {
     pub const GOING_AWAY: Self = Self::of(1001, "the server restarts");
     /// A broken frame.
     pub const PROTOCOL_ERROR: u16 = 1002;
-    /// A text that is no UTF-8.
+    /// A text that is not UTF-8.
     pub const INVALID_PAYLOAD: u16 = 1007;
     /// A message that is not accepted.
     pub const POLICY_VIOLATION: u16 = 1008;

@@ -59,7 +59,7 @@ fn sentences(choice: &Choice) -> Vec<String> {
         lines.push(format!("Least memory: {}, {}.", option.system.title, bytes(whole.pss_bytes)));
     }
     if lines.is_empty() {
-        lines.push("No way of serving has figures for every path; what was found stands below.".into());
+        lines.push("No way of serving has figures for every path; the results are below.".into());
     }
     lines
 }

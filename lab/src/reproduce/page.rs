@@ -49,7 +49,7 @@ fn first(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     }
     for (title, what, _) in document.missing() {
         items.push(format!(
-            "{title} is not on this machine ({what}): no figure here is about it. How to get it stands under Systems."
+            "{title} is not on this machine ({what}): no figure here is about it. How to get it is under Systems."
         ));
     }
     items.extend(document.notes.iter().cloned());

@@ -188,7 +188,7 @@ impl System for Howdah {
                     .into(),
                 "snapshot mode, WordPress: only the settings app = \"wordpress\" and mode = \"snapshot\"; the server boots it to the end of its hooks init \
                  and wp_loaded, and each request runs index.php on that, with options, posts and the visitor read anew. A pool in \
-                 classic mode stands by for everything else"
+                 classic mode is the fallback for everything else"
                     .into(),
             ]),
             Mode::Async => notes.push(

@@ -45,7 +45,7 @@ impl System for NginxHowdah {
         let mut notes = nginx::tuning();
         notes.extend(self.0.tuning());
         notes.push(format!(
-            "FastCGI keep-alive with {KEPT} connections for each of nginx's workers: in Howdah a kept connection is no process"
+            "FastCGI keep-alive with {KEPT} connections for each of nginx's workers: in Howdah a kept connection is not a process"
         ));
         notes
     }

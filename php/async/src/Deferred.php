@@ -1,7 +1,7 @@
 <?php
 
 /* Functions that run at the end of their coroutine: defer(). A task runs them last, so that their errors become its own.
- * Otherwise (after exit(), in coroutines that are no tasks) they run when the coroutine ends. */
+ * Otherwise (after exit(), in coroutines that are not tasks) they run when the coroutine ends. */
 
 declare(strict_types=1);
 

@@ -47,7 +47,7 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
     }
 }
 
-/// True while the process exists and is no zombie.
+/// True while the process exists and is not a zombie.
 pub(crate) fn runs(pid: i32) -> bool {
     stat(pid).and_then(|fields| fields.first().map(|state| state != "Z")).unwrap_or(false)
 }

@@ -85,7 +85,7 @@ impl<'a> Input<'a> {
         }
         let [host] = hosts.as_slice() else { return Err(complaint("not one host")) };
         if !target.starts_with('/') {
-            return Err(complaint("a target that is no path"));
+            return Err(complaint("a target that is not a path"));
         }
         let uri = Uri::builder().scheme("https").authority(host.as_str()).path_and_query(target).build();
         let uri = uri.map_err(|_| complaint(format!("the target {target:?} or the host {host:?}")))?;

@@ -184,7 +184,7 @@ fn a_release_that_leaks_more_than_the_last_is_an_error() {
     let last = last.display().to_string();
     let arguments = [&*name, "--quiet", "--modes", "worker"];
     let output = doctor(top.path(), &[&arguments[..], &["--json", &last]].concat());
-    assert_eq!(output.status.code(), Some(0), "leaks alone are no error: {output:?}");
+    assert_eq!(output.status.code(), Some(0), "leaks alone are not errors: {output:?}");
     let output = doctor(top.path(), &[&arguments[..], &["--against", &last]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 

@@ -8,7 +8,7 @@ use std::path::Path;
 const LANGUAGES: &[&str] = &["caddyfile", "console", "ini", "js", "json", "nginx", "php", "sh", "text", "toml", "yaml"];
 
 /// Number of blocks that are not tested. Lower it when you have made one of them run.
-const NOT_TRIED: usize = 27;
+const NOT_TRIED: usize = 25;
 
 #[derive(Debug)]
 pub(super) struct Block {

@@ -51,7 +51,7 @@ fn missing_directories_of_logs_and_sockets_are_found_and_nothing_is_made() {
     assert!(fine && !log.exists() && !socket.exists(), "{said}");
     fs::write(&socket, "no socket").unwrap();
     let (fine, said) = check(dir.path(), &settings);
-    assert!(!fine && said.contains("is no socket"), "{said}");
+    assert!(!fine && said.contains("is not a socket"), "{said}");
 }
 
 #[test]

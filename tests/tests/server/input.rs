@@ -98,7 +98,7 @@ script_scenario!(uploads_can_be_moved, |s| s.php("up.php", UPLOAD), |site| {
     assert_eq!(seen[0].to_string(), r#"{"title":"two files"}"#);
     assert_eq!(seen[1][0].to_string(), r#"["one","a.txt",0,"eb5c1399a871211c7e7ed732d15e3a8b",true,true,true]"#);
     assert_eq!(seen[1][1][1], "b.bin");
-    assert_eq!(seen[1][2][2], 0, "an empty file is no error");
+    assert_eq!(seen[1][2][2], 0, "an empty file is not an error");
     assert_eq!(seen[1][3][2], 4, "UPLOAD_ERR_NO_FILE");
     assert_eq!(seen[2], "", "php://input is empty after multipart");
     assert!(fs::read(site.place().top.join("marks/many0")).unwrap() == big);

@@ -35,7 +35,7 @@ fn the_admin_socket_has_the_pages_over_fastcgi_under_their_own_paths_and_those_o
                 .setting("pool.shop", "{ workers = 1, status_path = \"/shop-status\" }")
         },
         |site| {
-            let Target::Unix(socket) = site.howdah().admin() else { panic!("the admin address is no socket") };
+            let Target::Unix(socket) = site.howdah().admin() else { panic!("the admin address is not a socket") };
             let nginx = nginx(&format!("unix:{}", socket.display()), "");
             for (query, media_type) in [("", "text/plain;charset=UTF-8"), ("?json&full", "application/json")] {
                 let (page, own) =

@@ -209,3 +209,30 @@ fn directives_of_htaccess_files_are_on_their_page() {
     let lacking: Vec<_> = real.difference(&documented).collect();
     assert!(lacking.is_empty(), "docs/reference/htaccess.md lacks {lacking:?}");
 }
+
+/// Functions of ours and members of types that a text names in backticks: `howdah_rs_flush()`, `Pool::reload`.
+fn names_of_code(text: &str) -> BTreeSet<String> {
+    let function =
+        Regex::new(r"^(?:howdah_(?:rs|c)|shim|snapshot|async|websocket|coroutine|tap)_\w+(?:\(\))?$").unwrap();
+    let member = Regex::new(r"^[A-Z]\w+::\w+(?:\(\))?$").unwrap();
+    let is_name = |code: &String| function.is_match(code) || member.is_match(code);
+    code(text).filter(is_name).map(|code| code.trim_end_matches("()").to_owned()).collect()
+}
+
+#[test]
+fn code_that_the_documents_on_internals_name_exists() {
+    let is_code = |path: &&String| ["rs", "c", "h", "php"].iter().any(|end| path.ends_with(&format!(".{end}")));
+    let files = super::files();
+    let sources: String =
+        files.iter().filter(is_code).filter(|path| !path.contains("php-src")).map(|path| read(path)).collect();
+    let word = Regex::new(r"\w+").unwrap();
+    let words: BTreeSet<&str> = word.find_iter(&sources).map(|word| word.as_str()).collect();
+    let mut count = 0;
+    for page in files.iter().filter(|path| path.starts_with("docs/internals/") || *path == "ARCHITECTURE.md") {
+        for name in names_of_code(&read(page)) {
+            assert!(name.split("::").all(|part| words.contains(part)), "{page} names {name}, which is not there");
+            count += 1;
+        }
+    }
+    assert!(count > 15, "{count}");
+}

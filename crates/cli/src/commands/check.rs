@@ -234,7 +234,7 @@ fn try_unix(path: &Path) -> Result<(), BindProblem> {
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
-            Err(BindProblem::Other("the file there is no socket; it is left alone".to_owned()))
+            Err(BindProblem::Other("the file there is not a socket; it is left alone".to_owned()))
         }
         // The server replaces the file of a crashed server; a file with a listener is in use.
         Ok(_) if UnixStream::connect(path).is_ok() => Err(BindProblem::InUse),

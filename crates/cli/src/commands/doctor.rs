@@ -109,7 +109,7 @@ fn users(settings: &Settings) -> Vec<u32> {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
+    std::path::absolute(path).with_context(|| format!("{} is not a path", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -118,7 +118,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 fn last(path: &Path) -> Result<Report> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is no report of the doctor", path.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is not a report of the doctor", path.display()))
 }
 
 /// Settings of `howdah serve` for the application's directory.

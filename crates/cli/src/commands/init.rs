@@ -74,7 +74,7 @@ fn of_application(found: &Application) -> String {
             page,
             "\n# What is private in it, where uploads lie, which script makes its pages. `howdah check` tells"
         );
-        let _ = writeln!(page, "# these rules in words; further ones stand in [[rule]].");
+        let _ = writeln!(page, "# these rules in words; write further ones as [[rule]].");
         let _ = writeln!(page, "app = {}", quoted(app));
     }
     page.push_str(&rest());
@@ -91,7 +91,7 @@ fn of_plain(root: &str) -> String {
     let _ =
         writeln!(page, "\n# What clients may see. Better a directory with nothing but that: \"public\", for example.");
     let _ = writeln!(page, "root = {}", quoted(root));
-    let _ = writeln!(page, "\n# Runs for every path that is no file.");
+    let _ = writeln!(page, "\n# Runs for every path that is not a file.");
     let _ = writeln!(page, "front_controller = \"index.php\"");
     page.push_str(&rest());
     page.push_str(&classic(""));

@@ -82,7 +82,7 @@ pub(crate) fn server_status(admin: &AdminAddress) -> Result<Value> {
 }
 
 pub(crate) fn read_status(text: &str) -> Result<Value> {
-    serde_json::from_str(text).context("the server's response is no JSON")
+    serde_json::from_str(text).context("the server's response is not JSON")
 }
 
 /// Process ID of the server at the admin address of these settings, if one runs.
@@ -99,7 +99,7 @@ pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
 
 pub(crate) fn order_within(admin: &AdminAddress, path: &str, patience: Duration) -> Result<ExitCode> {
     let (_, body) = ask_within(admin, "POST", path, patience)?;
-    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
+    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is not JSON")?;
     let lines = [outcome.message].into_iter().chain(outcome.changes);
     let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");
     if outcome.ok {

@@ -55,7 +55,7 @@ fn plain(loaded: &Loaded) -> Option<String> {
     let (root, is_front) = (&settings.root, !front.is_empty() && settings.root.join(front).is_file());
     let root = root.display();
     (is_free && !has_script && is_front).then(|| {
-        format!("found plain PHP (by {front}): serving {root}, and {front} for every path that is no file there")
+        format!("found plain PHP (by {front}): serving {root}, and {front} for every path that is not a file there")
     })
 }
 

@@ -171,7 +171,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let settings = server.revision().settings.clone();
     server.end_subscriptions(match why {
         EndReason::Replaced(_) => settings.grace.max(settings.drain).mul_f64(SUBSCRIBERS_LEAVE),
-        EndReason::Asked(_) | EndReason::LostLauncher => SUBSCRIBERS_LEAVE_AT_STOP.min(settings.grace),
+        EndReason::Requested(_) | EndReason::LostLauncher => SUBSCRIBERS_LEAVE_AT_STOP.min(settings.grace),
     });
     let mut admin = Some(admin);
     let others = match &why {
@@ -183,7 +183,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             tokio::join!(leave(&server, &mut front, &mut signals, by), server.fixed.service.heard());
             by.files.as_slice()
         }
-        EndReason::Asked(_) | EndReason::LostLauncher => &[],
+        EndReason::Requested(_) | EndReason::LostLauncher => &[],
     };
     server.fixed.service.stopping();
     tracing::info!("stopping: no new connections; running requests have {:?}", server.revision().settings.grace);
@@ -213,7 +213,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         admin.end().await;
     }
     let lost_launcher = matches!(why, EndReason::LostLauncher);
-    if let EndReason::Asked(Some(waiter)) = why {
+    if let EndReason::Requested(Some(waiter)) = why {
         let _ = waiter.send(());
     }
     tracing::info!("stopped");
@@ -231,7 +231,7 @@ const SUBSCRIBERS_LEAVE_AT_STOP: Duration = Duration::from_millis(500);
 /// Reasons for the server's end.
 enum EndReason {
     /// An order, whose sender may wait for the end, or a signal.
-    Asked(Option<oneshot::Sender<()>>),
+    Requested(Option<oneshot::Sender<()>>),
     Replaced(ReadySuccessor),
     LostLauncher,
 }
@@ -260,12 +260,12 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> EndReason {
     loop {
         tokio::select! {
             order = ordered.recv() => match order {
-                Some(Order::Stop(waiter)) => return EndReason::Asked(Some(waiter)),
+                Some(Order::Stop(waiter)) => return EndReason::Requested(Some(waiter)),
                 Some(Order::Upgrade(waiter)) => upgrade.begin(waiter, upgrades.predecessor.clone(), hand_over),
-                None => return EndReason::Asked(None),
+                None => return EndReason::Requested(None),
             },
             event = signals.next() => match event {
-                Event::Stop => return EndReason::Asked(None),
+                Event::Stop => return EndReason::Requested(None),
                 Event::Reload => {
                     let server = server.clone();
                     // The reload logs its own result.

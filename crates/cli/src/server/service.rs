@@ -49,7 +49,7 @@ struct Manager {
     to: SocketAddr,
     /// Interval at which the service manager expects signs of life.
     alive: Option<Duration>,
-    said: Mutex<NotifyState>,
+    notify_state: Mutex<NotifyState>,
 }
 
 #[derive(Debug, Default)]
@@ -81,14 +81,14 @@ struct NotifyEnvironment {
 impl Service {
     /// The service manager in this process's environment.
     pub(crate) fn of_this_process() -> Self {
-        let asked = NotifyEnvironment {
+        let environment = NotifyEnvironment {
             socket: std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()),
             watchdog_us: std::env::var_os("WATCHDOG_USEC"),
             watchdog_pid: std::env::var_os("WATCHDOG_PID"),
             takes_over: std::env::var_os(TAKES_OVER).is_some(),
             kept: passed_names().filter(|name| is_kept(name)).collect(),
         };
-        match Manager::named(&asked) {
+        match Manager::named(&environment) {
             Ok(manager) => Self { manager },
             Err(why) => {
                 tracing::warn!("systemd notifications are disabled: NOTIFY_SOCKET: {why}");
@@ -127,22 +127,22 @@ impl Service {
         let Some(manager) = &self.manager else { return };
         let named: BTreeMap<String, &Arc<ListenerHandle>> =
             sockets.iter().filter_map(|socket| Some((kept_name(socket)?, socket))).collect();
-        let mut said = manager.said.lock();
-        let gone: Vec<String> = said.kept.iter().filter(|name| !named.contains_key(*name)).cloned().collect();
+        let mut notify_state = manager.notify_state.lock();
+        let gone: Vec<String> = notify_state.kept.iter().filter(|name| !named.contains_key(*name)).cloned().collect();
         for name in gone {
-            said.add(format!("FDSTOREREMOVE=1\nFDNAME={name}"), None);
-            said.kept.remove(&name);
+            notify_state.add(format!("FDSTOREREMOVE=1\nFDNAME={name}"), None);
+            notify_state.kept.remove(&name);
         }
         for (name, socket) in named {
             if let Some(quic) = socket.quic() {
                 quic.outlives_process();
             }
-            if !said.kept.contains(&name) {
-                said.add(format!("FDSTORE=1\nFDNAME={name}"), Some(socket.clone()));
-                said.kept.insert(name);
+            if !notify_state.kept.contains(&name) {
+                notify_state.add(format!("FDSTORE=1\nFDNAME={name}"), Some(socket.clone()));
+                notify_state.kept.insert(name);
             }
         }
-        manager.send(&mut said);
+        manager.send(&mut notify_state);
     }
 
     /// Reports that another process is the main process now. This one sends no more notifications.
@@ -150,7 +150,7 @@ impl Service {
         // The new process gets a full watchdog interval before its first sign of life.
         self.say(&format!("MAINPID={pid}\nREADY=1\nWATCHDOG=1\nSTATUS=process {pid} has taken over"));
         if let Some(manager) = &self.manager {
-            manager.said.lock().quiet = true;
+            manager.notify_state.lock().quiet = true;
         }
     }
 
@@ -166,9 +166,9 @@ impl Service {
 
     fn say(&self, message: &str) {
         let Some(manager) = &self.manager else { return };
-        let mut said = manager.said.lock();
-        said.add(message.to_owned(), None);
-        manager.send(&mut said);
+        let mut notify_state = manager.notify_state.lock();
+        notify_state.add(message.to_owned(), None);
+        manager.send(&mut notify_state);
     }
 
     /// Repeats unsent notifications and sends signs of life. Polled as long as the server serves; never returns.
@@ -179,16 +179,16 @@ impl Service {
         let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
         alive.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let waits = !manager.said.lock().waiting.is_empty();
+            let waits = !manager.notify_state.lock().waiting.is_empty();
             tokio::select! {
                 _ = alive.tick() => {
-                    if manager.alive.is_some() && !manager.said.lock().quiet {
-                        // A sign of life without room is no loss: the queue holds other notifications, or the socket
+                    if manager.alive.is_some() && !manager.notify_state.lock().quiet {
+                        // A sign of life without room is not a loss: the queue holds other notifications, or the socket
                         // has no reader.
                         let _ = manager.socket.send_to_addr(b"WATCHDOG=1", &manager.to);
                     }
                 }
-                () = tokio::time::sleep(RETRY_INTERVAL), if waits => manager.send(&mut manager.said.lock()),
+                () = tokio::time::sleep(RETRY_INTERVAL), if waits => manager.send(&mut manager.notify_state.lock()),
             }
         }
     }
@@ -207,8 +207,8 @@ impl NotifyState {
 }
 
 impl Manager {
-    fn named(asked: &NotifyEnvironment) -> io::Result<Option<Self>> {
-        let Some(path) = &asked.socket else { return Ok(None) };
+    fn named(environment: &NotifyEnvironment) -> io::Result<Option<Self>> {
+        let Some(path) = &environment.socket else { return Ok(None) };
         let to = match path.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
             [b'/', ..] => SocketAddr::from_pathname(path)?,
@@ -216,8 +216,8 @@ impl Manager {
         };
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
-        let said = NotifyState { kept: asked.kept.clone(), ..NotifyState::default() };
-        Ok(Some(Self { socket, to, alive: asked.watchdog(), said: Mutex::new(said) }))
+        let notify_state = NotifyState { kept: environment.kept.clone(), ..NotifyState::default() };
+        Ok(Some(Self { socket, to, alive: environment.watchdog(), notify_state: Mutex::new(notify_state) }))
     }
 
     /// Sends a pipe, as sd_notify_barrier(3) does: the service manager closes it once it has processed all earlier
@@ -226,9 +226,9 @@ impl Manager {
         let Ok((ours, theirs)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else { return };
         loop {
             {
-                let mut said = self.said.lock();
-                self.send(&mut said);
-                if said.waiting.is_empty() {
+                let mut notify_state = self.notify_state.lock();
+                self.send(&mut notify_state);
+                if notify_state.waiting.is_empty() {
                     match self.send_with("BARRIER=1", theirs.as_fd()) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         Err(_) => return,
@@ -258,8 +258,8 @@ impl Manager {
         Ok(())
     }
 
-    fn send(&self, said: &mut NotifyState) {
-        while let Some(message) = said.waiting.front() {
+    fn send(&self, notify_state: &mut NotifyState) {
+        while let Some(message) = notify_state.waiting.front() {
             let sent = match &message.socket {
                 Some(socket) => self.send_with(&message.text, socket.as_fd()),
                 None => self.socket.send_to_addr(message.text.as_bytes(), &self.to).map(drop),
@@ -269,7 +269,7 @@ impl Manager {
                 Err(error) => tracing::debug!("cannot notify the service manager: {error}"),
                 Ok(()) => {}
             }
-            said.waiting.pop_front();
+            notify_state.waiting.pop_front();
         }
     }
 }
@@ -294,7 +294,7 @@ pub(crate) fn passed_sockets() -> io::Result<Vec<(OwnedFd, String)>> {
         return Ok(Vec::new());
     }
     let count = text("LISTEN_FDS");
-    let wrong = |_| io::Error::other(format!("{count:?} is no number of sockets"));
+    let wrong = |_| io::Error::other(format!("{count:?} is not a number of sockets"));
     let sockets = howdah_transport::listen_fds::take(count.parse().map_err(wrong)?)?;
     Ok(sockets.into_iter().zip(names(&text("LISTEN_FDNAMES"))).collect())
 }

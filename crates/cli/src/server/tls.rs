@@ -228,7 +228,7 @@ impl Tls {
                     Some(socket) => Listener::inherit_quic(addr, socket, config.clone()),
                     None => Listener::bind_quic(addr, config.clone()),
                 };
-                Some(bound.map(|quic| quic.asked_as(listener.asked())))
+                Some(bound.map(|quic| quic.configured_as(listener.configured())))
             }
             _ => None,
         }

@@ -193,7 +193,7 @@ fn flag_list(text: &str) -> Result<Vec<&str>, String> {
         return Ok(Vec::new());
     }
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    let inner = inner.ok_or_else(|| format!("`{text}`: flags stand in brackets"))?;
+    let inner = inner.ok_or_else(|| format!("`{text}`: write flags in brackets"))?;
     Ok(inner.split(',').map(str::trim).collect())
 }
 
@@ -303,5 +303,5 @@ fn redirect_status(text: &str) -> Result<u16, String> {
 pub(crate) fn known_status(text: &str) -> Result<u16, String> {
     let status = u16::try_from(number(text.as_bytes())).ok().and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.filter(|status| !status.is_informational() && status.canonical_reason().is_some());
-    status.map(|status| status.as_u16()).ok_or_else(|| format!("{text} is no status"))
+    status.map(|status| status.as_u16()).ok_or_else(|| format!("{text} is not a status"))
 }

@@ -1,6 +1,7 @@
 /* Forks of a process that runs PHP. A worker forked from the zygote renews what it must not share with its parent:
  * random state, and the signal handler that PHP installed while it preloaded scripts. A process that a script forks
- * (pcntl_fork) is no worker: the lane belongs to its parent, and the process ends with its script, or with its parent.
+ * (pcntl_fork) is not a worker: the lane belongs to its parent, and the process ends with its script, or with its
+ * parent.
  *
  * Nothing else needs renewal: OPcache and APCu support forks; OpenSSL reseeds itself in a child; PHP reads random bytes
  * from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */

@@ -37,7 +37,7 @@ const char *shim_var_name(const WireVar *var, size_t *length) {
  * look-ups are for variables that the request lacks. */
 static uint32_t places[HOWDAH_VAR_COUNT + 1];
 
-/* True if a variable that is no request header was transferred with its name as text, which may be a known name.
+/* True if a variable that is not a request header was transferred with its name as text, which may be a known name.
  * Headers are never looked up here. */
 static bool some_by_text;
 

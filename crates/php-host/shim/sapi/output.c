@@ -115,7 +115,7 @@ static void send_head(unsigned status, sapi_headers_struct *headers) {
     zend_llist_position position;
     const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
     for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
-        /* PHP accepts lines that are no header, such as header('X'). */
+        /* PHP accepts lines that are not headers, such as header('X'). */
         if (memchr(header->header, ':', header->header_len) == NULL || HEADER_IS(header, "Status")) {
             continue;
         }

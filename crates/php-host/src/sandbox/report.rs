@@ -16,7 +16,7 @@ pub(crate) fn print(lacks: &[String]) -> ExitCode {
     let mut spec: BootSpec = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(spec) => spec,
         Err(error) => {
-            eprintln!("howdah-php: standard input is no boot order ({error})");
+            eprintln!("howdah-php: standard input is not a boot order ({error})");
             return ExitCode::from(2);
         }
     };

@@ -88,7 +88,7 @@ impl LaneReader {
             Err(error) => error,
         };
         match error.kind() {
-            ErrorKind::WouldBlock => return Err("bodies that it asked for and did not take".into()),
+            ErrorKind::WouldBlock => return Err("did not receive request bodies that it had requested".into()),
             // The worker has died, which the reader will notice shortly.
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => return Ok(()),
             _ => {}
@@ -141,7 +141,7 @@ impl LaneReader {
                     worker_log::note(
                         &self.lane,
                         number,
-                        &format!("PHP set status {status}, which is no final status; 500 sent"),
+                        &format!("PHP set status {status}, which is not a final status; 500 sent"),
                     );
                 }
             }

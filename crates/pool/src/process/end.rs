@@ -1,7 +1,7 @@
 //! The end of a pool's process, and its cause.
 //!
 //! A boot has failed if PHP reports that, or if the process ended with a status or by a fault in its code. A kill from
-//! outside (by the out-of-memory killer or an operator) is no evidence against the application.
+//! outside (by the out-of-memory killer or an operator) is not evidence against the application.
 //!
 //! Two sources report a worker's death. Its lane's reader sees it first; its zygote, which reaps it, knows the cause.
 //! The reports come in either order; a death that matters waits here for its cause.
@@ -240,7 +240,7 @@ mod tests {
         assert!(deaths.ended(1, &kill).is_none() && deaths.useless(death(1), now).is_some_and(|(_, end)| end == kill));
         assert!(deaths.useless(death(2), now).is_none() && deaths.are_unexplained());
         assert!(deaths.ended(2, &kill).is_some_and(|death| death.pid == 2) && !deaths.are_unexplained());
-        // A death whose cause does not matter, in either order; and a process that is no worker.
+        // A death whose cause does not matter, in either order; and a process that is not a worker.
         deaths.settled(3);
         assert!(
             deaths.ended(3, &kill).is_none() && deaths.ended(4, &kill).is_none() && deaths.ended(9, &kill).is_none()

@@ -103,7 +103,7 @@ impl Launcher {
             let Some((bytes, fds)) = control_socket::receive(&self.server, false)? else { return Ok(()) };
             match serde_json::from_slice(&bytes) {
                 Ok(order) => self.obey(order, fds)?,
-                Err(error) => eprintln!("howdah: launcher: the server sent something that is no order: {error}"),
+                Err(error) => eprintln!("howdah: launcher: the server sent something that is not an order: {error}"),
             }
         }
     }

@@ -19,7 +19,7 @@ pub fn php_host(config: &PoolConfig) -> Result<String, String> {
         return Ok(version);
     }
     let words = said(&output.stderr);
-    let words = if words.is_empty() { format!("it is no howdah-php ({})", output.status) } else { words };
+    let words = if words.is_empty() { format!("it is not howdah-php ({})", output.status) } else { words };
     Err(format!("{} does not run: {words}{}", program.binary.display(), advice(&words)))
 }
 

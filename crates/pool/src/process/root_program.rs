@@ -56,7 +56,7 @@ impl RootProgram {
         match all.into_iter().find(|path| writable(path)) {
             None => Ok(()),
             Some(path) => Err(format!(
-                "{} can be changed by others than root, and what stands there would be started as root; install howdah \
+                "{} can be changed by others than root, and the server would start it as root; install howdah \
                  where only root can write, or restart the server",
                 path.display()
             )),

@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(or_of_pool(None, Some(minute)), Some(minute));
         assert_eq!(or_of_pool(Some(second), Some(minute)), Some(second));
         assert_eq!(or_of_pool(Some(second), None), Some(second));
-        assert_eq!(or_of_pool(Some(Duration::ZERO), Some(minute)), None, "zero is no limit");
+        assert_eq!(or_of_pool(Some(Duration::ZERO), Some(minute)), None, "zero is not a limit");
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Supervisor {
         }
     }
 
-    /// Handles a booting process that was killed from outside. This is no failed boot: requests wait in the queue.
+    /// Handles a booting process that was killed from outside. This is not a failed boot: requests wait in the queue.
     pub(super) fn note_killed(&mut self, what: &str) {
         let now = Instant::now();
         if self.not_before.is_some_and(|t| t > now) {

@@ -215,7 +215,7 @@ impl BodyReader for Io {
                 }
                 Ok(Some(_)) => continue,
                 Ok(None) => {}
-                Err(_) => return Poll::Ready(Some(Err("what follows is no FastCGI".into()))),
+                Err(_) => return Poll::Ready(Some(Err("what follows is not FastCGI".into()))),
             }
             if self.at_end {
                 return Poll::Ready(Some(Err("the connection ended within the body".into())));

@@ -38,7 +38,7 @@ struct CloseNotice {
 /// Watches a socket whose client has closed its side.
 pub(super) struct HalfClosed {
     gone: Pin<Box<dyn Future<Output = ()> + Send>>,
-    told: Arc<CloseNotice>,
+    notice: Arc<CloseNotice>,
 }
 
 impl HalfClosed {
@@ -47,22 +47,22 @@ impl HalfClosed {
     pub(super) fn new(socket: &Socket, connection: Arc<Connection>, responding: bool) -> io::Result<Self> {
         connection.state.set_half_closed();
         let socket = socket.registered_again()?;
-        let told = Arc::new(CloseNotice { written: AtomicBool::new(false), responding: AtomicBool::new(responding) });
-        let noted = told.clone();
+        let notice = Arc::new(CloseNotice { written: AtomicBool::new(false), responding: AtomicBool::new(responding) });
+        let noted = notice.clone();
         let gone = Box::pin(async move {
             tokio::select! { () = socket.reset() => {}, () = wait_and_ask(&connection, &noted) => {} }
         });
-        Ok(Self { gone, told })
+        Ok(Self { gone, notice })
     }
 
     /// Something was written.
     pub(super) fn on_written(&self) {
-        self.told.written.store(true, Relaxed);
+        self.notice.written.store(true, Relaxed);
     }
 
     /// Records that a response has begun, or ended.
     pub(super) fn on_response(&self, begun: bool) {
-        self.told.responding.store(begun, Relaxed);
+        self.notice.responding.store(begun, Relaxed);
     }
 
     /// Ready when the client has left.
@@ -72,7 +72,7 @@ impl HalfClosed {
 }
 
 /// Probes a client that waits for its response. Returns when a response has paused for too long.
-async fn wait_and_ask(connection: &Connection, told: &CloseNotice) {
+async fn wait_and_ask(connection: &Connection, notice: &CloseNotice) {
     let (mut asked, mut pauses) = (false, 0);
     tokio::time::sleep(PROBE_AFTER).await;
     while pauses < PAUSES {
@@ -81,8 +81,9 @@ async fn wait_and_ask(connection: &Connection, told: &CloseNotice) {
             connection.state.wake();
         }
         tokio::time::sleep(POLL_INTERVAL).await;
-        let moves =
-            told.written.swap(false, Relaxed) || connection.state.is_write_blocked() || !told.responding.load(Relaxed);
+        let moves = notice.written.swap(false, Relaxed)
+            || connection.state.is_write_blocked()
+            || !notice.responding.load(Relaxed);
         pauses = if moves { 0 } else { pauses + 1 };
     }
 }

@@ -175,9 +175,9 @@ mod tests {
         response.into_parts().0
     }
 
-    fn written(asked: ResponseContext, parts: &Parts, framing: Framing, keep_alive: bool) -> String {
+    fn written(context: ResponseContext, parts: &Parts, framing: Framing, keep_alive: bool) -> String {
         let mut out = Vec::new();
-        asked.write(&mut out, parts, framing, keep_alive);
+        context.write(&mut out, parts, framing, keep_alive);
         String::from_utf8(out).unwrap()
     }
 

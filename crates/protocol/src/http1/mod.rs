@@ -102,8 +102,8 @@ async fn requests<H: Handler>(
         };
         let in_flight = InFlight::begin(connection);
         let (received, time) = (Instant::now(), SystemTime::now());
-        let asked = ResponseContext { version: head.version, is_head: head.method == Method::HEAD, time };
-        let informational = (asked.version == Version::HTTP_11)
+        let context = ResponseContext { version: head.version, is_head: head.method == Method::HEAD, time };
+        let informational = (context.version == Version::HTTP_11)
             .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
         let mut handling = pin!(handler.handle(Request {
             head,
@@ -116,14 +116,14 @@ async fn requests<H: Handler>(
             time,
         }));
         let begun = poll_fn(|cx| match handling.as_mut().poll(cx) {
-            Poll::Ready(response) => Poll::Ready(Ok(begin_response(io, asked, keep_alive, response))),
+            Poll::Ready(response) => Poll::Ready(Ok(begin_response(io, context, keep_alive, response))),
             Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
         });
         let begun = begun.await?;
         if begun.framing == Framing::Upgraded {
             return Ok(Some(Box::pin(upgrade(io.clone(), begun.body, in_flight, keep_alive))));
         }
-        let goes_on = finish_response(io, asked, begun).await?;
+        let goes_on = finish_response(io, context, begun).await?;
         drop(in_flight);
         if !goes_on {
             return close_after(io, keep_alive).await.map(|()| None);
@@ -159,9 +159,9 @@ struct BegunResponse {
 }
 
 /// Adds a response's head to the output, and frees it: sending the body may take long.
-fn begin_response(io: &Mutex<Io>, asked: ResponseContext, keep_alive: bool, response: Response) -> BegunResponse {
+fn begin_response(io: &Mutex<Io>, context: ResponseContext, keep_alive: bool, response: Response) -> BegunResponse {
     let (head, body) = response.into_parts();
-    let framing = asked.framing(&head, body.length());
+    let framing = context.framing(&head, body.length());
     let mut io = lock(io);
     io.connection.informational.close();
     io.take_informational();
@@ -169,14 +169,14 @@ fn begin_response(io: &Mutex<Io>, asked: ResponseContext, keep_alive: bool, resp
     let told_to_end = io.connection.state.verdict() != Verdict::None;
     let may_go_on =
         keep_alive && is_read && !told_to_end && !matches!(framing, Framing::UntilClose | Framing::Upgraded);
-    let goes_on = io.out.put(|out| asked.write(out, &head, framing, may_go_on));
+    let goes_on = io.out.put(|out| context.write(out, &head, framing, may_go_on));
     BegunResponse { framing, body, goes_on }
 }
 
 /// Sends the rest of a response. Returns `true` if the connection may carry another request.
-async fn finish_response(io: &Arc<Mutex<Io>>, asked: ResponseContext, begun: BegunResponse) -> Result<bool> {
+async fn finish_response(io: &Arc<Mutex<Io>>, context: ResponseContext, begun: BegunResponse) -> Result<bool> {
     let BegunResponse { framing, body, goes_on } = begun;
-    let bodiless = asked.is_head || framing == Framing::None;
+    let bodiless = context.is_head || framing == Framing::None;
     let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
     if sent.is_err() {
         // Buffered data is still sent, but not the end that would make the response look complete.

@@ -43,10 +43,10 @@ pub(crate) struct ConnectionDriver<H: Handler> {
     connection: Arc<Connection>,
     /// The connection ends when its present requests have ended.
     finishing: bool,
-    /// Notifies upgraded streams, which run in separate tasks, that they must end. `told` is set once that has
+    /// Notifies upgraded streams, which run in separate tasks, that they must end. `upgraded_notified` is set once that has
     /// happened.
     upgraded: Arc<Notify>,
-    told: bool,
+    upgraded_notified: bool,
     refusals: Arc<Refusals>,
 }
 
@@ -74,7 +74,15 @@ impl<H: Handler> ConnectionDriver<H> {
         let refusals = Arc::<Refusals>::default();
         let noted = ObservedSocket::new(socket, connection.clone(), ahead, refusals.clone());
         let stage = Stage::Handshake(builder.handshake(noted));
-        Self { stage, handler, connection, finishing: false, upgraded: Arc::default(), told: false, refusals }
+        Self {
+            stage,
+            handler,
+            connection,
+            finishing: false,
+            upgraded: Arc::default(),
+            upgraded_notified: false,
+            refusals,
+        }
     }
 
     /// Accepts no further requests. The connection ends when the present ones have been answered.
@@ -88,8 +96,8 @@ impl<H: Handler> ConnectionDriver<H> {
     /// Ready when the connection has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         // A verdict wakes only this task, so the upgraded streams must be notified from here.
-        if !self.told && self.connection.state.verdict() >= Verdict::Finish {
-            self.told = true;
+        if !self.upgraded_notified && self.connection.state.verdict() >= Verdict::Finish {
+            self.upgraded_notified = true;
             self.upgraded.notify_waiters();
         }
         let polled = self.poll_stage(cx);
@@ -226,7 +234,7 @@ impl BuiltRequest {
         let (mut parts, body) = request.into_parts();
         let sink: Weak<Respond> = Arc::downgrade(respond);
         let (body, stream) = if let Some(protocol) = parts.extensions.get::<Protocol>() {
-            // See `Head::is_extended_connect`. An invalid header value is no protocol.
+            // See `Head::is_extended_connect`. An invalid header value is not a protocol.
             let offer = HeaderValue::from_str(protocol.as_str()).unwrap_or(HeaderValue::from_static(""));
             parts.method = Method::GET;
             parts.headers.remove(header::CONTENT_LENGTH);

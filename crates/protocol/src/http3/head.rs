@@ -114,7 +114,7 @@ fn one_length(headers: &mut HeaderMap) -> Result<(), Malformed> {
         || !text.iter().all(u8::is_ascii_digit)
         || lengths.any(|other| *other != first)
     {
-        return Err("the content-length is no number");
+        return Err("the content-length is not a number");
     }
     headers.insert(CONTENT_LENGTH, first);
     Ok(())

@@ -52,7 +52,7 @@ impl Webhooks {
         app: Arc<App>,
     ) -> Result<Self, String> {
         let target = Target::parse(Bytes::copy_from_slice(path.as_bytes()));
-        let target = target.map_err(|_| "pusher.webhook: it is no path: write %20 for a space".to_owned())?;
+        let target = target.map_err(|_| "pusher.webhook: it is not a path: write %20 for a space".to_owned())?;
         let host = HeaderValue::from_str(&event_request::host_of(settings));
         let host = host.map_err(|error| format!("pusher.webhook: {error}"))?;
         let (server, waiting) = (Arc::downgrade(server), Mutex::default());

@@ -87,7 +87,7 @@ fn ranges() {
             let response = server.get("file", &[("Range", "bytes=0-0"), ("If-Range", "\"other\"")]);
             assert_eq!((response.status, response.body.len()), (200, size));
             let response = server.get("file", &[("Range", "bytes=0-0"), ("Range", "bytes=0-0")]);
-            assert_eq!((response.status, response.body.len()), (200, size), "two fields are no range");
+            assert_eq!((response.status, response.body.len()), (200, size), "two fields are not a range");
         }
     }
 }

@@ -118,9 +118,9 @@ pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> R
 fn check_handshakes(connections: Connections, totals: &ClientTotals) -> Result<()> {
     let share = totals.resumed as f64 / (totals.again as f64).max(1.0);
     match connections {
-        Connections::New if totals.resumed > 0 => bail!("{} handshakes were no full ones", totals.resumed),
+        Connections::New if totals.resumed > 0 => bail!("{} handshakes were not full ones", totals.resumed),
         Connections::Resumed if share < 0.95 => bail!(
-            "the system resumed {} of {} sessions, so this is no figure about resumed handshakes",
+            "the system resumed {} of {} sessions, so this is not a figure about resumed handshakes",
             totals.resumed,
             totals.again
         ),

@@ -198,7 +198,7 @@ pub(crate) const APPS: &[App] = &[
         methods: &[("PROPFIND", "/"), ("LOCK", "/index.php")],
         stricter: &[
             (r"^/plugins/.*\.meta$|/\.buildinfo$", "is for the application, or hidden"),
-            (r"^/tpl/.*\.html$", "templates, which are no pages"),
+            (r"^/tpl/.*\.html$", "templates, which are not pages"),
         ],
         ..NONE
     },

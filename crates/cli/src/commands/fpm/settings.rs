@@ -147,7 +147,7 @@ fn site(
 ) -> Result<String, String> {
     let name = &section.name;
     if name == DEFAULT_POOL {
-        return Err(format!("the name {DEFAULT_POOL} is the server's: give the pool another name"));
+        return Err(format!("the name {DEFAULT_POOL} is reserved: give the pool another name"));
     }
     let prefix = prefix_of(section, given);
     section.get("listen").ok_or("no listen address have been defined!")?;

@@ -10,7 +10,7 @@ const MAX_FILES: usize = 500;
 /// Maximum size of an included file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Returns the texts of the files that a pattern names, in the order of their names. A star stands for no hidden files.
+/// Returns the texts of the files that a pattern names, in the order of their names. A star does not match hidden files.
 pub(super) fn texts(pattern: &str, directory: &Path) -> Vec<(PathBuf, String)> {
     let mut files = BTreeSet::new();
     // A pattern that is wrong names no file.

@@ -47,7 +47,7 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     } else if text.contains('{') && !first.starts_with('{') {
         nginx::converted(text, path.parent())
     } else {
-        Err("it is no configuration of nginx, Apache, Caddy, PHP-FPM, Unit, RoadRunner or Octane".to_owned())
+        Err("it is not a configuration of nginx, Apache, Caddy, PHP-FPM, Unit, RoadRunner or Octane".to_owned())
     }
 }
 

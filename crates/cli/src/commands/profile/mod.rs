@@ -34,7 +34,7 @@ pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String>
         let said = serde_json::from_str::<Outcome>(&body).map_or(body, |outcome| outcome.message);
         bail!("{}", plain_lines(&said));
     }
-    let profile: Profile = serde_json::from_str(&body).context("the server's response is no profile")?;
+    let profile: Profile = serde_json::from_str(&body).context("the server's response is not a profile")?;
     let (format, output) = flags.target();
     let text = render(&profile, format);
     if output == Path::new("-") {

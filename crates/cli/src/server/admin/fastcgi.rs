@@ -143,10 +143,10 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(sent).await.unwrap();
         client.shutdown().await.unwrap();
-        let done = serve(server, |asked| PoolPageText {
-            status: if asked.path == "/none" { hyper::StatusCode::NOT_FOUND } else { hyper::StatusCode::OK },
+        let done = serve(server, |page_request| PoolPageText {
+            status: if page_request.path == "/none" { hyper::StatusCode::NOT_FOUND } else { hyper::StatusCode::OK },
             media_type: "text/plain",
-            body: format!("{} {} {body}", asked.path, asked.query),
+            body: format!("{} {} {body}", page_request.path, page_request.query),
         })
         .await;
         let (mut bytes, mut records) = (Vec::new(), Vec::new());

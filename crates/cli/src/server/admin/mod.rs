@@ -342,7 +342,9 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Shutdown
     let (reader, writer) = tokio::io::split(stream);
     let stream = tokio::io::join(Cursor::new(first).chain(reader), writer);
     if first == [fastcgi::VERSION] {
-        let served = fastcgi::serve(stream, |asked| pools::fastcgi_page(&state.server, &state.guard, refused, asked));
+        let served = fastcgi::serve(stream, |page_request| {
+            pools::fastcgi_page(&state.server, &state.guard, refused, page_request)
+        });
         // A client that disconnects needs no log line.
         tokio::select! {
             _ = served => {}

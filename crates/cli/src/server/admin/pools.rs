@@ -59,28 +59,28 @@ pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Respons
 
 /// Returns a page for a FastCGI client, which may also use a pool's `status_path`. `refused`: the guard refuses the
 /// client's process.
-pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, asked: &PageRequest) -> PoolPageText {
+pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, page_request: &PageRequest) -> PoolPageText {
     if refused {
         return refusal(StatusCode::FORBIDDEN, "this process may not ask the admin endpoint\n".to_owned());
     }
-    if let Err((status, why)) = guard.lets_read(asked.authorization.as_deref()) {
+    if let Err((status, why)) = guard.lets_read(page_request.authorization.as_deref()) {
         return refusal(status, format!("{why}\n"));
     }
-    if !matches!(&*asked.method, "" | "GET" | "HEAD") {
+    if !matches!(&*page_request.method, "" | "GET" | "HEAD") {
         return refusal(StatusCode::METHOD_NOT_ALLOWED, "only pages are here: GET\n".to_owned());
     }
     let revision = server.revision();
     let pools = &revision.pools;
-    let found = match named_page(&asked.path) {
+    let found = match named_page(&page_request.path) {
         Some(name) => pools.position(name),
-        None => page_at(&revision.settings.pools, &asked.path),
+        None => page_at(&revision.settings.pools, &page_request.path),
     };
-    let page = found.and_then(|pool| pools.page(pool, asked.query.as_bytes()));
+    let page = found.and_then(|pool| pools.page(pool, page_request.query.as_bytes()));
     page.unwrap_or_else(|| {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name()).collect();
         let message = format!(
             "no page {}: there is /pools/NAME/status ({}), and what pools name as status_path\n",
-            asked.path,
+            page_request.path,
             names.join(", ")
         );
         refusal(StatusCode::NOT_FOUND, message)

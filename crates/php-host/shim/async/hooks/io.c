@@ -247,7 +247,7 @@ ssize_t async_sendmsg(int fd, const struct msghdr *message, int flags) {
     RETRY(fd, POLLOUT, "sendmsg", sendmsg(fd, message, flags), sendmsg(fd, message, flags | MSG_DONTWAIT));
 }
 
-/* Events of a datagram socket do not come in sequence. A descriptor that is no socket has no type. */
+/* Events of a datagram socket do not come in sequence. A descriptor that is not a socket has no type. */
 static bool is_stream(int fd) {
     int type = 0;
     socklen_t length = sizeof type;

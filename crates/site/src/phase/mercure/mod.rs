@@ -14,7 +14,7 @@ use crate::responder::{Context, Responder};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_mercure::PATH;
-use howdah_mercure::document::{Asked, allows};
+use howdah_mercure::document::{SubscriptionsPath, allows};
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -27,17 +27,17 @@ pub(crate) struct MercureHub;
 /// The part of the hub that a path names.
 enum Resource {
     Hub,
-    Subscriptions(Asked),
+    Subscriptions(SubscriptionsPath),
 }
 
 impl MercureHub {
-    fn asked(exchange: &Exchange) -> Option<Resource> {
+    fn requested(exchange: &Exchange) -> Option<Resource> {
         exchange.site.mercure.as_ref()?;
         let path = exchange.head.target.path();
         if path == PATH.as_bytes() {
             return Some(Resource::Hub);
         }
-        Asked::new(path).map(Resource::Subscriptions)
+        SubscriptionsPath::new(path).map(Resource::Subscriptions)
     }
 }
 
@@ -51,13 +51,13 @@ impl Responder for MercureHub {
         exchange: &mut Exchange,
         body: &mut RequestBody,
     ) -> Result<Option<Response>, Refusal> {
-        let Some(resource) = Self::asked(exchange) else { return Ok(None) };
+        let Some(resource) = Self::requested(exchange) else { return Ok(None) };
         // Boxed: plain requests do not need it.
         Ok(Some(Box::pin(respond(exchange, resource, body)).await))
     }
 
     fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
-        match Self::asked(exchange) {
+        match Self::requested(exchange) {
             Some(Resource::Hub) => {
                 let anonymous = exchange.site.mercure.as_ref().is_some_and(|mercure| mercure.anonymous);
                 let who = if anonymous { "any client may subscribe" } else { "with a token" };
@@ -83,7 +83,9 @@ async fn respond(exchange: &mut Exchange, resource: Resource, body: &mut Request
         }
         (&Method::POST, Resource::Hub) => publish::respond(mercure, exchange, body).await,
         (_, Resource::Hub) => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, OPTIONS")),
-        (&(Method::GET | Method::HEAD), Resource::Subscriptions(asked)) => subscriptions(mercure, exchange, &asked),
+        (&(Method::GET | Method::HEAD), Resource::Subscriptions(requested)) => {
+            subscriptions(mercure, exchange, &requested)
+        }
         (_, Resource::Subscriptions(_)) => {
             Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, OPTIONS"))
         }
@@ -126,13 +128,13 @@ fn preflight() -> Response {
 }
 
 /// Returns the list of subscriptions, or one of them.
-fn subscriptions(mercure: &Mercure, exchange: &Exchange, asked: &Asked) -> Result<Response, Refusal> {
+fn subscriptions(mercure: &Mercure, exchange: &Exchange, requested: &SubscriptionsPath) -> Result<Response, Refusal> {
     let claims = authorization::of_subscriber(mercure, exchange)?.ok_or_else(authorization::missing)?;
-    if !allows(claims.subscribe.as_deref().unwrap_or_default(), asked) {
+    if !allows(claims.subscribe.as_deref().unwrap_or_default(), requested) {
         return Err(Refusal::new(StatusCode::FORBIDDEN));
     }
     let hub = exchange.site.server.hubs().of(&exchange.site.settings.name);
-    let (document, last) = asked.document(&hub).ok_or(Refusal::new(StatusCode::NOT_FOUND))?;
+    let (document, last) = requested.document(&hub).ok_or(Refusal::new(StatusCode::NOT_FOUND))?;
     let mut response = Response::new(Body::full(Bytes::from(document)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/ld+json"));

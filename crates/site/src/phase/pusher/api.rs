@@ -61,6 +61,6 @@ fn mistake(why: &ApiError) -> Refusal {
         ApiError::Name => "an event without a name of 1 to 200 bytes",
         ApiError::Number => "an event without 1 to 100 channels, or a batch of more than 100 events",
         ApiError::Channel => "an invalid name of a channel",
-        ApiError::NoPresence => "users of a channel that is no presence channel",
+        ApiError::NoPresence => "users of a channel that is not a presence channel",
     })
 }

@@ -36,7 +36,7 @@ impl Errors<'_> {
                 words => ("*", words.first()),
             };
             let Some(statuses) = self.statuses(matcher, statuses) else {
-                self.report.dropped(part, "write error_pages by hand: its matcher is no comparison with the status");
+                self.report.dropped(part, "write error_pages by hand: its matcher is not a comparison with the status");
                 continue;
             };
             match (&*part.name, word) {
