@@ -137,6 +137,8 @@ impl<S: Source> Frames<S> {
     /// Fetches bytes if `chunk` is empty. Returns `false` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Fault>> {
         while self.chunk.is_empty() {
+            // The rest of a chunk keeps its datagrams.
+            self.chunk = Bytes::new();
             match ready!(self.source.poll_bytes(cx))? {
                 Some(bytes) => self.chunk = bytes,
                 None => return Poll::Ready(Ok(false)),

@@ -125,6 +125,14 @@ impl Link {
         self.served.fetch_add(1, Relaxed);
     }
 
+    /// Handles the end of a stream.
+    pub(super) fn note_end(&self, result: Result<(), Fault>) {
+        if let Err(fault) = result {
+            tracing::debug!(target: "howdah::conn", %fault, "request or response cut off");
+            self.note(fault);
+        }
+    }
+
     /// Handles a fault of one of the streams: some faults end the connection.
     pub(super) fn note(&self, fault: Fault) {
         match fault {

@@ -50,6 +50,7 @@ use streams::{Incoming, Outgoing};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use upgraded::UpgradedStream;
 
 /// The largest stream id: a GOAWAY with it announces a shutdown without refusing any request (RFC 9114 5.2).
 const ANY_STREAM: u64 = (1 << 62) - 4;
@@ -117,7 +118,7 @@ pub(crate) async fn serve<H: Handler>(
             },
             stream = link.quic.accept_bi() => driven.request(stream?, matches!(stage, Stage::Last)),
             stream = link.quic.accept_uni() => driven.other(stream?, &once),
-            Some(_) = driven.requests.join_next() => {}
+            Some(ended) = driven.requests.join_next() => driven.go_on(ended.ok().flatten()),
             Some(_) = driven.others.join_next() => {}
             () = leave.finish.notified() => link.ending.notify_waiters(),
             () = leave.leave.notified(), if matches!(stage, Stage::Open) => {
@@ -169,7 +170,7 @@ async fn go_away(link: &Link, control: &mut Control, first: u64) {
 struct StreamTasks<H> {
     handler: Arc<H>,
     link: Arc<Link>,
-    requests: JoinSet<()>,
+    requests: JoinSet<Option<UpgradedStream>>,
     others: JoinSet<()>,
     /// The first stream that would be refused: the one after the last accepted stream.
     first_refused: u64,
@@ -187,6 +188,16 @@ impl<H: Handler> StreamTasks<H> {
         }
         self.first_refused = self.first_refused.max(number + 4);
         self.requests.spawn(request::serve(self.handler.clone(), self.link.clone(), incoming, outgoing));
+    }
+
+    /// Runs the rest of a stream that was upgraded.
+    fn go_on(&mut self, upgraded: Option<UpgradedStream>) {
+        if let Some(upgraded) = upgraded {
+            self.requests.spawn(async move {
+                upgraded.await;
+                None
+            });
+        }
     }
 
     fn other(&mut self, receive: RecvStream, once: &Arc<UniqueStreams>) {

@@ -9,7 +9,7 @@ use super::qpack::{self, BlockError};
 use super::respond::{Respond, Waiting};
 use super::response::{CANCELLED, send, write};
 use super::streams::{Incoming, Outgoing};
-use super::upgraded;
+use super::upgraded::{self, UpgradedStream};
 use crate::body::Body;
 use crate::connection::InFlight;
 use crate::exchange::{Handler, Head, Request, RequestBody, report_rejected};
@@ -44,8 +44,14 @@ impl HeadResult {
     }
 }
 
-/// Serves the request of one stream.
-pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming: Incoming, mut out: Outgoing) {
+/// Serves the request of one stream. Returns the rest of a stream that was upgraded, which needs a separate task: this
+/// one's memory, which the handler and responses need, is free then.
+pub(super) async fn serve<H: Handler>(
+    handler: Arc<H>,
+    link: Arc<Link>,
+    incoming: Incoming,
+    mut out: Outgoing,
+) -> Option<UpgradedStream> {
     let early = incoming.is_early() && !link.is_established();
     let mut frames = Frames::new(incoming);
     let timeout = Duration::from_millis(link.connection.timeouts().header);
@@ -58,7 +64,11 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
     }
     let result = match opening {
         Ok(HeadResult::Head(head)) if head.is_extended_connect() => {
-            return finish(&link, upgraded::serve(&*handler, &link, head, frames, out).await);
+            let served = upgraded::serve(&*handler, &link, head, frames, out).await;
+            return served.unwrap_or_else(|fault| {
+                link.note_end(Err(fault));
+                None
+            });
         }
         Ok(HeadResult::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,
         Ok(HeadResult::Refused(status)) => {
@@ -76,15 +86,8 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
     if let Err(Fault::Stream(code, _)) = result {
         out.reset(code);
     }
-    finish(&link, result);
-}
-
-/// Notes the end of a stream.
-fn finish(link: &Link, result: Result<(), Fault>) {
-    if let Err(fault) = result {
-        tracing::debug!(target: "howdah::conn", %fault, "request or response cut off");
-        link.note(fault);
-    }
+    link.note_end(result);
+    None
 }
 
 /// Reads a request's head.

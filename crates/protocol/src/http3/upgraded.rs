@@ -32,6 +32,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Maximum length of a frame.
 const MAX_FRAME: usize = 16 << 10;
 
+/// The rest of a stream that was upgraded.
+pub(super) type UpgradedStream = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Serves an extended CONNECT. Any 2xx status tells the client that the protocol has changed, so a response without an
 /// upgrade must not reach it: the stream is reset.
 pub(super) async fn serve<H: Handler>(
@@ -40,8 +43,8 @@ pub(super) async fn serve<H: Handler>(
     head: Box<Head>,
     frames: Frames<Incoming>,
     mut out: Outgoing,
-) -> Result<(), Fault> {
-    let _in_flight = InFlight::begin(&link.connection);
+) -> Result<Option<UpgradedStream>, Fault> {
+    let in_flight = InFlight::begin(&link.connection);
     link.note_session();
     let mut stopped = Box::pin(out.stopped());
     let request = Request::arrived(head, RequestBody::none(), None, link.as_seen_by(handler));
@@ -56,16 +59,26 @@ pub(super) async fn serve<H: Handler>(
     let response = response?;
     let status = response.status();
     if status == StatusCode::SWITCHING_PROTOCOLS || status.is_success() {
-        upgrade(link, response, frames, out).await?;
-    } else {
-        send(link, response, &Method::GET, [Bytes::new(), Bytes::new()], &mut out, stopped.as_mut()).await?;
-        out.finish();
+        let link = link.clone();
+        return Ok(Some(Box::pin(async move {
+            let _in_flight = in_flight;
+            match upgrade(&link, response, frames, out).await {
+                Ok(()) => served(&link, stopped).await,
+                Err(fault) => link.note_end(Err(fault)),
+            }
+        })));
     }
+    send(link, response, &Method::GET, [Bytes::new(), Bytes::new()], &mut out, stopped.as_mut()).await?;
+    out.finish();
+    served(link, stopped).await;
+    Ok(None)
+}
+
+/// Keeps the connection open until the client has everything.
+async fn served(link: &Link, stopped: impl Future<Output = ()>) {
     link.served();
-    // The connection must stay open until the client has everything.
     let timeout = Duration::from_millis(link.connection.timeouts().write);
     let _ = tokio::time::timeout(timeout, stopped).await;
-    Ok(())
 }
 
 /// Sends the head, and runs the upgraded protocol to its end.
