@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve quick setup setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
+.PHONY: help serve quick setup setup-build setup-dist setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
 	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 coverage \
 	install uninstall deb lint format generate docs bench counts fuzz clean
@@ -37,7 +37,7 @@ serve: quick ## Install what is missing, build quickly, serve examples/hello on 
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
 
-setup-build setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate: setup-%:
+setup-build setup-dist setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate: setup-%:
 	@scripts/setup.sh $*
 
 quick: ## Build howdah and howdah-php in the shortest time, for tests (profile quick), the first while apt installs PHP
@@ -48,8 +48,8 @@ quick: ## Build howdah and howdah-php in the shortest time, for tests (profile q
 build: setup-build ## Build howdah and howdah-php for speed (profile release)
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
-dist: setup-build ## Build them as packages ship them (profile dist: LTO, debug lines)
-	$(CARGO) build --profile dist --locked -p howdah -p howdah-php
+dist: setup-dist ## Build them as packages ship them: LTO, guided by a profile, which takes two builds (PGO=no: one)
+	@CARGO=$(CARGO) PGO=$(PGO) scripts/dist.sh
 
 test: ## Build and run all tests; ends with the slowest ones, those that are flaky, and what was skipped
 	@CARGO=$(CARGO) scripts/skips.sh scripts/test.sh

@@ -12,16 +12,8 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/coverage
 profiles=$target/profiles report=$target/report
 lack() { printf 'coverage: %s\n' "$*" >&2; exit 1; }
 
-# llvm-profdata and llvm-cov must have the version of rustc's LLVM: rustup's (component llvm-tools), or Debian's.
-llvm=$(rustc -vV | sed -nE 's/^LLVM version: ([0-9]+).*/\1/p')
-of_rustup=$(rustc --print target-libdir)/../bin
-tool() {
-    [ ! -x "$of_rustup/$1" ] || { echo "$of_rustup/$1"; return; }
-    command -v "$1-$llvm" ||
-        lack "no $1 for LLVM $llvm: run 'rustup component add llvm-tools', or install Debian's package llvm-$llvm"
-}
-profdata=$(tool llvm-profdata)
-cov=$(tool llvm-cov)
+profdata=$(scripts/llvm-tool.sh llvm-profdata)
+cov=$(scripts/llvm-tool.sh llvm-cov)
 command -v gcov >/dev/null || lack "no gcov: install gcc"
 
 rm -rf "$profiles" "$report"

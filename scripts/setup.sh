@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs missing Debian packages for a goal: `setup.sh build|test|scenarios|lint|bench|apps|coverage|generate
-# [COMMAND…]`. Prints what it installs, uses sudo only if needed, starts no service, and does nothing if nothing is
-# missing. Otherwise the command, which builds what needs none of the packages, runs while apt works.
+# Installs missing Debian packages for a goal: `setup.sh build|dist|test|scenarios|lint|bench|apps|coverage|
+# generate [COMMAND…]`. Prints what it installs, uses sudo only if needed, starts no service, and does nothing if nothing
+# is missing. Otherwise the command, which builds what needs none of the packages, runs while apt works.
 set -euo pipefail
 
-goal=${1:?which goal: build, test, scenarios, lint, bench, apps, coverage or generate}
+goal=${1:?which goal: build, dist, test, scenarios, lint, bench, apps, coverage or generate}
 shift
 here=$(dirname "$0")
 minimum_rust=1.88
@@ -54,7 +54,7 @@ check_rust_tools() {
 # Debian's package with the LLVM tools of rustc's version, unless rustup's are installed or Debian lacks it.
 llvm_tools() {
     local llvm
-    [ ! -x "$(rustc --print target-libdir)/../bin/llvm-cov" ] || return 0
+    [ ! -x "$(rustc --print target-libdir)/../bin/llvm-profdata" ] || return 0
     llvm=$(rustc -vV | sed -nE 's/^LLVM version: ([0-9]+).*/\1/p')
     "$here/known-packages.sh" "llvm-$llvm"
 }
@@ -80,6 +80,8 @@ packages() {
     local symfony="php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator php-symfony-dotenv"
     case $goal in
         build) echo "$base" ;;
+        # For the lab's loads; without the tools of LLVM, scripts/dist.sh says what to do.
+        dist) echo "$base wrk nginx-light python3 $(llvm_tools)" ;;
         test) echo "$base $tested $acme" ;;
         scenarios) echo "$base $scenarios" ;;
         lint) echo "$base clang-format" ;;
@@ -125,7 +127,7 @@ install() {
 }
 
 [ -r /etc/debian_version ] && command -v apt-get >/dev/null 2>&1 || fail "this sets up Debian 12 and 13; elsewhere, install the packages in $0 yourself"
-case $goal in build | lint | coverage | generate) check_rust ;; esac
+case $goal in build | dist | lint | coverage | generate) check_rust ;; esac
 if [ "$goal" = lint ]; then check_rust_tools; fi
 
 updated=no
