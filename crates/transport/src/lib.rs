@@ -52,6 +52,7 @@ mod word;
 pub mod worker_end;
 pub mod worker_events;
 pub mod worker_spec;
+mod worker_texts;
 pub mod zygote_protocol;
 
 pub use awaited_bodies::Event;

@@ -240,48 +240,6 @@ impl WorkerEnd {
         }
     }
 
-    /// Requests the state of the pool and waits for its text. `None` in a multiplexed worker.
-    ///
-    /// # Errors
-    /// The control socket is closed or delivered an unexpected message.
-    pub fn receive_status(&mut self) -> io::Result<Option<OwnedFd>> {
-        if self.wake_fd().is_some() {
-            return Ok(None);
-        }
-        self.put(FrameKind::NeedStatus, 0, &[]);
-        self.publish();
-        self.receive_text().map(Some)
-    }
-
-    /// Sends a question about connections and channels (`live_order`) and waits for the answer's text.
-    ///
-    /// # Errors
-    /// As `receive_status`.
-    pub fn ask_live(&mut self, question: &[u8]) -> io::Result<OwnedFd> {
-        self.live(question);
-        self.publish();
-        self.receive_text()
-    }
-
-    /// Waits for the text that the current request has asked for. In a multiplexed worker this waits with all requests:
-    /// bodies and answers to earlier questions that arrive in the meantime are kept.
-    fn receive_text(&mut self) -> io::Result<OwnedFd> {
-        loop {
-            match self.control.receive()? {
-                Some((Message::Text { number }, Some(fd))) if !self.questions.open.is_empty() => {
-                    let other = || io::Error::other("an answer to another question");
-                    self.questions.keep(number, fd).map_err(|_| other())?;
-                }
-                Some((Message::Text { number }, Some(fd))) if number == self.number => return Ok(fd),
-                Some(body @ (Message::Body { .. } | Message::NoBody { .. }, _)) if self.wake_pipe.is_some() => {
-                    self.bodies.received.push_back(body);
-                }
-                Some(_) => return Err(io::Error::other("unexpected message on the control socket")),
-                None => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
-            }
-        }
-    }
-
     /// Requests the body of a begun request.
     pub fn ask_for_body(&mut self, number: u64) {
         // The open frame belongs to the selected request.
@@ -475,7 +433,7 @@ impl WorkerEnd {
         self.head.wrapping_sub(self.published).wrapping_sub(self.padding) as usize
     }
 
-    fn put(&mut self, kind: FrameKind, flags: u16, payload: &[u8]) {
+    pub(crate) fn put(&mut self, kind: FrameKind, flags: u16, payload: &[u8]) {
         self.close_body(0);
         let at = loop {
             let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);

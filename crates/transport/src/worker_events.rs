@@ -121,14 +121,6 @@ impl WorkerEnd {
         }
     }
 
-    /// Sends a question about connections and channels (`live_order`) without waiting: the answer is an event. Answers
-    /// arrive in the order of the questions. The worker publishes before it waits. At most `MAX_QUESTIONS` may be
-    /// unanswered.
-    pub fn ask_live_later(&mut self, question: &[u8]) {
-        self.live(question);
-        self.questions.open.push_back(self.number());
-    }
-
     /// Returns the next request whose body has arrived, or the next answer.
     fn take_message(&mut self) -> Result<Option<Event>, TakeError> {
         if let Some(text) = self.questions.texts.pop_front() {

@@ -200,12 +200,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs the load through all phases.
-    pub(super) fn run_phases(
-        &mut self,
-        phases: Phases,
-        mark: &mut dyn FnMut(Mark),
-        interrupt: &Interrupt,
-    ) -> Result<()> {
+    pub(super) fn run(&mut self, phases: Phases, mark: &mut dyn FnMut(Mark), interrupt: &Interrupt) -> Result<()> {
         let start = Instant::now();
         let (from, until) = (start + phases.settle, start + phases.settle + phases.measure);
         let give_up = until + phases.tail;

@@ -67,6 +67,6 @@ pub struct MixReport {
 pub fn run(load: &Prepared, phases: Phases, mark: &mut dyn FnMut(Mark), interrupt: &Interrupt) -> Result<MixReport> {
     let mut engine = engine::Engine::new(load)?;
     engine.open_all(interrupt)?;
-    engine.run_phases(phases, mark, interrupt)?;
+    engine.run(phases, mark, interrupt)?;
     Ok(engine.report(phases))
 }
