@@ -210,7 +210,10 @@ impl Howdah {
             let unix = setup.unix_listener.then(|| place.run.join("http.sock"));
             Passed::bind(port, unix.as_deref()).to("setpriv")
         } else {
-            let mut command = Command::new("setpriv");
+            let mut command = Command::new(if setup.leaves_descriptor { "sh" } else { "setpriv" });
+            if setup.leaves_descriptor {
+                command.args(["-c", "exec setpriv \"$@\" 9</dev/zero", "sh"]);
+            }
             command.stdin(Stdio::null()).stdout(output);
             command
         };

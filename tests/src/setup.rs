@@ -39,6 +39,7 @@ pub struct Setup {
     /// A service manager receives the server's notifications (`Howdah::manager`).
     pub(crate) notified: bool,
     pub(crate) passes_sockets: bool,
+    pub(crate) leaves_descriptor: bool,
     /// The scenario always uses TLS (`Some(true)`), or never does (`Some(false)`).
     pub(crate) https: Option<bool>,
     /// The reason why no other version of HTTP can replace HTTP/1.1.
@@ -81,6 +82,7 @@ impl Default for Setup {
             addresses_in_file: false,
             notified: false,
             passes_sockets: false,
+            leaves_descriptor: false,
             https: None,
             http1: None,
             certificates: tls::Plan::default(),
@@ -291,6 +293,13 @@ impl Setup {
     #[must_use]
     pub fn passes_sockets(mut self) -> Self {
         self.passes_sockets = true;
+        self
+    }
+
+    /// Leaves descriptor 9 open for the server, as a careless parent does: `/dev/zero`.
+    #[must_use]
+    pub fn leaves_descriptor(mut self) -> Self {
+        self.leaves_descriptor = true;
         self
     }
 

@@ -9,6 +9,8 @@ pub(crate) struct Record {
     pub(crate) id: String,
     /// The previous request in this process; none in a new process.
     pub(crate) after: Option<String>,
+    /// Its id.
+    pub(crate) process: u32,
     pub(crate) memory: u64,
     #[serde(default)]
     pub(crate) changes: Vec<Change>,
@@ -56,6 +58,11 @@ impl Change {
             "connection" => is_new && !self.after.as_deref().unwrap_or_default().starts_with("in a "),
             _ => false,
         }
+    }
+
+    /// `true` for numbers of the process that do not depend on PHP alone, so that those of two processes differ.
+    pub(crate) fn is_of_process(&self) -> bool {
+        self.kind == "resource" && self.name == "open descriptors"
     }
 
     /// Location of the value, without the path of references to it.

@@ -1,5 +1,5 @@
-//! Descriptors that the parent process left open for this one, from number 3 on, as systemd passes the sockets of a
-//! unit (sd_listen_fds(3)).
+//! Descriptors that the parent process left open for this one: from number 3 on the sockets of a unit, as systemd passes
+//! them (sd_listen_fds(3)), and any others that the parent forgot to close.
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use std::io;
@@ -37,4 +37,27 @@ fn take_one(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the descriptor is open and has no other owner: the parent left it for this process, `take` returns each
     // number once, and this process has opened nothing before.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Makes all descriptors from number 3 on close-on-exec, so that no process that this one starts inherits what this one
+/// inherited: a script could use such a descriptor, and a lock on one would outlive its owner.
+///
+/// # Errors
+/// The kernel is older than Linux 5.11 and `/proc/self/fd` cannot be read.
+pub fn keep_from_children() -> io::Result<()> {
+    // SAFETY: this changes a flag of open descriptors and closes none.
+    let done = unsafe { libc::close_range(FIRST.unsigned_abs(), u32::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed()) };
+    if done == 0 {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()) else { continue };
+        if number >= FIRST {
+            // SAFETY: the borrow ends with this block, and `fcntl` reports a descriptor that is not open.
+            let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+            let flags = fcntl_getfd(borrowed)?;
+            fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC)?;
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
-//! The server's environment in scripts: never a variable that configures the server, as these contain its secrets.
+//! The server's environment in scripts: never a variable that configures the server, as these contain its secrets, and no
+//! descriptor that was left open for the server.
 
-use howdah_tests::{Setup, Site, php, scenario, script_scenario};
+use howdah_tests::{Mode, Setup, Site, php, run, scenario, script_scenario};
 use regex_lite::Regex;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -64,6 +65,22 @@ script_scenario!(
         }
     },
 );
+
+#[test]
+fn no_descriptor_that_the_server_inherited_reaches_scripts() {
+    for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
+        run(
+            mode,
+            |s| s.workers(1).leaves_descriptor().php("open.php", php!("environment/open.php")),
+            |site| {
+                let server = std::fs::read_link(format!("/proc/{}/fd/9", site.howdah().pid()));
+                assert!(server.is_ok_and(|target| target.ends_with("zero")), "{mode:?}: the server has none");
+                let seen = site.get_ok("/open.php");
+                assert!(seen.contains("null") && !seen.contains("zero"), "{mode:?}: {seen}");
+            },
+        );
+    }
+}
 
 scenario!(
     pass_env_passes_what_scripts_get_anyway,

@@ -57,6 +57,7 @@ const STARTING_EACH: Duration = Duration::from_secs(10);
 /// Work that needs root's rights comes first: log files, addresses, the launcher. Then the server switches to its user.
 /// Only after that does it start threads, read clients' data, or have PHP started.
 pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedListeners) -> Result<()> {
+    howdah_transport::listen_fds::keep_from_children().context("cannot keep inherited descriptors from PHP")?;
     let program = own_program::of_this_process().context("cannot find out which program this is")?;
     let InheritedListeners { take_over, passed } = sockets;
     let inherited = listening::inherited(take_over.as_ref(), passed)?;
