@@ -4,6 +4,7 @@
 //! The variables are defined by the "OpenTelemetry Environment Variable Specification" and the specification of the
 //! OTLP exporter.
 
+use percent_encoding::percent_decode_str;
 use std::time::Duration;
 
 use crate::choice::Sampler;
@@ -137,22 +138,7 @@ impl Variables<'_, '_> {
 
 /// Decodes percent-encoding; invalid sequences are kept.
 fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                plain.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                at += 3;
-            }
-            _ => {
-                plain.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Reports settings that cannot work.

@@ -1,7 +1,7 @@
 //! Comparisons of texts, and of the numbers in them.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compare {
+pub enum Compare {
     Less,
     LessOrEqual,
     Equal,

@@ -1,34 +1,35 @@
 //! Apache's expressions: `<If>`, `Require expr`, `RewriteCond expr`, `SetEnvIfExpr`, `Header … expr=`. This file parses
-//! them; `expression_value` evaluates them.
+//! them; `expression_value` evaluates them, and `howdah init` converts them to rules.
 
-use crate::compare::Compare;
+pub use crate::compare::Compare;
 use crate::limits;
 use crate::pattern::{Pattern, PatternBudget};
 use crate::text::raw;
 
 /// A parsed expression.
 #[derive(Debug)]
-pub(crate) struct Expression(pub(crate) Node);
+pub(crate) struct Expression(pub(crate) Node<Pattern>);
 
-#[derive(Debug)]
-pub(crate) enum Node {
-    Or(Box<Node>, Box<Node>),
-    And(Box<Node>, Box<Node>),
-    Not(Box<Node>),
+/// A part of an expression. `P` is a regular expression.
+#[derive(Debug, Clone)]
+pub enum Node<P> {
+    Or(Box<Self>, Box<Self>),
+    And(Box<Self>, Box<Self>),
+    Not(Box<Self>),
     Constant(bool),
     /// `-f` and similar tests.
     Unary(u8, Word),
     Text(Compare, Word, Word),
     Number(Compare, Word, Word),
-    Matches(Word, Pattern),
+    Matches(Word, P),
     Wild(Word, Word, bool),
     Network(Word, Word),
     In(Word, Vec<Word>),
 }
 
 /// A text made of parts.
-#[derive(Debug)]
-pub(crate) enum Word {
+#[derive(Debug, Clone)]
+pub enum Word {
     Text(Vec<u8>),
     Variable(String),
     Group(usize),
@@ -39,26 +40,36 @@ pub(crate) enum Word {
 impl Expression {
     /// Parses an expression; the error is for the log.
     pub(crate) fn new(text: &str, room: &mut PatternBudget) -> Result<Self, String> {
-        let mut reader = Reader { rest: text, room, parts: 0, depth: 0 };
+        Node::parse(text, |pattern, flags| Pattern::new(pattern, flags.contains('i'), room)).map(Self)
+    }
+}
+
+impl<P> Node<P> {
+    /// Parses an expression. `pattern` converts a regular expression and its flags.
+    ///
+    /// # Errors
+    /// The part that is wrong.
+    pub fn parse(text: &str, pattern: impl FnMut(&str, &str) -> Result<P, String>) -> Result<Self, String> {
+        let mut reader = Reader { rest: text, pattern, parts: 0, depth: 0 };
         let node = reader.or().map_err(|error| format!("the expression `{text}`: {error}"))?;
         reader.blanks();
         if !reader.rest.is_empty() {
             return Err(format!("the expression `{text}`: `{}` is too much", reader.rest));
         }
-        Ok(Self(node))
+        Ok(node)
     }
 }
 
-struct Reader<'a, 'r> {
+struct Reader<'a, F> {
     rest: &'a str,
-    room: &'r mut PatternBudget,
+    pattern: F,
     parts: usize,
     depth: usize,
 }
 
 type Read<T> = Result<T, String>;
 
-impl<'a> Reader<'a, '_> {
+impl<'a, P, F: FnMut(&str, &str) -> Read<P>> Reader<'a, F> {
     fn blanks(&mut self) {
         self.rest = self.rest.trim_start();
     }
@@ -83,7 +94,7 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    fn or(&mut self) -> Read<Node> {
+    fn or(&mut self) -> Read<Node<P>> {
         let mut node = self.and()?;
         while self.skip("||") {
             node = Node::Or(Box::new(node), Box::new(self.and()?));
@@ -91,7 +102,7 @@ impl<'a> Reader<'a, '_> {
         Ok(node)
     }
 
-    fn and(&mut self) -> Read<Node> {
+    fn and(&mut self) -> Read<Node<P>> {
         let mut node = self.not()?;
         while self.skip("&&") {
             node = Node::And(Box::new(node), Box::new(self.not()?));
@@ -99,7 +110,7 @@ impl<'a> Reader<'a, '_> {
         Ok(node)
     }
 
-    fn not(&mut self) -> Read<Node> {
+    fn not(&mut self) -> Read<Node<P>> {
         self.count()?;
         self.blanks();
         self.depth += 1;
@@ -124,7 +135,7 @@ impl<'a> Reader<'a, '_> {
         &self.rest[..end]
     }
 
-    fn comparison(&mut self) -> Read<Node> {
+    fn comparison(&mut self) -> Read<Node<P>> {
         for (name, value) in [("true", true), ("false", false)] {
             if self.letters() == name {
                 self.rest = &self.rest[name.len()..];
@@ -145,7 +156,7 @@ impl<'a> Reader<'a, '_> {
         self.operator(left)
     }
 
-    fn operator(&mut self, left: Word) -> Read<Node> {
+    fn operator(&mut self, left: Word) -> Read<Node<P>> {
         self.blanks();
         if self.letters() == "in" {
             self.rest = &self.rest[2..];
@@ -186,7 +197,7 @@ impl<'a> Reader<'a, '_> {
         Err(format!("an operator is missing before `{}`", self.rest))
     }
 
-    fn list(&mut self, left: Word) -> Read<Node> {
+    fn list(&mut self, left: Word) -> Read<Node<P>> {
         if !self.skip("{") {
             return Err("`in` wants a list in braces".to_owned());
         }
@@ -200,7 +211,7 @@ impl<'a> Reader<'a, '_> {
         Ok(Node::In(left, words))
     }
 
-    fn pattern(&mut self) -> Read<Pattern> {
+    fn pattern(&mut self) -> Read<P> {
         self.blanks();
         let rest = self.rest.strip_prefix('m').unwrap_or(self.rest);
         let mut chars = rest.chars();
@@ -221,7 +232,7 @@ impl<'a> Reader<'a, '_> {
         self.rest = &body[at + 1..];
         let flags = self.letters();
         self.rest = &self.rest[flags.len()..];
-        Pattern::new(&body[..at], flags.contains('i'), self.room)
+        (self.pattern)(&body[..at], flags)
     }
 
     fn word(&mut self) -> Read<Word> {

@@ -4,7 +4,7 @@ use crate::compare::number;
 use crate::expression::{Expression, Node, Word};
 use crate::limits;
 use crate::networks::Network;
-use crate::pattern::{BudgetExceeded, Captures};
+use crate::pattern::{BudgetExceeded, Captures, Pattern};
 use crate::request_state::RequestState;
 use crate::system::Kind;
 use crate::wildcard;
@@ -17,7 +17,7 @@ impl Expression {
     }
 }
 
-fn holds(node: &Node, state: &mut RequestState<'_>, groups: &mut Captures) -> Result<bool, BudgetExceeded> {
+fn holds(node: &Node<Pattern>, state: &mut RequestState<'_>, groups: &mut Captures) -> Result<bool, BudgetExceeded> {
     state.budget.spend(64)?;
     Ok(match node {
         Node::Or(left, right) => holds(left, state, groups)? || holds(right, state, groups)?,

@@ -16,7 +16,7 @@ mod decision;
 mod dialect;
 mod directives;
 mod environment;
-mod expression;
+pub mod expression;
 mod expression_value;
 mod known;
 mod limits;

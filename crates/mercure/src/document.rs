@@ -26,7 +26,7 @@ impl SubscriptionsPath {
         if rest.is_empty() {
             return Some(Self::All);
         }
-        let mut parts = rest.strip_prefix(b"/")?.split(|byte| *byte == b'/').map(|part| form::decoded(part, false));
+        let mut parts = rest.strip_prefix(b"/")?.split(|byte| *byte == b'/').map(form::decoded);
         match (parts.next(), parts.next(), parts.next()) {
             (Some(topic), None, None) if !topic.is_empty() => Some(Self::Topic(topic)),
             (Some(topic), Some(subscriber), None) if !topic.is_empty() && !subscriber.is_empty() => {

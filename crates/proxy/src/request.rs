@@ -5,6 +5,8 @@ use howdah_protocol::{BodyError, RequestBody};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
 use hyper::body::{Body, Frame, SizeHint};
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -108,26 +110,15 @@ impl Body for Outgoing {
     }
 }
 
+/// Bytes that are invalid in a URI.
+const INVALID: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'}');
+
 /// Converts a target for hyper. Bytes that are invalid in a URI are percent-encoded, which is equivalent for servers.
 pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
     let end = target.iter().position(|&byte| byte == b'#').unwrap_or(target.len());
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%|".contains(&byte);
-    let target = &target[..end];
-    let text = if target.iter().all(|&byte| fits(byte)) {
-        Bytes::copy_from_slice(target)
-    } else {
-        let mut encoded = Vec::with_capacity(target.len() + 16);
-        for &byte in target {
-            if fits(byte) {
-                encoded.push(byte);
-            } else {
-                let digit = |nibble: u8| b"0123456789ABCDEF"[usize::from(nibble)];
-                encoded.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
-            }
-        }
-        encoded.into()
-    };
-    PathAndQuery::from_maybe_shared(text).ok().map(Uri::from)
+    let text: Cow<'_, str> = percent_encode(&target[..end], INVALID).into();
+    PathAndQuery::try_from(&*text).ok().map(Uri::from)
 }
 
 /// Sets the framing headers of a request's body, which hyper follows.

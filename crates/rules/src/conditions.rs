@@ -6,6 +6,7 @@ use crate::request::Request;
 use crate::rule::{Conditions, Kind};
 use http::{HeaderMap, HeaderName, Method};
 use ipnet::IpNet;
+use percent_encoding::percent_decode;
 use std::net::IpAddr;
 
 /// Result of a condition; `None` if the rule does not have it.
@@ -210,19 +211,6 @@ fn part(query: &[u8], name: &str) -> Option<Vec<u8>> {
 
 /// Decodes percent-encoding and `+`; invalid sequences are kept.
 fn decode_form(text: &[u8]) -> Vec<u8> {
-    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    let mut plain = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        match (text[at], hex(text.get(at + 1)), hex(text.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                plain.push(high << 4 | low);
-                at += 2;
-            }
-            (b'+', ..) => plain.push(b' '),
-            (byte, ..) => plain.push(byte),
-        }
-        at += 1;
-    }
-    plain
+    let spaced: Vec<u8> = text.iter().map(|&b| if b == b'+' { b' ' } else { b }).collect();
+    percent_decode(&spaced).collect()
 }

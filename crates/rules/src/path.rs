@@ -1,5 +1,7 @@
 //! Normalizes URL paths for rules and sites, in linear time.
 
+use percent_encoding::percent_decode;
+
 /// Resolves `.` and `..`, and merges slashes. The result starts with one slash; a trailing slash is kept.
 ///
 /// # Errors
@@ -36,25 +38,14 @@ pub fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
 /// # Errors
 /// The error in the path.
 pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
-    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    let mut plain = Vec::with_capacity(raw.len());
-    let mut at = 0;
-    while at < raw.len() {
-        let byte = match raw[at] {
-            b'%' => match (hex(raw.get(at + 1)), hex(raw.get(at + 2))) {
-                (Some(high), Some(low)) => {
-                    at += 2;
-                    high << 4 | low
-                }
-                _ => return Err("an invalid percent-encoding in its path"),
-            },
-            byte => byte,
-        };
-        if byte == 0 {
-            return Err("a NUL byte in its path");
-        }
-        plain.push(byte);
-        at += 1;
+    let plain: Vec<u8> = percent_decode(raw).collect();
+    // The decoder leaves invalid sequences as they are; each valid one is two bytes longer than its byte.
+    let sequences = raw.iter().filter(|&&b| b == b'%').count();
+    if plain.len() + 2 * sequences != raw.len() {
+        return Err("an invalid percent-encoding in its path");
+    }
+    if plain.contains(&0) {
+        return Err("a NUL byte in its path");
     }
     Ok(plain)
 }

@@ -1,8 +1,14 @@
 //! Paths of URLs: percent-decoding (once), normalisation and encoding. Each takes linear time.
 
 pub(crate) use howdah_rules::path::{decode, normalise};
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use std::borrow::Cow;
-use std::fmt::Write as _;
+
+/// Bytes that a query may not contain.
+const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>').add(b'"').add(b'`');
+/// Bytes with another meaning or none in a path, those of URLs first.
+const URL_PATH: &AsciiSet = &QUERY.add(b'#').add(b'?').add(b'{').add(b'}');
+const PATH: &AsciiSet = &URL_PATH.add(b'%').add(b'[').add(b'\\').add(b']').add(b'^').add(b'|');
 
 /// Decodes and normalises a path. Usually borrows, because the path is plain already.
 pub(crate) fn plain_path(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
@@ -14,15 +20,7 @@ pub(crate) fn plain_path(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
 
 /// Percent-encodes a normalised path for a `Location`.
 pub(super) fn encode(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len() + 8);
-    for &byte in path {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
+    percent_encode(path, PATH).to_string()
 }
 
 /// Returns the `Location` of a redirect to an encoded path, with the query of the request.
@@ -32,13 +30,5 @@ pub(crate) fn redirect_to(path: &str, query: Option<&[u8]>) -> String {
 
 /// Returns a query for use in a `Location`: unchanged except for bytes that are invalid there.
 pub(crate) fn encode_query(query: &[u8]) -> String {
-    let mut text = String::with_capacity(query.len() + 8);
-    for &byte in query {
-        if byte >= 0x80 || matches!(byte, b'<' | b'>' | b'"' | b'`') {
-            let _ = write!(text, "%{byte:02X}");
-        } else {
-            text.push(char::from(byte));
-        }
-    }
-    text
+    percent_encode(query, QUERY).to_string()
 }

@@ -1,5 +1,6 @@
 //! Addresses of brokers: `SCHEME://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?ca=FILE]`.
 
+use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -102,18 +103,12 @@ fn read_credentials(credentials: Option<&str>) -> Option<(Option<String>, Option
     Some((user, Some(password)))
 }
 
+/// `None` for text that is not UTF-8, or has an invalid sequence.
 fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let plain = match byte {
-            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
-            other => other,
-        };
-        bytes.push(plain);
-    }
-    String::from_utf8(bytes).ok()
+    let plain = percent_decode_str(text).decode_utf8().ok()?;
+    // The decoder leaves invalid sequences as they are; each valid one is two bytes longer than its byte.
+    let sequences = text.matches('%').count();
+    (plain.len() + 2 * sequences == text.len()).then(|| plain.into_owned())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Prints the demoted routes, or returns one to its pool.
 pub(crate) fn run(admin: &AdminAddress, restore: Option<&str>, as_json: bool) -> Result<ExitCode> {
     if let Some(path) = restore {
-        return order(admin, &format!("/routes/restore?{PATH}{}", parameter::encoded(path.as_bytes())));
+        return order(admin, &format!("/routes/restore?{PATH}{}", parameter::encoded(path)));
     }
     let status = server_status(admin)?;
     if as_json {

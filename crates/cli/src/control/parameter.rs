@@ -1,36 +1,22 @@
-//! Percent-encoded parameter of an order in the query of the admin endpoint; it may contain any bytes.
+//! Percent-encoded parameter of an order in the query of the admin endpoint.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// The parameter of the order to restore routes.
 pub(crate) const PATH: &str = "path=";
 
-/// Encodes bytes for a query.
-pub(crate) fn encoded(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"/-._~*".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'*');
+
+/// Encodes a text for a query.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// Decodes a parameter. Stricter than usual decoders, because orders depend on it: `None` if the encoding is invalid.
-pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        rest = behind;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, behind) = rest.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = behind;
-    }
-    Some(bytes)
+pub(crate) fn decoded(text: &str) -> Option<String> {
+    let plain = percent_decode_str(text).decode_utf8().ok()?;
+    // The decoder leaves invalid sequences as they are; each valid one is two bytes longer than its byte.
+    let sequences = text.matches('%').count();
+    (plain.len() + 2 * sequences == text.len()).then(|| plain.into_owned())
 }

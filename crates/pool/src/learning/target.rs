@@ -5,6 +5,8 @@
 //! token may harm its visitor. So doubtful words are refused: codes of a dozen characters in which letters and digits
 //! alternate.
 
+use percent_encoding::percent_decode_str;
+
 const MAX_PATH_LEN: usize = 256;
 const MAX_QUERY_LEN: usize = 64;
 /// Maximum length of a name with digits or inner capitals.
@@ -224,24 +226,7 @@ fn changes(word: &str) -> usize {
 /// Replaces each escaped non-ASCII byte with a space: words in other scripts consist of many. Escaped ASCII stays as it
 /// is.
 fn without_escapes(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        let escaped = rest.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match escaped {
-            Some(byte) => {
-                out.push(if byte.is_ascii_graphic() { char::from(byte) } else { ' ' });
-                rest = &rest[at + 3..];
-            }
-            None => {
-                out.push('%');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+    percent_decode_str(text).map(|byte| if byte.is_ascii_graphic() { char::from(byte) } else { ' ' }).collect()
 }
 
 #[cfg(test)]

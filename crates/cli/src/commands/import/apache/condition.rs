@@ -1,6 +1,6 @@
 //! Comparisons of Apache's expressions as conditions of a rule.
 
-use super::expression::{Node, Test};
+use super::expression::{Node, Test, alternatives};
 use crate::commands::import::site::{Rule, escaped, fits_empty, joined};
 use howdah_config::quoted;
 
@@ -9,7 +9,7 @@ use howdah_config::quoted;
 /// # Errors
 /// The reason if there is no counterpart.
 pub(super) fn rules(node: &Node) -> Result<Vec<Rule>, String> {
-    node.alternatives()?.iter().map(|all| rule(all)).collect()
+    alternatives(node, false)?.iter().map(|all| rule(all)).collect()
 }
 
 fn rule(all: &[(Test, bool)]) -> Result<Rule, String> {

@@ -151,7 +151,7 @@ impl Import {
             }
             let own = match is_one_of(section, &["Else"]) {
                 true => Ok(Node::Constant(true)),
-                false => Node::parse(&section.words.join(" ")),
+                false => expression::parse(&section.words.join(" ")),
             };
             let node = before.clone().and_then(|before| {
                 let own = own.clone()?;
