@@ -161,6 +161,10 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             if ($connection->getDriverName() === 'sqlite' && $connection->getDatabaseName() !== ':memory:') {
                 $connection->disconnect();
             }
+            // Otherwise workers could not share this boot.
+            if (\in_array($connection->getDriverName(), ['mysql', 'mariadb'], true) && $connection->getRawPdo() instanceof \PDO) {
+                \Howdah\connect_each_worker(static fn () => $app->make('db')->reconnect($connection->getName())->getPdo());
+            }
         }
         if ($log = $made('log')) {
             $call($log, 'flushSharedContext');

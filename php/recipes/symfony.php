@@ -396,16 +396,25 @@ final class Leftovers
 const LARGE = 8 << 20;
 
 /**
- * Closes the database connections of a large application, so that all workers share its boot: processes cannot share a
- * connection. Doctrine reconnects in the request that needs it.
+ * Processes cannot share a connection, so with one open at the snapshot each worker would boot separately. One to MySQL is
+ * opened again in each worker. Those of a large application to other servers are closed: Doctrine reconnects in the request
+ * that needs it.
  */
 function share_boot(KernelInterface $kernel): void
 {
-    if (memory_get_usage() < LARGE || !$kernel->getContainer()->initialized('doctrine')) {
+    if (!$kernel->getContainer()->initialized('doctrine')) {
         return;
     }
     foreach ($kernel->getContainer()->get('doctrine')->getConnections() as $connection) {
-        $connection->close();
+        $ofMysql = preg_match('/mysql/', $connection->getParams()['driver'] ?? $connection->getDriver()::class) === 1;
+        if ($ofMysql && $connection->isConnected() && method_exists($connection, 'getNativeConnection')) {
+            \Howdah\connect_each_worker(static function () use ($connection): void {
+                $connection->close();
+                $connection->getNativeConnection();
+            });
+        } elseif (memory_get_usage() >= LARGE) {
+            $connection->close();
+        }
     }
 }
 

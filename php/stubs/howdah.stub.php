@@ -140,6 +140,12 @@ namespace Howdah {
     function after_warmup(callable $callback): void {}
 
     /**
+     * Runs `$connect`, which opens one connection and keeps it open. Snapshot mode: workers forked from the boot run it again,
+     * and each has its own connection to MySQL in place of the boot's, so that they can share the boot.
+     */
+    function connect_each_worker(callable $connect): void {}
+
+    /**
      * Snapshot mode: runs this request again on a worker that boots after its arrival, and does not return. Returns false if
      * that is impossible; the request then continues here.
      */

@@ -459,6 +459,9 @@ extern void howdah_c_compile_library(void);
 // Snapshot mode: workers forked from now on run warm-up requests only if their effects are undone.
 extern void howdah_c_refuse_warmup(void);
 
+// Snapshot mode: `true` if a worker forked from the boot that began at this time cannot get its connections.
+extern bool howdah_c_boot_is_outdated(uint64_t boot_began_us);
+
 // Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
 // status; the caller calls howdah_c_shutdown() and then _exit().
 extern int howdah_c_worker_run(void);

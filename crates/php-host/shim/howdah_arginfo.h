@@ -1,6 +1,6 @@
 /* clang-format off */
 /* This is a generated file, edit the .stub.php file instead.
- * Stub hash: ca99506fcae6d78fbebe2da8b954904090914691 */
+ * Stub hash: b0ad9cfe7972b2423524e087987f23b45fd57fe7 */
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
@@ -63,6 +63,10 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_on_restore, 0, 1, IS_VOID
 ZEND_END_ARG_INFO()
 
 #define arginfo_Howdah_after_warmup arginfo_Howdah_on_restore
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_connect_each_worker, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, connect, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_boot_again, 0, 0, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\'\'")
@@ -235,6 +239,7 @@ ZEND_FUNCTION(Howdah_log);
 ZEND_FUNCTION(Howdah_snapshot);
 ZEND_FUNCTION(Howdah_on_restore);
 ZEND_FUNCTION(Howdah_after_warmup);
+ZEND_FUNCTION(Howdah_connect_each_worker);
 ZEND_FUNCTION(Howdah_boot_again);
 ZEND_FUNCTION(Howdah_redefine);
 ZEND_FUNCTION(Howdah_mode);
@@ -301,6 +306,7 @@ static const zend_function_entry ext_functions[] = {
 	ZEND_NS_FALIAS("Howdah", snapshot, Howdah_snapshot, arginfo_Howdah_snapshot)
 	ZEND_NS_FALIAS("Howdah", on_restore, Howdah_on_restore, arginfo_Howdah_on_restore)
 	ZEND_NS_FALIAS("Howdah", after_warmup, Howdah_after_warmup, arginfo_Howdah_after_warmup)
+	ZEND_NS_FALIAS("Howdah", connect_each_worker, Howdah_connect_each_worker, arginfo_Howdah_connect_each_worker)
 	ZEND_NS_FALIAS("Howdah", boot_again, Howdah_boot_again, arginfo_Howdah_boot_again)
 	ZEND_NS_FALIAS("Howdah", redefine, Howdah_redefine, arginfo_Howdah_redefine)
 	ZEND_NS_FALIAS("Howdah", mode, Howdah_mode, arginfo_Howdah_mode)

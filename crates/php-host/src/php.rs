@@ -41,6 +41,8 @@ unsafe extern "C" {
     fn howdah_c_compile_library();
     /// Snapshot mode: workers forked from now on run warm-up requests only if their effects are undone.
     fn howdah_c_refuse_warmup();
+    /// Snapshot mode: `true` if a worker forked from the boot that began at this time cannot get its connections.
+    fn howdah_c_boot_is_outdated(boot_began_us: u64) -> bool;
     /// Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
     /// status; the caller calls howdah_c_shutdown() and then _exit().
     fn howdah_c_worker_run() -> c_int;
@@ -295,6 +297,12 @@ pub(crate) fn fork_sibling() -> std::io::Result<i32> {
         -1 => Err(std::io::Error::last_os_error()),
         pid => Ok(pid),
     }
+}
+
+/// `true` if no more workers must be forked from the boot that began at this time.
+pub(crate) fn boot_is_outdated(boot_began_us: u64) -> bool {
+    // SAFETY: reads a number in memory that is mapped for as long as the process lives; without PHP it is not there.
+    unsafe { howdah_c_boot_is_outdated(boot_began_us) }
 }
 
 /// Runs requests until the worker must end. Returns the exit status.

@@ -54,7 +54,7 @@ fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
         None => php::fork_sibling().map_err(|error| format!("cannot fork the template: {error}")),
     };
     let message = match forked {
-        Ok(0) => return serve(offer),
+        Ok(0) => return serve(offer, boot_began_us),
         Ok(pid) => {
             sandbox::part_from_forks();
             FromZygote::Template { pid: pid as u32, boot_began_us }
@@ -98,14 +98,15 @@ fn plug(mut socket: OwnedFd) {
 }
 
 /// The template's loop: forks a worker for each order. Returns true in the workers; exits when its socket closes.
-fn serve(offer: Offer) -> bool {
+fn serve(offer: Offer, boot_began_us: u64) -> bool {
     child::die_with(offer.zygote);
     let _ = bridge::leave();
     loop {
         let Ok(Some((bytes, fds))) = control_socket::receive(&offer.socket, false) else { child::exit(0) };
         let Ok(ToZygote::Fork { worker }) = serde_json::from_slice(&bytes) else { child::exit(0) };
         drop(bytes);
-        if is_dismissed(&offer.socket) {
+        // The zygote gives the order to another worker, which boots.
+        if is_dismissed(&offer.socket) || php::boot_is_outdated(boot_began_us) {
             child::exit(0);
         }
         match fork_worker(&offer, worker, fds) {

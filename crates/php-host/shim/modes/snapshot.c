@@ -33,6 +33,7 @@
 #include "snapshot/php/tls.h"
 #include "snapshot/php/warmup.h"
 #include "snapshot/php/watch.h"
+#include "snapshot/sessions/own_connections.h"
 #include "snapshot/sessions/settle.h"
 
 #include <ext/standard/php_filestat.h>
@@ -46,9 +47,10 @@
 
 /* State that survives restores; in the engine's memory. */
 typedef struct lasting {
-    size_t warm_requests; /* finished on the snapshot */
-    bool offered;         /* the booted application was offered for forking other workers */
-    bool ready;           /* the server was notified */
+    size_t warm_requests;                           /* finished on the snapshot */
+    bool offered;                                   /* the booted application was offered for forking other workers */
+    bool ready;                                     /* the server was notified */
+    enum { CONNECTED, OPENS, SETS_UP } connections; /* of a forked worker, before its first request */
 } lasting;
 
 static lasting *last;
@@ -93,10 +95,12 @@ static void reset_to_request_start(void) {
 /* Lets the zygote fork workers from this process in its current state, so that the application boots only once. Returns
  * in this worker and in each of those. */
 static void become_template(void) {
+    const bool connects = shim_own_connections_offer();
     if (!howdah_rs_share_boot(snapshot_unshareable(), boot_began)) {
         return;
     }
     shim_snapshot_random_forked();
+    last->connections = connects ? OPENS : CONNECTED;
     snapshot_adopt();
     /* Zeroed where a process runs each request. The template is warm, and is not offered again. */
     last->offered = true;
@@ -163,8 +167,37 @@ static void check_connections(void) {
     }
 }
 
+/* A forked worker opens its own connections in two steps, each of which ends in a restore: a function of the
+ * application opens them, and then the driver's state is that of the boot while the sessions are set up. */
+static void connect_forked_worker(void) {
+    const char *trouble = NULL;
+    switch (last->connections) {
+    case CONNECTED:
+        return;
+    case OPENS:
+        last->connections = SETS_UP;
+        shim_snapshot_random_renew();
+        trouble = shim_own_connections_open();
+        break;
+    case SETS_UP:
+        last->connections = CONNECTED;
+        trouble = shim_own_connections_set_up();
+        if (trouble != NULL) {
+            shim_snapshot_outdate_boot(boot_began);
+        }
+        break;
+    }
+    if (trouble == NULL) {
+        snapshot_restore();
+        trouble = snapshot_reason();
+    }
+    shim_log(LOG_CRIT, "snapshot: %s", trouble);
+    snapshot_exit();
+}
+
 /* Takes the next request: first those of the warm-up, then the lane's. False when the worker must end. */
 static bool take_request(void) {
+    connect_forked_worker();
     if (last->warm_requests < shim.boot->n_warmup * WARM_ROUNDS && !shim_snapshot_warmup_refused()) {
         shim_warmup_make_current(last->warm_requests++);
         return true;

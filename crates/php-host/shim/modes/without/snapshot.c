@@ -9,6 +9,11 @@ SHIM_EXPORT int howdah_c_fork_sibling(void) {
     return -1;
 }
 
+SHIM_EXPORT bool howdah_c_boot_is_outdated(uint64_t began_us) {
+    (void)began_us;
+    return false;
+}
+
 /* True if the only argument of the call is a callable. */
 static bool takes_function(zend_execute_data *execute_data) {
     zend_fcall_info function;
@@ -30,6 +35,19 @@ PHP_FUNCTION(Howdah_on_restore) {
 
 PHP_FUNCTION(Howdah_after_warmup) {
     (void)takes_function(execute_data);
+}
+
+PHP_FUNCTION(Howdah_connect_each_worker) {
+    zend_fcall_info function;
+    zend_fcall_info_cache cache;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_FUNC(function, cache)
+    ZEND_PARSE_PARAMETERS_END();
+    zval result;
+    ZVAL_UNDEF(&result);
+    function.retval = &result;
+    zend_call_function(&function, &cache);
+    zval_ptr_dtor(&result);
 }
 
 PHP_FUNCTION(Howdah_boot_again) {

@@ -52,6 +52,7 @@ typedef struct snapshot_kept {
     off_t position; /* -1: it has none */
     /* See descriptors.c. */
     bool private;
+    bool own_in_forks; /* a fork of this process gets another one, see snapshot_own_in_forks() */
     off_t size;
     struct timespec changed;
     int unread;

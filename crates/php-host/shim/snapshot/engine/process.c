@@ -228,14 +228,37 @@ bool snapshot_is_boot_descriptor(int fd) {
     return !s->taken || snapshot_boot_descriptor(fd) != fd;
 }
 
-int snapshot_boot_descriptor(int fd) {
-    const snapshot_process *p = &snapshot_state_->process;
+static snapshot_kept *kept_of(int fd) {
+    snapshot_process *p = &snapshot_state_->process;
     for (size_t i = 0; i < p->n_kept; i++) {
         if (p->kept[i].fd == fd && p->kept[i].twin >= 0) {
-            return p->kept[i].twin;
+            return &p->kept[i];
         }
     }
-    return fd;
+    return NULL;
+}
+
+int snapshot_boot_descriptor(int fd) {
+    const snapshot_kept *kept = kept_of(fd);
+    return kept != NULL ? kept->twin : fd;
+}
+
+void snapshot_own_in_forks(int fd) {
+    snapshot_kept *kept = kept_of(fd);
+    if (kept != NULL) {
+        kept->own_in_forks = true;
+    }
+}
+
+bool snapshot_replace_boot_descriptor(int fd, int by) {
+    snapshot_kept *kept = kept_of(fd);
+    struct stat about;
+    if (kept == NULL || fstat(by, &about) != 0 || dup3(by, kept->twin, O_CLOEXEC) < 0) {
+        return false;
+    }
+    kept->device = about.st_dev;
+    kept->inode = about.st_ino;
+    return restore_kept(kept);
 }
 
 bool snapshot_restorable(void) {

@@ -151,7 +151,7 @@ static bool descriptor_can_be_forked(const snapshot_state *s, const snapshot_kep
     bool appends =
         S_ISREG(kept->type) && (kept->status_flags & O_ACCMODE) == O_WRONLY && (kept->status_flags & O_APPEND) != 0;
     bool reads = is_read_only_file(kept) && !is_locked(s, kept->fd);
-    if (S_ISCHR(kept->type) || appends || (reads && reopen_file(kept))) {
+    if (kept->own_in_forks || S_ISCHR(kept->type) || appends || (reads && reopen_file(kept))) {
         return true;
     }
     char path[64], target[160];

@@ -132,6 +132,11 @@ bool snapshot_is_boot_descriptor(int fd);
 /* Returns a descriptor for the file that the application opened under this number, whatever the request has done to the
  * number. */
 int snapshot_boot_descriptor(int fd);
+/* Called at boot or later: this descriptor does not prevent forks of the process, because each of them replaces it. */
+void snapshot_own_in_forks(int fd);
+/* Makes `by` the process's descriptor of the boot under this number, for this and all later requests. False on failure,
+ * see errno. */
+bool snapshot_replace_boot_descriptor(int fd, int by);
 /* True if the process's descriptors can be restored after this request; otherwise see snapshot_reason(). On false, the
  * caller can still end the worker normally. No PHP code may run between a true result and snapshot_restore(), which
  * makes this check itself only if it was not called. */

@@ -14,6 +14,7 @@
 typedef struct notes {
     atomic_uint said; /* bits by tap_advice */
     atomic_bool warmup_refused;
+    atomic_uint_least64_t outdated_boot; /* when it began; no worker is forked from it any more */
 } notes;
 
 static notes *shared;
@@ -69,4 +70,14 @@ void shim_snapshot_refuse_warmup(const char *why) {
 
 bool shim_snapshot_warmup_refused(void) {
     return shared != NULL && atomic_load_explicit(&shared->warmup_refused, memory_order_relaxed);
+}
+
+void shim_snapshot_outdate_boot(uint64_t began_us) {
+    if (shared != NULL) {
+        atomic_store_explicit(&shared->outdated_boot, began_us, memory_order_relaxed);
+    }
+}
+
+SHIM_EXPORT bool howdah_c_boot_is_outdated(uint64_t began_us) {
+    return shared != NULL && atomic_load_explicit(&shared->outdated_boot, memory_order_relaxed) == began_us;
 }

@@ -3,6 +3,7 @@
 #define HOWDAH_SNAPSHOT_PHP_POOL_NOTES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Advice for the log: each line is logged once in a pool. */
 typedef enum tap_advice {
@@ -26,5 +27,7 @@ unsigned shim_snapshot_resets(void);
 /* Disables warm-up requests on the finished snapshot from now on, in this pool. */
 void shim_snapshot_refuse_warmup(const char *why);
 bool shim_snapshot_warmup_refused(void);
+/* No more workers are forked from the boot that began at this time (Unix time in microseconds): the next one boots. */
+void shim_snapshot_outdate_boot(uint64_t began_us);
 
 #endif

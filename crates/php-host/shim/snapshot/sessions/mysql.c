@@ -481,6 +481,11 @@ static bool reset(tap *t) {
            t->session.sum == m->identity && tap_session_is_back(t, sum_settings);
 }
 
+bool mysql_renew(tap *t) {
+    tap_session_doubt(t);
+    return !t->session.holds_data && reset(t);
+}
+
 const char *mysql_settle(tap *t) {
     tap_mysql *m = &t->mysql;
     if (m->n_prepared > 0 || m->long_data) {

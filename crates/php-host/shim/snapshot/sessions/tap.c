@@ -37,6 +37,8 @@ static tap *taps[MAX_FD];
 static tap *kept[SNAPSHOT_MAX_KEPT];
 static size_t n_kept;
 static bool *proven;
+static bool opening;
+static int opened = -1;
 /* Counts transfers, to order them. */
 static uint64_t passes;
 
@@ -187,6 +189,7 @@ static void mark(int fd, const char *what) {
  * reused. */
 static int tap_connect(int fd, const struct sockaddr *address, socklen_t length) {
     tap *t = tap_of(fd);
+    opened = opening ? fd : opened;
     if (!shim.script_child && fd >= 0 && fd < MAX_FD) {
         if (!snapshot_taken()) {
             free(t);
@@ -218,6 +221,7 @@ static int tap_accept4(int fd, struct sockaddr *address, socklen_t *length, int 
 
 static int tap_close(int fd) {
     tap *t = tap_of(fd);
+    opened = fd == opened ? -1 : opened;
     if (t != NULL && snapshot_taken()) {
         t->gone = true;
     } else if (t != NULL) {
@@ -251,6 +255,29 @@ static const import_hook hooks[] = {
 
 void shim_snapshot_tap_install(void) {
     import_hooks_install(hooks, sizeof hooks / sizeof *hooks);
+}
+
+/* --- connections that each worker opens --- */
+
+void tap_opening_begin(void) {
+    opening = true;
+    opened = -1;
+}
+
+int tap_opening_end(void) {
+    opening = false;
+    return opened;
+}
+
+void tap_opened_by(int fd, uint32_t opener) {
+    tap *t = tap_of(fd);
+    if (t != NULL) {
+        t->opener = opener;
+    }
+}
+
+tap *tap_of_snapshot(size_t n) {
+    return n < n_kept ? kept[n] : NULL;
 }
 
 /* --- our own exchanges --- */
@@ -422,11 +449,12 @@ const char *shim_snapshot_tap_boot(void) {
             (snprintf)(why, sizeof why, "a connection to %s is open: %s", name, trouble);
             return why;
         }
-        t->used = t->asked_last = false;
         if (proven == NULL) {
             proven = snapshot_lasting_memory(SNAPSHOT_MAX_KEPT * sizeof *proven);
         }
         t->session.proven = proven != NULL ? &proven[n_kept] : NULL;
+        t->renewable = t->opener != 0 && t->protocol == TAP_MYSQL && is_followed(t) && mysql_renew(t);
+        t->used = t->asked_last = false;
         kept[n_kept++] = t;
     }
     return NULL;

@@ -114,6 +114,8 @@ typedef struct tap {
     uint64_t received;   /* bytes received that this tap has seen */
     uint64_t at;         /* order of the last transfer */
     const char *spoiled; /* a change by a request that cannot be undone, as a literal */
+    uint32_t opener;     /* number of the function that opens it in each worker; 0: none */
+    bool renewable;      /* a new connection by that function can get the session of the boot */
     tap_session session;
     union {
         tap_mysql mysql;
@@ -128,6 +130,14 @@ void shim_snapshot_tap_install(void);
 const char *shim_snapshot_tap_boot(void);
 const char *shim_snapshot_tap_settle(bool cut_off);
 bool shim_snapshot_has_connections(void);
+
+/* Between these two, the last socket is noted that is connected and stays open. The second returns it, or -1. */
+void tap_opening_begin(void);
+int tap_opening_end(void);
+/* At boot: the function with this number opens the connection. */
+void tap_opened_by(int fd, uint32_t opener);
+/* The n-th connection of the snapshot; NULL at the end. */
+tap *tap_of_snapshot(size_t n);
 
 /* Sends data of our own on a boot-time connection and follows it until it is answered. False if that failed, took too
  * long, or the answer is an error. */
@@ -157,6 +167,9 @@ void tap_session_doubt(tap *t);
 void mysql_sent(tap *t, const char *data, size_t length);
 void mysql_received(tap *t, const char *data, size_t length);
 bool mysql_idle(const tap *t);
+/* Gives a new connection the session that the boot's had. False if the server does not allow that, or has other
+ * settings now. */
+bool mysql_renew(tap *t);
 const char *mysql_boot(tap *t);
 const char *mysql_settle(tap *t);
 
