@@ -454,6 +454,21 @@ fn lines_of_documents_fit_into_a_diff() {
     }
 }
 
+/// Longest file, in lines: one has a single purpose, and is read in one sitting.
+const MOST_LINES: usize = 600;
+
+#[test]
+fn no_file_of_code_is_longer_than_one_sitting() {
+    let is_code = |path: &&String| {
+        let kind = Path::new(path.as_str()).extension().and_then(|kind| kind.to_str());
+        matches!(kind, Some("rs" | "c" | "h" | "php" | "py" | "sh" | "js"))
+    };
+    for path in files().iter().filter(is_code) {
+        let lines = read(path).lines().count();
+        assert!(lines <= MOST_LINES, "{path} has {lines} lines, of at most {MOST_LINES}: divide it by purpose");
+    }
+}
+
 #[test]
 fn each_crate_says_shortly_what_it_is() {
     for path in files() {
