@@ -129,7 +129,14 @@ impl OpenRequest {
     /// Hands over the script's end of the stream, once.
     pub(crate) fn take_stream(&mut self) -> Option<OwnedFd> {
         match std::mem::replace(&mut self.body, Body::Empty) {
-            Body::Stream(fd) => Some(fd),
+            Body::Stream(fd) => {
+                // The request lasts as long as the connection, so its processor time says nothing about its route, and
+                // reading the clock is a system call at each message.
+                if self.used_in_kernel.is_none() {
+                    self.used = None;
+                }
+                Some(fd)
+            }
             body => {
                 self.body = body;
                 None

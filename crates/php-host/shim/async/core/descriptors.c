@@ -4,10 +4,10 @@
  * number for another file without our knowledge, and such a registration cannot outlive its file. It costs one system
  * call, the same as the poll() that it replaces.
  *
- * For a stream socket that a driver has connected, every change is known: its number can only get another file after
- * close(), which is hooked, and only connect() starts such a socket again. It stays registered, edge-triggered, and a
- * wait for an answer costs no system call if no event can have been missed: the last recv() took all data, no event has
- * arrived since, and something has been sent. */
+ * For a stream socket that a driver has connected, or that came connected for a WebSocket, every change is known: its
+ * number can only get another file after close(), which is hooked, and only connect() starts such a socket again. It
+ * stays registered, edge-triggered, and a wait for an answer costs no system call if no event can have been missed: the
+ * last recv() took all data, no event has arrived since, and something has been sent. */
 #include "async/core/descriptors.h"
 
 #include "shim.h"
@@ -216,6 +216,11 @@ void async_fd_emptied(int fd) {
     if (self != NULL) {
         self->state |= EMPTY;
     }
+}
+
+bool async_fd_is_empty(int fd) {
+    const descriptor *self = find_descriptor(fd);
+    return self != NULL && (self->state & EMPTY) != 0;
 }
 
 void async_descriptors_startup(int epoll) {

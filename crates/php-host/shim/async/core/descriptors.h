@@ -27,11 +27,14 @@ int async_wait_fd(int fd, short events, uint64_t until, const char *what);
 const coroutine *async_fd_taken(int fd, short events);
 /* Called before a descriptor is closed: wakes its waiters. */
 void async_fd_closing(int fd);
-/* Called when a descriptor number is reused: `connected` for a stream socket that is being connected. */
+/* Called when a descriptor number is reused: `connected` for a stream socket that is being connected, or was from the
+ * beginning. */
 void async_fd_new(int fd, bool connected);
 /* Called when data was sent; when a read has taken all received data. */
 void async_fd_sent(int fd);
 void async_fd_emptied(int fd);
+/* True if no data has arrived since then, as far as events were taken from epoll. */
+bool async_fd_is_empty(int fd);
 /* Handles events of a descriptor, as reported by epoll. */
 void async_deliver(int fd, uint32_t events);
 void async_descriptors_startup(int epoll);

@@ -9,6 +9,7 @@
 #include "shim.h"
 #include "async/core/descriptors.h"
 #include "async/core/request.h"
+#include "async/core/stream_input.h"
 #include "async/core/throw.h"
 #include "async/core/timers.h"
 #include "async/core/worker.h"
@@ -51,6 +52,7 @@ typedef struct connection {
     /* The server is to be asked for a close once no coroutine sends. */
     bool leave_due;
     /* The part that is being received: it survives a timeout. */
+    stream_input input;
     howdah_part_head head;
     size_t received; /* of head and data */
     zend_string *data;
@@ -248,7 +250,8 @@ static got receive_part(connection *self, uint64_t until) {
             to = ZSTR_VAL(self->data) + of_data;
             size = self->head.length - of_data;
         }
-        ssize_t received = recv(self->fd, to, size, MSG_DONTWAIT);
+        bool may_skip = until == COROUTINE_FOREVER && coroutine_may_wait();
+        ssize_t received = stream_input_take(&self->input, self->fd, to, size, may_skip);
         if (received > 0) {
             self->received += (size_t)received;
             continue;
@@ -263,6 +266,8 @@ static got receive_part(connection *self, uint64_t until) {
             zend_throw_error(NULL, "Cannot wait here: PHP is in a destructor, an autoloader or the like");
             return GOT_EXCEPTION;
         }
+        /* An event that came since is not missed, whether or not something was sent. */
+        async_fd_sent(self->fd);
         int woken = async_wait_fd(self->fd, POLLIN, until, "receive");
         if (woken == COROUTINE_TIMED_OUT) {
             return GOT_TIMEOUT;
@@ -363,6 +368,7 @@ static void destroy(zend_object *object) {
 static void release(zend_object *object) {
     connection *self = of(object);
     drop(self);
+    stream_input_free(&self->input);
     if (self->data != NULL) {
         zend_string_release(self->data);
     }
@@ -412,6 +418,7 @@ PHP_METHOD(Howdah_WebSocket, accept) {
         close(fd);
         fd = moved;
     }
+    async_fd_new(fd, true);
     object_init_ex(return_value, class_entry);
     connection *self = of(Z_OBJ_P(return_value));
     self->fd = fd;

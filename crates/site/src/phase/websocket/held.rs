@@ -8,11 +8,13 @@ use howdah_transport::connection_stream::{PartHead, PartKind};
 use howdah_websocket::{Close, Event, Events, HandlerFuture, Link, MAX_MESSAGE, Outgoing, message};
 use rustix::net::{Shutdown, shutdown};
 use std::cell::RefCell;
-use std::io::{self, IoSlice, Read as _};
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::net::UnixStream;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Maximum bytes per read.
 const READ: usize = 16 << 10;
@@ -26,7 +28,8 @@ thread_local! {
 
 /// A connection whose script has accepted it.
 pub(super) struct Held {
-    stream: Arc<UnixStream>,
+    /// Watched for input only: a script that takes a message is no event.
+    stream: Arc<AsyncFd<UnixStream>>,
     /// Input that was read and not taken: at most one message and a read.
     input: BytesMut,
     charge: Charge,
@@ -45,7 +48,7 @@ impl Held {
         if !accepted {
             return Ok(None);
         }
-        let stream = Arc::new(UnixStream::from_std(stream)?);
+        let stream = Arc::new(watched(stream, Interest::READABLE)?);
         Ok(Some(Self { stream, input: BytesMut::new(), charge, charged: 0, has_left: false }))
     }
 
@@ -100,10 +103,10 @@ impl Events for Held {
         Box::pin(async move {
             // An error means that the script has gone, which reading reports.
             let _ = match event {
-                Event::Message(data, true) => write(&stream, PartKind::Binary, &data).await,
-                Event::Message(data, false) => write(&stream, PartKind::Text, &data).await,
+                Event::Message(data, true) => write(stream.get_ref(), PartKind::Binary, &data).await,
+                Event::Message(data, false) => write(stream.get_ref(), PartKind::Text, &data).await,
                 Event::Close(code, reason) => {
-                    write(&stream, PartKind::Close, &[&code.to_be_bytes()[..], &reason].concat()).await
+                    write(stream.get_ref(), PartKind::Close, &[&code.to_be_bytes()[..], &reason].concat()).await
                 }
             };
             200
@@ -128,14 +131,18 @@ impl Events for Held {
                 }
                 Err(close) => return Poll::Ready(Outgoing::Close(close)),
             }
-            if ready!(self.stream.poll_read_ready(cx)).is_err() {
+            let Ok(mut ready) = ready!(self.stream.poll_read_ready(cx)) else {
                 return Poll::Ready(Outgoing::Close(failed()));
-            }
+            };
             let read = READS.with_borrow_mut(|space| {
-                let read = self.stream.try_read(space)?;
+                let read = ready.get_inner().read(space)?;
                 self.input.extend_from_slice(&space[..read]);
                 Ok::<_, io::Error>(read)
             });
+            // After a short read the stream is empty; the next bytes and its end are other events.
+            if !matches!(read, Ok(0 | READ..)) {
+                ready.clear_ready();
+            }
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // The script has gone without a close.
@@ -147,22 +154,38 @@ impl Events for Held {
 
     fn teardown_timeout(&self) -> Option<Duration> {
         // A script that waits for room continues.
-        let _ = shutdown(&*self.stream, Shutdown::Read);
+        let _ = shutdown(self.stream.get_ref(), Shutdown::Read);
         Some(REST)
     }
 }
 
+// The replacement is an unsafe function whose contract (the descriptor stays open and the same) the value's own stream
+// keeps.
+#[allow(deprecated)]
+fn watched(stream: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
+    AsyncFd::with_interest(stream, interest)
+}
+
 /// Writes a part. Waits while the script takes nothing.
-async fn write(stream: &UnixStream, kind: PartKind, data: &[u8]) -> io::Result<()> {
+async fn write(mut stream: &UnixStream, kind: PartKind, data: &[u8]) -> io::Result<()> {
     let head = PartHead::new(kind, data.len()).to_bytes();
     let mut parts = [IoSlice::new(&head), IoSlice::new(data)];
     let mut rest = &mut parts[..];
+    // Registered only while the stream is full.
+    let mut room = None;
     while rest.iter().any(|part| !part.is_empty()) {
-        stream.writable().await?;
-        match stream.try_write_vectored(rest) {
+        match stream.write_vectored(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => IoSlice::advance_slices(&mut rest, written),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let full = match room.take() {
+                    Some(full) => full,
+                    None => watched(stream.try_clone()?, Interest::WRITABLE)?,
+                };
+                full.writable().await?.clear_ready();
+                room = Some(full);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
@@ -175,19 +198,17 @@ mod tests {
     use crate::event_request::open_stream;
     use howdah_budget::Budgets;
     use std::future::poll_fn;
-    use std::io::Write as _;
-    use std::os::unix::net::UnixStream as StdUnixStream;
 
     /// A connection that the script has accepted, and the script's end.
-    fn held(memory: u64) -> (Held, StdUnixStream, Budgets) {
+    fn held(memory: u64) -> (Held, UnixStream, Budgets) {
         let (slot, budgets) = (StreamSlot::default(), Budgets::new(memory, 0));
-        let mut script = StdUnixStream::from(open_stream(&slot).unwrap());
+        let mut script = UnixStream::from(open_stream(&slot).unwrap());
         script.write_all(&PartHead::new(PartKind::Accept, 0).to_bytes()).unwrap();
         (Held::of(&slot, Charge::new(budgets.memory, None)).unwrap().unwrap(), script, budgets)
     }
 
     /// Sends these bytes as the script; returns the close code, or 0 for a message.
-    async fn code(held: &mut Held, script: &mut StdUnixStream, bytes: &[u8]) -> u16 {
+    async fn code(held: &mut Held, script: &mut UnixStream, bytes: &[u8]) -> u16 {
         script.write_all(bytes).unwrap();
         match poll_fn(|cx| held.poll_outgoing(cx)).await {
             Outgoing::Message(_) => 0,
