@@ -395,6 +395,17 @@ final class Leftovers
 /** Size in bytes of a booted application above which a connection per request costs less than a boot per worker. */
 const LARGE = 8 << 20;
 
+/** True for a connection of Doctrine's DBAL from version 3.3 on. */
+function is_connected_to_mysql(object $connection): bool
+{
+    if (!$connection instanceof \Doctrine\DBAL\Connection || !method_exists($connection, 'getNativeConnection')) {
+        return false;
+    }
+    $driver = $connection->getParams()['driver'] ?? $connection->getDriver()::class;
+
+    return $connection->isConnected() && preg_match('/mysql/i', $driver) === 1;
+}
+
 /**
  * Processes cannot share a connection, so with one open at the snapshot each worker would boot separately. One to MySQL is
  * opened again in each worker. Those of a large application to other servers are closed: Doctrine reconnects in the request
@@ -406,8 +417,7 @@ function share_boot(KernelInterface $kernel): void
         return;
     }
     foreach ($kernel->getContainer()->get('doctrine')->getConnections() as $connection) {
-        $ofMysql = preg_match('/mysql/', $connection->getParams()['driver'] ?? $connection->getDriver()::class) === 1;
-        if ($ofMysql && $connection->isConnected() && method_exists($connection, 'getNativeConnection')) {
+        if (is_connected_to_mysql($connection)) {
             \Howdah\connect_each_worker(static function () use ($connection): void {
                 $connection->close();
                 $connection->getNativeConnection();

@@ -1,7 +1,10 @@
 //! Resources that a booted application keeps open, and files that each request checks for changes.
 
-use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
+use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, Served, need_symfony};
+use howdah_tests::php;
 use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::servers::Server;
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
 
@@ -110,9 +113,73 @@ fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_worker
         for _ in 0..4 {
             assert_eq!(served.get("/").0, 200, "{}", served.log());
         }
+        if !is_shared {
+            served.wait_for_log(SEPARATE);
+        }
         let log = served.finish();
         assert_eq!(log.contains(SEPARATE), !is_shared, "{size} MiB: {log}");
     }
+}
+
+/// The page's text names the worker's connection: each of the two workers has one of its own, and keeps it.
+fn have_connections_of_their_own(served: Served<'_>, page: &str) {
+    served.wait_for_mode("snapshot");
+    let ask = || {
+        let (status, connection) = served.get(page);
+        assert_eq!(status, 200, "{connection}: {}", served.log());
+        connection
+    };
+    // A boot within the second in which the project was written is repeated.
+    let is_settled = || {
+        let seen: BTreeSet<String> = std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+        });
+        seen.len() == 2 && (0..8).all(|_| seen.contains(&ask()))
+    };
+    assert!(eventually(PATIENCE, is_settled), "{}", served.log());
+    let log = served.finish();
+    assert!(!log.contains(SEPARATE), "{log}");
+}
+
+#[test]
+fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_mysql_each() {
+    need_symfony!();
+    let database = Server::mariadb();
+    let project = Project::symfony();
+    let registered =
+        "$container->services()->set('doctrine', Registry::class)->public();\n        $container->parameters()";
+    let asks = "$connection = $this->getContainer()->get('doctrine')->connection;
+        return new Response($connection->id());
+        date_default_timezone_set";
+    let registry = "
+        final class Registry
+        {
+            public object $connection;
+            public function __construct() { require_once __DIR__ . '/dbal.php'; $this->connection = new \\Doctrine\\DBAL\\Connection(); }
+            public function getConnections(): array { return [$this->connection]; }
+            public function getManagers(): array { return []; }
+        }";
+    let kernel = KERNEL.replace("$container->parameters()", registered).replace("date_default_timezone_set", asks);
+    project.write("src/Kernel.php", &(kernel + registry));
+    project.write("src/dbal.php", &format!("<?php {}", php!("recipe_boots/dbal.php", PORT = database.port)));
+    have_connections_of_their_own(project.serve(&[]), "/");
+}
+
+#[test]
+fn workers_of_a_laravel_application_share_its_boot_with_a_connection_to_mysql_each() {
+    if !Path::new(LARAVEL).exists() {
+        howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
+    }
+    let database = Server::mariadb();
+    let project = Project::of(OF_LARAVEL);
+    let settings = php!("recipe_boots/laravel_database.php", PORT = database.port);
+    project.write("config/database.php", &format!("<?php {settings}"));
+    let asks =
+        "Route::get('/', fn () => (string) DB::selectOne('SELECT CONNECTION_ID() AS id, SLEEP(0.01) AS pause')->id);
+        Route::get('/mode', fn () => Howdah\\mode() . ' 1');";
+    project.write("routes/web.php", &(project.read("routes/web.php") + asks));
+    have_connections_of_their_own(project.serve(&[]), "/");
 }
 
 #[test]
