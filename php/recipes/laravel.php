@@ -161,9 +161,10 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             if ($connection->getDriverName() === 'sqlite' && $connection->getDatabaseName() !== ':memory:') {
                 $connection->disconnect();
             }
-            // Otherwise workers could not share this boot.
-            if (\in_array($connection->getDriverName(), ['mysql', 'mariadb'], true) && $connection->getRawPdo() instanceof \PDO) {
-                \Howdah\connect_each_worker(static fn () => $app->make('db')->reconnect($connection->getName())->getPdo());
+            // A page may have added one that is not in the settings.
+            $isSet = isset($config['database']['connections'][$connection->getName()]);
+            if ($isSet && \in_array($connection->getDriverName(), ['mysql', 'mariadb'], true)) {
+                connect_workers($app->make('db'), $connection);
             }
         }
         if ($log = $made('log')) {
@@ -183,6 +184,25 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
         }
         Facade::clearResolvedInstances();
     };
+}
+
+/**
+ * Has each worker open this connection, otherwise workers could not share this boot: what is connected now, to write, to
+ * read, or both.
+ */
+function connect_workers(\Illuminate\Database\DatabaseManager $database, \Illuminate\Database\Connection $connection): void
+{
+    $writes = $connection->getRawPdo() instanceof \PDO;
+    $reads = $connection->getRawReadPdo() instanceof \PDO;
+    if ($writes || $reads) {
+        \Howdah\connect_each_worker(static function () use ($database, $connection, $writes): void {
+            $database->reconnect($connection->getName());
+            $writes ? $connection->getPdo() : $connection->getReadPdo();
+        });
+    }
+    if ($writes && $reads) {
+        \Howdah\connect_each_worker(static fn () => $connection->getReadPdo());
+    }
 }
 
 /**

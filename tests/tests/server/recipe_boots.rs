@@ -175,8 +175,9 @@ fn workers_of_a_laravel_application_share_its_boot_with_a_connection_to_mysql_ea
     let project = Project::of(OF_LARAVEL);
     let settings = php!("recipe_boots/laravel_database.php", PORT = database.port);
     project.write("config/database.php", &format!("<?php {settings}"));
-    let asks =
-        "Route::get('/', fn () => (string) DB::selectOne('SELECT CONNECTION_ID() AS id, SLEEP(0.01) AS pause')->id);
+    // One connection to read and one to write.
+    let asks = "Route::get('/', fn () => implode(' ', array_map(
+            fn (bool $reads) => DB::selectOne('SELECT CONNECTION_ID() AS id, SLEEP(0.01) AS pause', [], $reads)->id, [true, false])));
         Route::get('/mode', fn () => Howdah\\mode() . ' 1');";
     project.write("routes/web.php", &(project.read("routes/web.php") + asks));
     have_connections_of_their_own(project.serve(&[]), "/");

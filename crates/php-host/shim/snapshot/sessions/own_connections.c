@@ -85,11 +85,23 @@ static bool part_from_connections(void) {
     return parted;
 }
 
-static const char *open_all(void) {
+/* Returns the renewable connection that the function with this number opens, or NULL. */
+static const tap *renewable_of(uint32_t opener) {
     size_t n = 0;
-    for (const tap *t; (t = next_renewable(&n)) != NULL;) {
-        zval *function = zend_hash_index_find(Z_ARRVAL(openers), t->opener - 1);
-        const int fd = function == NULL ? -1 : open_by(function);
+    const tap *t;
+    while ((t = next_renewable(&n)) != NULL && t->opener != opener) {
+    }
+    return t;
+}
+
+/* In the order of the boot: a function may rely on the one before it. */
+static const char *open_all(void) {
+    for (uint32_t opener = 1; opener <= zend_hash_num_elements(Z_ARRVAL(openers)); opener++) {
+        const tap *t = renewable_of(opener);
+        if (t == NULL) {
+            continue;
+        }
+        const int fd = open_by(zend_hash_index_find(Z_ARRVAL(openers), opener - 1));
         if (EG(exception) != NULL) {
             shim_loop_report_exception();
             return "a function of Howdah\\connect_each_worker() has failed";
