@@ -108,6 +108,10 @@ fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_worker
     for (size, is_shared) in [(1, false), (40, true)] {
         let project = Project::symfony();
         project.write("src/Kernel.php", &with_connection(port, size));
+        // A boot that compiles the container is large.
+        let classic = project.serve(&["--mode", "classic"]);
+        assert_eq!(classic.get("/").0, 200, "{}", classic.log());
+        classic.finish();
         let served = project.serve(&[]);
         served.wait_for_mode("snapshot");
         for _ in 0..4 {
@@ -121,7 +125,7 @@ fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_worker
     }
 }
 
-/// The page's text names the worker's connection: each of the two workers has one of its own, and keeps it.
+/// The page's text names the worker's connection: each of the two workers has a separate one, and keeps it.
 fn have_connections_of_their_own(served: Served<'_>, page: &str) {
     served.wait_for_mode("snapshot");
     let ask = || {
