@@ -13,7 +13,7 @@ use crate::origin::Origin;
 use crate::settings::Settings;
 use crate::settings_site::SiteSettings;
 use crate::source::Source;
-use crate::strict::nearest;
+use howdah_rules::keys::nearest;
 
 /// Reports errors in sites, including the top level as a site.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -116,7 +116,7 @@ fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     let names: Vec<&str> = settings.pools.iter().map(|pool| pool.name.as_str()).collect();
     let pool = site.pool.as_str();
     if !names.contains(&pool) {
-        let advice = match nearest(pool, &names) {
+        let advice = match nearest(pool, names.iter().copied()) {
             Some(near) => format!("; did you mean \"{near}\"?"),
             None => format!("; there is {}", names.join(", ")),
         };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::quantity::ByteSize;
-use crate::strict::nearest;
 use crate::value::Value;
+use howdah_rules::keys::nearest;
 
 /// The limits that can be set: files of cgroup v2.
 pub const NAMES: [&str; 6] = ["cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.swap.max", "pids.max"];
@@ -44,7 +44,7 @@ fn one(name: &str, value: &str) -> Result<String, String> {
             _ => wrong("a number from 1 to 10000"),
         },
         other => {
-            let advice = nearest(other, &NAMES).map_or_else(
+            let advice = nearest(other, NAMES.into_iter()).map_or_else(
                 || format!("; there is {}", NAMES.join(", ")),
                 |near| format!("; did you mean \"{near}\"?"),
             );

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::quantity::ByteSize;
-use crate::strict::nearest;
 use crate::value::Value;
+use howdah_rules::keys::nearest;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
@@ -29,7 +29,7 @@ pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<Limit>, String> {
 
 fn one(name: &str, value: &str) -> Result<Limit, String> {
     let Some(known) = NAMES.into_iter().find(|known| *known == name) else {
-        let advice = nearest(name, &NAMES)
+        let advice = nearest(name, NAMES.into_iter())
             .map_or_else(|| format!("; there is {}", NAMES.join(", ")), |near| format!("; did you mean \"{near}\"?"));
         return Err(format!("there is no limit \"{name}\"{advice}"));
     };

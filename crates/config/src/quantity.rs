@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::value::{Value, optional};
+use howdah_rules::quantity;
 use howdah_rules::tree::{Node, Tree, quoted};
 
 impl Value for Duration {
@@ -20,18 +21,7 @@ impl Value for Duration {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(unit_at);
-        let factor = match unit.trim() {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "" | "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            "d" => 86400.0,
-            _ => return None,
-        };
-        Self::try_from_secs_f64(number.parse::<f64>().ok()? * factor).ok()
+        quantity::duration(text)
     }
 
     fn show(&self) -> String {
@@ -78,17 +68,7 @@ impl Value for ByteSize {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(unit_at);
-        let shift = match unit.trim().to_ascii_uppercase().as_str() {
-            "" | "B" => 0,
-            "K" | "KB" | "KIB" => 10,
-            "M" | "MB" | "MIB" => 20,
-            "G" | "GB" | "GIB" => 30,
-            "T" | "TB" | "TIB" => 40,
-            _ => return None,
-        };
-        number.parse::<u64>().ok()?.checked_mul(1 << shift).map(Self)
+        quantity::size(text).map(Self)
     }
 
     fn show(&self) -> String {

@@ -375,7 +375,7 @@ fn kind(kind: Kind) -> Json {
         Kind::Signed => json!({ "type": "integer" }),
         Kind::Mode => json!({ "type": "string", "pattern": "^[0-7]{0,4}$" }),
         Kind::Duration => {
-            json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d)?$", "minimum": 0 })
+            json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d|w|y)?$", "minimum": 0 })
         }
         Kind::Size => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })

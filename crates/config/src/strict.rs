@@ -19,6 +19,7 @@ use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{entries, find};
+use howdah_rules::keys::nearest;
 use howdah_rules::tree::{Entry, Tree};
 
 /// The rows of every section that is a plain table.
@@ -135,7 +136,7 @@ impl Finder<'_> {
         if let Some(own) = counterpart(key) {
             return format!("; here it is {own}");
         }
-        nearest(key, known).map_or_else(String::new, |near| format!("; did you mean {near}?"))
+        nearest(key, known.iter().copied()).map_or_else(String::new, |near| format!("; did you mean {near}?"))
     }
 
     fn section(&mut self, name: &str, entry: &Entry, known: &[&'static str]) {
@@ -235,15 +236,4 @@ fn pool_keys() -> Vec<&'static str> {
     let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
     known.push("sandbox");
     known
-}
-
-/// The most similar known word, if there is a similar one.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let rated = known.iter().map(|known| {
-        let slips = strsim::damerau_levenshtein(word, known);
-        let is_typo = slips <= 1 + word.len() / 4;
-        (if is_typo { slips } else { usize::MAX }, strsim::jaro_winkler(word, known), *known)
-    });
-    let best = rated.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)))?;
-    (best.0 < usize::MAX || best.1 > 0.85).then_some(best.2)
 }

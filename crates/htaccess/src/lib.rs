@@ -42,6 +42,7 @@ pub use media::FileType;
 pub use redirects::ErrorDocument;
 pub use request_state::Environment;
 pub use response::{Response, ResponseSource};
+pub use response_headers::Validity;
 pub use system::{Entry, Facts, Kind, OwnedFacts, Stamp, System, TooExpensive};
 pub use text::{Kind as LineKind, Line, SyntaxError, lines, rewrite_words, words};
 pub use unlisted::Unlisted;

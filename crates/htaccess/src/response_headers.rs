@@ -282,14 +282,17 @@ fn format(text: &str) -> Option<(Format<'_>, usize)> {
 
 /// Lifetime of a response: its base time, and a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Validity {
+pub struct Validity {
     from_change: bool,
     seconds: i64,
 }
 
 impl Validity {
     /// `access plus 1 month 2 days`, `A3600`, `M3600`.
-    pub(crate) fn new(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// The text is not a period.
+    pub fn new(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not a period");
         let text = text.trim();
         if let Some(digits) = text.strip_prefix(['A', 'M'])
@@ -321,6 +324,11 @@ impl Validity {
             seconds = seconds.saturating_add(number.saturating_mul(unit));
         }
         Ok(Self { from_change, seconds })
+    }
+
+    /// Number of seconds after the request; `None` if it counts from the file's last change.
+    pub fn after_access(self) -> Option<u64> {
+        u64::try_from(self.seconds).ok().filter(|_| !self.from_change)
     }
 
     /// Sets `Expires` and `Cache-Control: max-age`, unless the response has `Expires`.

@@ -2,7 +2,7 @@
 //! access log, it is a queue in memory with a writer thread, and is reopened for log rotation.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,43 +221,9 @@ impl SlowEntry<'_> {
     }
 
     fn json(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        // Writing to a Vec cannot fail.
-        let _ = write!(out, "{{\"time\":\"{}\"", Iso(Moment::from(self.time)));
-        let texts = [
-            ("pool", Some(self.pool.as_bytes())),
-            ("request_id", Some(self.request_id.as_bytes())),
-            ("host", self.host),
-            ("method", Some(self.method)),
-            ("target", Some(self.target)),
-            ("script", Some(self.script)),
-            ("no_stack", self.no_stack.map(str::as_bytes)),
-        ];
-        for (name, value) in texts {
-            json_text(&mut out, name, value);
-        }
-        let numbers = [
-            ("pid", Some(u64::from(self.pid))),
-            ("elapsed_ms", Some(self.elapsed.as_millis() as u64)),
-            ("cpu_ms", self.cpu.map(|cpu| cpu.as_millis() as u64)),
-            ("memory", self.memory),
-            ("left_out", Some(self.left_out)),
-        ];
-        for (name, value) in numbers {
-            let _ = match value {
-                Some(value) => write!(out, ",\"{name}\":{value}"),
-                None => write!(out, ",\"{name}\":null"),
-            };
-        }
-        out.extend_from_slice(b",\"stacks\":[");
-        for (at, stack) in self.stacks.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            stack.json(&mut out);
-        }
-        out.extend_from_slice(b"]}\n");
-        out
+        // Texts and numbers can always be serialized.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        (escape::of_json(&json) + "\n").into_bytes()
     }
 }
 
@@ -287,28 +253,6 @@ impl SlowStack<'_> {
                 let _ = writeln!(out, ":{}", frame.line);
             }
         }
-    }
-
-    fn json(&self, out: &mut Vec<u8>) {
-        let _ = write!(out, "{{\"coroutine\":{}", self.coroutine);
-        json_text(out, "waits_for", self.waits_for.map(str::as_bytes));
-        json_text(out, "query", self.query.map(str::as_bytes));
-        out.extend_from_slice(b",\"frames\":[");
-        for (at, frame) in self.frames.iter().enumerate() {
-            out.extend_from_slice(if at > 0 { b",{\"function\":" } else { b"{\"function\":" });
-            escape::json(out, frame.function.as_bytes());
-            json_text(out, "file", (!frame.file.is_empty()).then_some(frame.file.as_bytes()));
-            let _ = write!(out, ",\"line\":{}}}", frame.line);
-        }
-        out.extend_from_slice(b"]}");
-    }
-}
-
-fn json_text(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
-    let _ = write!(out, ",\"{name}\":");
-    match value {
-        Some(value) => escape::json(out, value),
-        None => out.extend_from_slice(b"null"),
     }
 }
 

@@ -106,9 +106,14 @@ pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
 }
 
 /// The known name most similar to a misspelled one, if there is a similar one.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // File names are user input; a longer name is not a typo.
     let name = name.get(..64).unwrap_or(name);
-    let scored = known.map(|known| (strsim::damerau_levenshtein(name, known), known));
-    scored.min().filter(|(distance, known)| *distance <= known.len().max(name.len()) / 3).map(|(_, known)| known)
+    let rated = known.map(|known| {
+        let slips = strsim::damerau_levenshtein(name, known);
+        let is_typo = slips <= 1 + name.len() / 4;
+        (if is_typo { slips } else { usize::MAX }, strsim::jaro_winkler(name, known), known)
+    });
+    let best = rated.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)))?;
+    (best.0 < usize::MAX || best.1 > 0.85).then_some(best.2)
 }

@@ -20,7 +20,7 @@ mod password;
 pub mod path;
 pub mod pattern;
 pub mod presets;
-mod quantity;
+pub mod quantity;
 mod read;
 mod read_actions;
 mod read_response;

@@ -11,6 +11,7 @@ use howdah_store::{Broker, Log, Received};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ impl SiteHub {
 }
 
 /// Current usage of a site's hub.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct HubUsage {
     pub site: String,
     /// WebSocket connections and Mercure subscribers.

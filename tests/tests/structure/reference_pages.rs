@@ -80,6 +80,7 @@ const STATUS: &[&str] = &[
     "crates/pool/src/status.rs",
     "crates/pool/src/learning/demotions.rs",
     "crates/pool/src/queue/cold_starts.rs",
+    "crates/site/src/mercure.rs",
     "crates/observe/src/connection_pool.rs",
     "crates/tls/src/acme/report.rs",
 ];

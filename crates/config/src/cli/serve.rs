@@ -14,7 +14,8 @@ use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::plain_example;
-use crate::strict::{all_rows, nearest};
+use crate::strict::all_rows;
+use howdah_rules::keys::nearest;
 
 /// The flags of `serve` and `check`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -252,7 +253,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
     if known.iter().any(|known| known == name) {
         return Ok((name.to_owned(), value.to_owned()));
     }
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let advice = nearest(name, &known).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let advice = nearest(name, known.iter().map(String::as_str))
+        .map_or_else(String::new, |near| format!("; did you mean {near}?"));
     Err(format!("unknown setting {name}{advice}"))
 }

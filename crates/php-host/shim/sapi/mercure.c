@@ -16,16 +16,7 @@
 
 /* True if the site has a hub. The server sets a variable for that, which no client can set. */
 static bool has_hub(void) {
-    if (shim.request == NULL || shim.script_child) {
-        return false;
-    }
-    for (uint32_t i = 0; i < shim.request->n_vars; i++) {
-        const WireVar *var = &shim.vars[i];
-        if (var->name_id == 0 && strcmp(shim_text(var->name), "HOWDAH_MERCURE") == 0) {
-            return true;
-        }
-    }
-    return false;
+    return shim.request != NULL && !shim.script_child && shim_sapi_getenv(ZEND_STRL("HOWDAH_MERCURE")) != NULL;
 }
 
 /* A UUID (version 4) as a URN. */

@@ -184,10 +184,7 @@ PHP_METHOD(Howdah_WebSocket, connections) {
 /* --- events --- */
 
 static void set_text(zend_object *event, const char *name, const char *value, size_t length) {
-    zval text;
-    ZVAL_STRINGL(&text, value, length);
-    zend_update_property(event_class, event, name, strlen(name), &text);
-    zval_ptr_dtor(&text);
+    zend_update_property_stringl(event_class, event, name, strlen(name), value, length);
 }
 
 static zend_string *connection_of(zval *event) {

@@ -3,7 +3,7 @@
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
@@ -29,26 +29,13 @@ pub struct PhpCheck {
 /// Starts the pool's PHP and ends it. `names`: PHP settings of the pool; PHP reports unknown ones.
 #[must_use]
 pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
-    let failed = |why: String| PhpCheck { said: Vec::new(), failure: Some(why) };
-    let program = Program::of(config);
-    let order = match serde_json::to_vec(&config.boot) {
-        Ok(order) => order,
-        Err(error) => return failed(error.to_string()),
-    };
-    let mut command = match program.command() {
-        Ok(command) => command,
-        Err(error) => return failed(program.explain(&error)),
-    };
-    command.arg(format!("--try={}", names.join("\n")));
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = match command.spawn() {
+    let argument = format!("--try={}", names.join("\n"));
+    let mut child = match Program::start_once(config, &argument, Stdio::null(), Stdio::piped()) {
         Ok(child) => child,
-        Err(error) => return failed(program.explain(&error)),
+        Err(why) => return PhpCheck { said: Vec::new(), failure: Some(why) },
     };
-    let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
-    // Writing and reading must not block each other or this thread: a program that does not read its order in time is
-    // killed.
-    let writer = thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&order)));
+    let stderr = child.stderr.take();
+    // In a thread, because reading and waiting must not block each other.
     let (told, said) = mpsc::channel();
     thread::spawn(move || {
         let mut text = Vec::new();
@@ -67,8 +54,6 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
         let _ = child.kill();
         let _ = child.wait();
     }
-    // A failed write shows in the program's exit.
-    drop(writer.join());
     // Processes started by an extension may keep the stream open.
     let text = said.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
     let said: Vec<String> = String::from_utf8_lossy(&text)

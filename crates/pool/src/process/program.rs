@@ -4,9 +4,10 @@ use crate::config::PoolConfig;
 use crate::process::environment;
 use howdah_transport::privileges::{PRIVILEGES_ARGUMENT, Privileges};
 use serde::{Deserialize, Serialize};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::thread;
 
 /// A `howdah-php` to start. Fixed when the server starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +44,28 @@ impl Program {
             .arg(format!("--pool={}", self.pool))
             .arg(format!("{PRIVILEGES_ARGUMENT}{}", serde_json::to_string(&self.privileges)?));
         Ok(command)
+    }
+
+    /// Starts a pool's program with this argument, and its boot order as standard input.
+    ///
+    /// # Errors
+    /// The reason why it does not start.
+    pub(crate) fn start_once(
+        config: &PoolConfig,
+        argument: &str,
+        stdout: Stdio,
+        stderr: Stdio,
+    ) -> Result<Child, String> {
+        let program = Self::of(config);
+        let order = serde_json::to_vec(&config.boot).map_err(|error| error.to_string())?;
+        let start = || program.command()?.arg(argument).stdin(Stdio::piped()).stdout(stdout).stderr(stderr).spawn();
+        let mut child = start().map_err(|error| program.explain(&error))?;
+        // In a thread, because a program that does not read its order must not block the caller. It reports the reason
+        // itself, or is killed.
+        if let Some(mut stdin) = child.stdin.take() {
+            thread::spawn(move || stdin.write_all(&order));
+        }
+        Ok(child)
     }
 
     /// Explains a failed start to the operator.

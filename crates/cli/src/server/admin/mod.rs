@@ -92,18 +92,8 @@ struct Status {
     routes: Vec<RouteStatus>,
     pools: Vec<PoolStatus>,
     upstreams: Vec<UpstreamStatus>,
-    hubs: Vec<HubStatus>,
-}
-
-/// Hub of a site's WebSocket connections and Mercure subscribers. Absent while there are none.
-#[derive(Debug, Serialize)]
-struct HubStatus {
-    site: String,
-    /// WebSocket connections and Mercure subscribers.
-    subscribers: usize,
-    /// WebSocket connections alone.
-    connections: usize,
-    topics: usize,
+    /// Hubs with WebSocket connections or Mercure subscribers.
+    hubs: Vec<HubUsage>,
 }
 
 /// Requests to a route of a site. An empty name stands for requests that match no route.
@@ -495,15 +485,8 @@ fn status(state: &State, pools: &Pools) -> Status {
         routes: state.metrics.requests.all().iter().map(|route| route_status(route)).collect(),
         pools: pools.iter().map(|pool| pool_status(state, pool)).collect(),
         upstreams: state.metrics.upstreams.all().iter().map(|upstream| upstream_status(upstream)).collect(),
-        hubs: hubs(state),
+        hubs: state.server.revision().sites.server.hubs().usage(),
     }
-}
-
-fn hubs(state: &State) -> Vec<HubStatus> {
-    let usage = state.server.revision().sites.server.hubs().usage();
-    let status =
-        |HubUsage { site, subscribers, connections, topics }| HubStatus { site, subscribers, connections, topics };
-    usage.into_iter().map(status).collect()
 }
 
 /// Status of a pool, including workers of earlier revisions that finish their requests.

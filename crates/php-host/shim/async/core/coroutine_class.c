@@ -166,18 +166,11 @@ static coroutine *waiting_coroutine(void) {
     return NULL;
 }
 
-static uint64_t until_seconds(double seconds, bool forever) {
-    if (forever || seconds > 1e9) {
-        return COROUTINE_FOREVER;
-    }
-    return async_after(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
-}
-
 /* Waits for other PHP code, with its exceptions. False: the timeout has expired, or an exception was thrown. */
 static bool wait_for_php(coroutine *self, double seconds, bool forever, const char *what) {
     self->waits_for_php = true;
     self->may_be_failed = true;
-    coroutine_woken woken = coroutine_wait(until_seconds(seconds, forever), what);
+    coroutine_woken woken = coroutine_wait(async_until(seconds, forever), what);
     self->waits_for_php = false;
     self->may_be_failed = false;
     if (woken == COROUTINE_CANCELLED) {

@@ -36,6 +36,13 @@ uint64_t async_after(uint64_t nanoseconds) {
     return never ? COROUTINE_FOREVER : at;
 }
 
+uint64_t async_until(double seconds, bool forever) {
+    if (forever || seconds > 1e9) {
+        return COROUTINE_FOREVER;
+    }
+    return async_after(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
+}
+
 static void heap_put(uint32_t index, coroutine *self) {
     heap[index] = self;
     self->heap_index = index;

@@ -11,6 +11,8 @@ uint64_t async_now(void);
 uint64_t async_about_now(void);
 /* Returns the time `nanoseconds` from now; COROUTINE_FOREVER for huge values. */
 uint64_t async_after(uint64_t nanoseconds);
+/* Returns the end of a wait for so many seconds; COROUTINE_FOREVER with `forever`. */
+uint64_t async_until(double seconds, bool forever);
 void async_timer_add(coroutine *self);
 void async_timer_remove(coroutine *self);
 /* Returns the coroutine with the earliest timer; NULL: there is no timer. */

@@ -94,11 +94,8 @@ static void drop(connection *self) {
 }
 
 static void set_end(connection *self, zend_long code, const char *reason, size_t length) {
-    zval text;
-    ZVAL_STRINGL(&text, reason, length);
     zend_update_property_long(class_entry, &self->std, ZEND_STRL("code"), code);
-    zend_update_property(class_entry, &self->std, ZEND_STRL("reason"), &text);
-    zval_ptr_dtor(&text);
+    zend_update_property_stringl(class_entry, &self->std, ZEND_STRL("reason"), reason, length);
 }
 
 /* Lets other coroutines run from time to time when neither side ever waits. */
@@ -296,13 +293,6 @@ static void end(connection *self, const zend_string *close) {
     drop(self);
 }
 
-static uint64_t until_seconds(double seconds, bool forever) {
-    if (forever || seconds > 1e9) {
-        return COROUTINE_FOREVER;
-    }
-    return async_after(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
-}
-
 /* The next message, or NULL: at the end of the connection, and with an exception. */
 static zend_string *receive(connection *self, uint64_t until) {
     if (self->receiver != NULL) {
@@ -430,10 +420,7 @@ PHP_METHOD(Howdah_WebSocket, accept) {
     newest = self;
     size_t length;
     const char *id = websocket_variable("HOWDAH_WEBSOCKET_ID", &length);
-    zval text;
-    ZVAL_STRINGL(&text, id != NULL ? id : "", length);
-    zend_update_property(class_entry, &self->std, ZEND_STRL("id"), &text);
-    zval_ptr_dtor(&text);
+    zend_update_property_stringl(class_entry, &self->std, ZEND_STRL("id"), id != NULL ? id : "", length);
     write_part(self, HOWDAH_PART_KIND_ACCEPT, "", 0, async_after(CLOSING));
     shim_reset_session_close();
     php_output_end_all();
@@ -456,7 +443,7 @@ PHP_METHOD(Howdah_WebSocketConnection, receive) {
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE_OR_NULL(seconds, forever)
     ZEND_PARSE_PARAMETERS_END();
-    zend_string *message = receive(of(Z_OBJ_P(ZEND_THIS)), until_seconds(seconds, ZEND_NUM_ARGS() == 0 || forever));
+    zend_string *message = receive(of(Z_OBJ_P(ZEND_THIS)), async_until(seconds, ZEND_NUM_ARGS() == 0 || forever));
     if (message == NULL) {
         RETURN_NULL();
     }

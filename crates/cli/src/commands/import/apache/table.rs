@@ -3,6 +3,7 @@
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site, escaped};
 use crate::commands::import::table::{Row, dropped, rule, site};
+use howdah_htaccess::Validity;
 
 const BUILT_IN: &str = "it is built in, or set for the server as a whole";
 
@@ -304,25 +305,5 @@ fn proxy(directive: &Directive, rule: &mut Rule) -> bool {
 
 /// Number of seconds in `access plus 1 month 2 days` or `A3600`.
 fn seconds(text: &str) -> Option<u64> {
-    if let Some(number) = text.strip_prefix(['A', 'M']).and_then(|number| number.parse().ok()) {
-        return Some(number);
-    }
-    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "plus").collect();
-    let (base, pairs) = words.split_first()?;
-    if !matches!(*base, "access" | "now") || pairs.len() % 2 == 1 {
-        return None;
-    }
-    pairs.chunks(2).try_fold(0_u64, |sum, pair| {
-        let factor = match pair[1].trim_end_matches('s') {
-            "second" => 1,
-            "minute" => 60,
-            "hour" => 3600,
-            "day" => 86_400,
-            "week" => 604_800,
-            "month" => 2_592_000,
-            "year" => 31_536_000,
-            _ => return None,
-        };
-        pair[0].parse::<u64>().ok()?.checked_mul(factor)?.checked_add(sum)
-    })
+    Validity::new(text).ok()?.after_access()
 }
