@@ -29,7 +29,6 @@ pub enum Kind {
 
 impl Kind {
     /// Its name in metrics.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",

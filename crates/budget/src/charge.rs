@@ -56,7 +56,6 @@ pub struct Charge {
 
 impl Charge {
     /// An empty charge; what it takes also counts towards the connection's share, if any.
-    #[must_use]
     pub const fn new(budget: &'static Budget, share: Option<Arc<Share>>) -> Self {
         Self { budget, share, bytes: 0 }
     }
@@ -114,7 +113,6 @@ impl Charge {
     }
 
     /// Splits off up to `bytes` into an independent charge.
-    #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -128,7 +126,6 @@ impl Charge {
     }
 
     /// Attaches the charge to the bytes: it is held until the last slice of them is dropped.
-    #[must_use]
     pub fn cover(self, bytes: Bytes) -> Bytes {
         if self.bytes == 0 { bytes } else { Bytes::from_owner(ChargedBytes { bytes, _charge: self }) }
     }

@@ -19,7 +19,6 @@ macro_rules! choice {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
             /// The word for this choice.
-            #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $( Self::$variant => $word, )+ }
             }

@@ -51,7 +51,6 @@ pub enum Kind {
 
 impl Kind {
     /// The expected syntax, in words that follow "expected".
-    #[must_use]
     pub fn expected(self) -> String {
         let words = |list: &[&str]| list.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
         match self {

@@ -44,13 +44,11 @@ pub struct ByteSize(pub u64);
 
 impl ByteSize {
     /// The number of bytes.
-    #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0
     }
 
     /// The number of bytes as `usize`, for a length in memory.
-    #[must_use]
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }

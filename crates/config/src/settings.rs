@@ -345,7 +345,6 @@ impl Settings {
     }
 
     /// The shares of the routes of all sites, each at the index in its `number`.
-    #[must_use]
     pub fn shares(&self) -> Vec<Share> {
         let routes = |rules: &SiteRules| rules.routes().iter().filter_map(|route| route.share).collect::<Vec<_>>();
         let sites = self.sites.iter().flat_map(|site| routes(&site.rules));

@@ -72,7 +72,6 @@ impl Eq for Ratio {}
 
 impl Ratio {
     /// The number.
-    #[must_use]
     pub const fn get(self) -> f64 {
         self.0
     }

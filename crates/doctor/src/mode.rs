@@ -18,7 +18,6 @@ impl Mode {
     pub const TRIED: [Self; 3] = [Self::Worker, Self::Snapshot, Self::Async];
 
     /// Name in `howdah.toml`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Classic => "classic",

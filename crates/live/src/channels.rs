@@ -92,27 +92,23 @@ impl Hub {
     }
 
     /// The members of a channel, by their ids.
-    #[must_use]
     pub fn members(&self, topic: &str) -> Vec<Arc<Member>> {
         self.0.state.lock().presence.of(topic)
     }
 
     /// The subscribers of a channel, in any order, other than those that have chosen its topic themselves.
-    #[must_use]
     pub fn subscribers_of_channel(&self, topic: &str) -> Vec<Arc<Subscriber>> {
         let state = self.0.state.lock();
         state.index.named(topic).filter(|subscriber| subscriber.interest.trusted).cloned().collect()
     }
 
     /// Number of subscribers of a channel.
-    #[must_use]
     pub fn count_of_channel(&self, topic: &str) -> usize {
         let state = self.0.state.lock();
         state.index.named(topic).filter(|subscriber| subscriber.interest.trusted).count()
     }
 
     /// Topics that begin with `prefix` and have subscribers by name, sorted, with their number of subscribers.
-    #[must_use]
     pub fn topics(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
         self.0.state.lock().index.names(prefix)
     }

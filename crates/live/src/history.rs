@@ -18,7 +18,6 @@ pub enum Preceding {
 
 impl Preceding {
     /// The id, as clients use it.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Earliest => EARLIEST,

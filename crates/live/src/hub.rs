@@ -86,7 +86,6 @@ pub struct Joined {
 
 impl Hub {
     /// An empty hub.
-    #[must_use]
     pub fn new(limits: Limits) -> Self {
         let state = State {
             updates: 0,
@@ -200,7 +199,6 @@ impl Hub {
     }
 
     /// `true` if a subscriber would get a private update of this topic.
-    #[must_use]
     pub fn is_watched(&self, topic: &Arc<str>) -> bool {
         let topics = std::slice::from_ref(topic);
         self.0
@@ -212,7 +210,6 @@ impl Hub {
     }
 
     /// All subscribers, in the order of their subscriptions.
-    #[must_use]
     pub fn subscribers(&self) -> Vec<Arc<Subscriber>> {
         let mut all: Vec<_> = self.0.state.lock().all.values().cloned().collect();
         all.sort_unstable_by_key(|subscriber| subscriber.number);
@@ -220,43 +217,36 @@ impl Hub {
     }
 
     /// Number of subscribers.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.state.lock().all.len()
     }
 
     /// Number of subscribers whose channels the application chooses: WebSocket connections.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.0.state.lock().all.values().filter(|subscriber| subscriber.interest.trusted).count()
     }
 
     /// `true` without subscribers.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Number of subscribers that name exactly this topic.
-    #[must_use]
     pub fn subscribers_of(&self, topic: &str) -> usize {
         self.0.state.lock().index.count(topic)
     }
 
     /// Number of topics that have subscribers by name.
-    #[must_use]
     pub fn topics_in_use(&self) -> usize {
         self.0.state.lock().index.len()
     }
 
     /// Number of updates that were published.
-    #[must_use]
     pub fn published(&self) -> u64 {
         self.0.published.load(Relaxed)
     }
 
     /// The last update that was published.
-    #[must_use]
     pub fn last(&self) -> Preceding {
         self.0.state.lock().history.last()
     }
@@ -264,7 +254,6 @@ impl Hub {
 
 impl HubRef {
     /// The hub, if it still exists.
-    #[must_use]
     pub fn get(&self) -> Option<Hub> {
         self.0.upgrade().map(Hub)
     }
@@ -313,13 +302,11 @@ pub struct Subscription {
 
 impl Subscription {
     /// Its subscriber.
-    #[must_use]
     pub fn subscriber(&self) -> &Arc<Subscriber> {
         &self.subscriber
     }
 
     /// Number of updates that were lost because the subscriber was slow.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.subscriber.dropped()
     }

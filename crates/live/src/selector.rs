@@ -17,7 +17,6 @@ pub enum Selector {
 impl Selector {
     /// Parses a selector. A text that is not a URI template, or has too many expressions, matches only the topic of
     /// that name.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         if text == "*" {
             return Self::All;
@@ -29,7 +28,6 @@ impl Selector {
     }
 
     /// Its text.
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::All => "*",
@@ -39,14 +37,12 @@ impl Selector {
     }
 
     /// Maximum number of bytes that it keeps in memory.
-    #[must_use]
     pub fn size(&self) -> usize {
         let compiled = if matches!(self, Self::Template(_)) { MAX_SIZE } else { 0 };
         size_of::<Self>() + self.text().len() + compiled
     }
 
     /// `true` if it matches this topic.
-    #[must_use]
     pub fn matches(&self, topic: &str) -> bool {
         match self {
             Self::All => true,
@@ -57,7 +53,6 @@ impl Selector {
 }
 
 /// `true` if one of the selectors matches one of the topics.
-#[must_use]
 pub fn any_matches(selectors: &[Selector], topics: &[Arc<str>]) -> bool {
     topics.iter().any(|topic| selectors.iter().any(|selector| selector.matches(topic)))
 }

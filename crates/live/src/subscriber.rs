@@ -30,7 +30,6 @@ pub struct Interest {
 
 impl Interest {
     /// `true` if the subscriber gets this update.
-    #[must_use]
     pub fn wants(&self, update: &Update) -> bool {
         any_matches(&self.selectors, &update.topics) && self.is_allowed(update)
     }
@@ -176,7 +175,6 @@ impl Subscriber {
     }
 
     /// The reason for the subscription's end, which the reader may not have reached yet.
-    #[must_use]
     pub fn ended(&self) -> Option<End> {
         match self.queue.lock().state {
             State::Ended(end) => Some(end),
@@ -205,7 +203,6 @@ impl Subscriber {
     }
 
     /// The channels that the subscriber has joined.
-    #[must_use]
     pub fn channels(&self) -> Vec<Channel> {
         self.queue.lock().channels.clone()
     }

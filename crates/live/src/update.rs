@@ -41,7 +41,6 @@ pub struct Forms([OnceLock<Bytes>; 3]);
 
 impl Update {
     /// An update with this form, which usually has `data` inside.
-    #[must_use]
     pub fn with_form(self, form: Form, encoded: Bytes) -> Self {
         let _ = self.forms.0[form as usize].set(encoded);
         self
@@ -53,7 +52,6 @@ impl Update {
     }
 
     /// Bytes that it keeps in memory.
-    #[must_use]
     pub fn size(&self) -> usize {
         let topics: usize = self.topics.iter().map(|topic| topic.len() + size_of::<Arc<str>>()).sum();
         size_of::<Self>() + self.id.len() + topics + self.data.len()

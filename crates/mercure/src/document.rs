@@ -20,7 +20,6 @@ pub enum SubscriptionsPath {
 
 impl SubscriptionsPath {
     /// Reads a path.
-    #[must_use]
     pub fn new(path: &[u8]) -> Option<Self> {
         let rest = path.strip_prefix(PATH.as_bytes())?.strip_prefix(b"/subscriptions")?;
         if rest.is_empty() {
@@ -37,7 +36,6 @@ impl SubscriptionsPath {
     }
 
     /// The path, which is also the topic that a token must allow.
-    #[must_use]
     pub fn path(&self) -> String {
         let parts = match self {
             Self::All => String::new(),
@@ -49,7 +47,6 @@ impl SubscriptionsPath {
 
     /// The document of the present subscriptions, and the id of the last update. `None` if the requested subscription
     /// does not exist.
-    #[must_use]
     pub fn document(&self, hub: &Hub) -> Option<(String, String)> {
         // Read before the subscribers: a client that continues after this id may get an event twice, but misses none.
         let last = hub.last();
@@ -107,7 +104,6 @@ pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Ite
 }
 
 /// `true` if one of these selectors allows this path of the API.
-#[must_use]
 pub fn allows(selectors: &[Selector], requested: &SubscriptionsPath) -> bool {
     any_matches(selectors, &[requested.path().into()])
 }

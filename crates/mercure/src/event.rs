@@ -9,7 +9,6 @@ use std::time::Duration;
 pub const HEARTBEAT: Bytes = Bytes::from_static(b":\n");
 
 /// An update as an event; `None` for binary data, which an event cannot hold.
-#[must_use]
 pub fn of(update: &Update) -> Option<Bytes> {
     let text = std::str::from_utf8(&update.data).ok().filter(|_| !update.binary)?;
     Some(update.form(Form::Event, || encode(&update.id, text, update.kind.as_deref(), update.retry)).clone())
@@ -17,7 +16,6 @@ pub fn of(update: &Update) -> Option<Bytes> {
 
 /// An event with this id, data, type and reconnection time in milliseconds. Each line of the data is a field. `id` and
 /// `kind` are single lines.
-#[must_use]
 pub fn encode(id: &str, data: &str, kind: Option<&str>, retry: Option<u64>) -> Bytes {
     let mut event = String::with_capacity(id.len() + data.len() + 64);
     if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
@@ -41,7 +39,6 @@ pub fn encode(id: &str, data: &str, kind: Option<&str>, retry: Option<u64>) -> B
 }
 
 /// Sets the time after which a client reconnects when its connection ends.
-#[must_use]
 pub fn retry(after: Duration) -> Bytes {
     format!("retry: {}\n\n", after.as_millis()).into()
 }

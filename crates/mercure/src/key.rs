@@ -84,7 +84,6 @@ impl Key {
     }
 
     /// The accepted kind of algorithms, for the log.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match &self.0 {
             Kind::Secret(_) => "HMAC",

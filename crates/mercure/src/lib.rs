@@ -22,7 +22,6 @@ use std::fmt::Write as _;
 pub const PATH: &str = "/.well-known/mercure";
 
 /// A new id: a random UUID (RFC 9562, version 4) as a URN. `None`: the system has no random bytes.
-#[must_use]
 pub fn new_id() -> Option<String> {
     let mut bytes = [0u8; 16];
     rand::fill(&mut bytes).ok()?;

@@ -76,7 +76,6 @@ impl ConnectionPool {
     }
 
     /// The counts to keep after the worker has ended. Its open connections ended with it, and count as closed.
-    #[must_use]
     fn ended(self) -> Self {
         let closed = self.closed.saturating_add(self.open);
         Self { limit: 0, open: 0, idle: 0, in_use: 0, waiting: 0, wait_max_us: 0, closed, ..self }

@@ -27,7 +27,6 @@ impl Front {
     pub(crate) const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
 
     /// The label's value.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Php => "php",

@@ -54,20 +54,17 @@ pub struct Fault {
 
 impl Fault {
     /// A fault with no detail.
-    #[must_use]
     pub const fn new(kind: FaultKind) -> Self {
         Self { kind, detail: None }
     }
 
     /// A fault with details.
-    #[must_use]
     pub fn with(kind: FaultKind, detail: impl Into<Box<str>>) -> Self {
         Self { kind, detail: Some(detail.into()) }
     }
 
     /// A fault for a file that could not be created, written or read. If the process or system is out of descriptors,
     /// the client should try again.
-    #[must_use]
     pub fn storage(what: &str, error: &std::io::Error) -> Self {
         let is_out = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(rustix::io::Errno::raw_os_error);
         let is_out = error.raw_os_error().is_some_and(|code| is_out.contains(&code));
@@ -99,25 +96,21 @@ impl FaultKind {
     }
 
     /// The HTTP status for the client, if no part of a response was sent.
-    #[must_use]
     pub const fn status(self) -> u16 {
         self.row().0
     }
 
     /// The value of `Retry-SinkState` in seconds, if clients should retry.
-    #[must_use]
     pub const fn retry_after(self) -> Option<u32> {
         self.row().1
     }
 
     /// The level at which a front logs the request.
-    #[must_use]
     pub const fn level(self) -> Level {
         self.row().2
     }
 
     /// The name used in metrics and logs.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         self.row().3
     }

@@ -14,25 +14,21 @@ pub struct IoThreads(Vec<Handle>);
 
 impl IoThreads {
     /// Creates the list from each thread's runtime; at least one.
-    #[must_use]
     pub fn new(runtimes: Vec<Handle>) -> Self {
         Self(runtimes)
     }
 
     /// Number of I/O threads.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// True if there are no I/O threads, so that nothing can run.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The runtime of an I/O thread; numbers wrap around.
-    #[must_use]
     pub fn runtime(&self, number: usize) -> &Handle {
         &self.0[number % self.0.len()]
     }
@@ -44,7 +40,6 @@ pub fn enter(number: usize) {
 }
 
 /// Number of the calling I/O thread.
-#[must_use]
 pub fn current() -> usize {
     CURRENT.get()
 }

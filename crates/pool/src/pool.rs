@@ -117,7 +117,6 @@ impl Pool {
         &self.shared
     }
 
-    #[must_use]
     pub fn name(&self) -> &str {
         self.shared.name()
     }
@@ -128,7 +127,6 @@ impl Pool {
     }
 
     /// The pool's settings.
-    #[must_use]
     pub fn config(&self) -> &PoolConfig {
         self.shared.config()
     }
@@ -165,7 +163,6 @@ impl Pool {
 
     /// Returns the request's target if its response should be passed to `learn`, for the warm-up or the names of
     /// routes.
-    #[must_use]
     pub fn learns_from(&self, request: &Request) -> Option<Vec<u8>> {
         let learns = self.config().learns() || self.demotions().is_some();
         (learns && request.is_get && self.shared.learned.wants_next()).then(|| request.target().to_vec())
@@ -250,13 +247,11 @@ impl Pool {
 
     /// The largest form that its PHP reads, in bytes: `post_max_size` at the last boot. `None` if PHP has no limit, or
     /// before the first boot.
-    #[must_use]
     pub fn form_limit(&self) -> Option<u64> {
         Some(self.shared.form_limit.load(Ordering::Relaxed)).filter(|limit| *limit < u64::MAX)
     }
 
     /// True while at least one worker takes requests, or, in an on-demand pool whose PHP has booted, could be started.
-    #[must_use]
     pub fn can_serve(&self) -> bool {
         let about = self.shared.about();
         let could = self.shared.config().is_on_demand() && about.php_version.is_some() && about.last_error.is_none();
@@ -277,13 +272,11 @@ impl Pool {
     }
 
     /// The demotions, if routes of this pool may be demoted.
-    #[must_use]
     pub fn demotions(&self) -> Option<&Arc<Demotions>> {
         self.shared.demotions.get()
     }
 
     /// `true` if a new request would run at once without delaying another. An on-demand pool may start a worker for it.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         let scheduler = self.shared.lock();
         let may_start = self.config().is_on_demand() && scheduler.lanes.iter().flatten().next().is_none();
@@ -292,7 +285,6 @@ impl Pool {
     }
 
     /// True while a worker serves.
-    #[must_use]
     pub fn serves(&self) -> bool {
         self.shared.lock().serves()
     }
@@ -371,7 +363,6 @@ impl Pool {
     }
 
     /// The pool's current status.
-    #[must_use]
     pub fn status(&self) -> PoolStatus {
         status::of(&self.shared)
     }

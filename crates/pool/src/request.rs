@@ -56,7 +56,6 @@ pub struct Request {
 impl Request {
     /// A request that the server makes itself: no client waits for it, it has no body, and it is not run again if its
     /// worker dies.
-    #[must_use]
     pub fn without_client(head: EncodedRequest, id: RequestId) -> Self {
         let now = Instant::now();
         Self {
@@ -80,32 +79,27 @@ impl Request {
     }
 
     /// The method's name. Like `target` and `path`, a slice of `head`: nothing is parsed.
-    #[must_use]
     pub fn method(&self) -> &[u8] {
         self.head.method()
     }
 
     /// Path and query.
-    #[must_use]
     pub fn target(&self) -> &[u8] {
         self.head.uri()
     }
 
     /// The path without the query.
-    #[must_use]
     pub fn path(&self) -> &[u8] {
         self.target().split(|&byte| byte == b'?').next().unwrap_or_default()
     }
 
     /// Bytes of memory that the request uses while it waits. Excludes a body of more than 1 KB, which is charged
     /// already.
-    #[must_use]
     pub fn cost(&self) -> u64 {
         self.head.wire_len() as u64 + 1536
     }
 
     /// Method and target for logs and `status`, e.g. `GET /a?b`.
-    #[must_use]
     pub fn label(&self) -> String {
         format!("{} {}", String::from_utf8_lossy(self.method()), String::from_utf8_lossy(self.target()))
     }
@@ -170,7 +164,6 @@ pub enum RequestBody {
 
 impl RequestBody {
     /// The body's length in bytes.
-    #[must_use]
     pub fn len(&self) -> u64 {
         match self {
             Self::Empty | Self::Stream(_) => 0,
@@ -180,7 +173,6 @@ impl RequestBody {
     }
 
     /// True if the body has no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -65,7 +65,6 @@ impl From<Bytes> for Whole {
 
 impl Whole {
     /// Its length in bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Memory(bytes) => bytes.len(),
@@ -74,7 +73,6 @@ impl Whole {
     }
 
     /// True if it has no byte.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -91,7 +89,6 @@ impl Whole {
     }
 
     /// `true` if its bytes are these.
-    #[must_use]
     pub fn equals(&self, other: &[u8]) -> bool {
         match self {
             Self::Memory(bytes) => bytes == other,
@@ -100,7 +97,6 @@ impl Whole {
     }
 
     /// The bytes in the server's own memory. Held memory is copied and freed.
-    #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self {
             Self::Memory(bytes) => bytes,
@@ -148,31 +144,26 @@ impl Body {
     }
 
     /// No body.
-    #[must_use]
     pub const fn empty() -> Self {
         Self::of(Kind::Empty)
     }
 
     /// A body whose bytes are all in memory.
-    #[must_use]
     pub fn full(bytes: Bytes) -> Self {
         Self::whole(bytes.into())
     }
 
     /// A body that is complete, wherever it is.
-    #[must_use]
     pub fn whole(whole: Whole) -> Self {
         Self::of(if whole.is_empty() { Kind::Empty } else { Kind::Whole(whole) })
     }
 
     /// A body that comes in parts.
-    #[must_use]
     pub fn stream(stream: Stream) -> Self {
         Self::of(Kind::Stream(stream))
     }
 
     /// Files, or parts of them.
-    #[must_use]
     pub fn files(files: FileBody) -> Self {
         match files.as_memory() {
             Some(bytes) => Self::full(bytes.clone()),
@@ -182,13 +173,11 @@ impl Body {
     }
 
     /// The upgraded protocol, after a response of status 101.
-    #[must_use]
     pub fn upgrade(upgrade: Box<dyn Upgrade>) -> Self {
         Self::of(Kind::Upgrade(upgrade))
     }
 
     /// Length in bytes, if known.
-    #[must_use]
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
             Kind::Empty | Kind::Upgrade(_) => Some(0),
@@ -211,7 +200,6 @@ impl Body {
     }
 
     /// The bytes of a body that is in memory (empty for an empty one).
-    #[must_use]
     pub fn as_full(&self) -> Option<&Bytes> {
         static EMPTY: Bytes = Bytes::new();
         match &self.kind {
@@ -222,7 +210,6 @@ impl Body {
     }
 
     /// The file whose whole content is the body, if known.
-    #[must_use]
     pub fn file(&self) -> Option<&FileIdentity> {
         match &self.kind {
             Kind::Files(files) => files.identity(),

@@ -43,7 +43,6 @@ pub struct Shared {
 
 impl Shared {
     /// The settings.
-    #[must_use]
     pub fn new(settings: &HttpSettings, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
         let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
         Self {
@@ -59,7 +58,6 @@ impl Shared {
     }
 
     /// Enables extended CONNECT if the handler supports upgrades.
-    #[must_use]
     pub fn with_extended_connect(self, extended_connect: bool) -> Self {
         Self { extended_connect, ..self }
     }
@@ -95,7 +93,6 @@ impl Connection {
     }
 
     /// The connection of a request that the server itself makes.
-    #[must_use]
     pub fn of_no_client(shared: Arc<Shared>, peer: Peer) -> Self {
         Self::new(shared, peer, 1)
     }
@@ -114,7 +111,6 @@ impl Connection {
     }
 
     /// An empty charge to the memory budget.
-    #[must_use]
     pub fn charge(&self) -> Charge {
         Charge::new(self.shared.budgets.memory, self.share.get().cloned())
     }

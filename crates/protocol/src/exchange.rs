@@ -94,7 +94,6 @@ pub struct Request {
 
 impl Request {
     /// A request that has just arrived, not through a web server.
-    #[must_use]
     pub fn arrived(
         head: Box<Head>,
         body: RequestBody,
@@ -122,7 +121,6 @@ pub struct Head {
 impl Head {
     /// The protocols that the client offers to switch to. Requires HTTP/1.1 with `Upgrade` and `Connection: upgrade`
     /// (RFC 9110 7.8), or an extended CONNECT.
-    #[must_use]
     pub fn asks_to_upgrade(&self) -> Option<Offer> {
         if self.is_extended_connect() {
             return self.headers.get(header::UPGRADE).map(|protocol| Offer { protocol: protocol.clone(), bare: true });
@@ -143,7 +141,6 @@ impl Head {
     /// `true` for a CONNECT with `:protocol` (RFC 8441, RFC 9220). Handlers see the equivalent HTTP/1.1 `GET`, with the
     /// protocol in `Upgrade`. No client can send that field over HTTP/2 and 3, where it makes a request malformed. A 2xx
     /// response to such a request means that the stream has switched protocols.
-    #[must_use]
     pub fn is_extended_connect(&self) -> bool {
         self.version >= Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
     }
@@ -168,7 +165,6 @@ pub struct Reason(Bytes);
 
 impl Reason {
     /// Checks a reason phrase; `None` if it contains invalid characters.
-    #[must_use]
     pub fn new(words: &[u8]) -> Option<Self> {
         let fit = words.iter().all(|&b| b == b'\t' || b == b' ' || (b > b' ' && b != 0x7f));
         fit.then(|| Self(Bytes::copy_from_slice(words)))
@@ -201,13 +197,11 @@ pub struct RequestBody {
 
 impl RequestBody {
     /// No body.
-    #[must_use]
     pub const fn none() -> Self {
         Self { source: None, announced: Some(0) }
     }
 
     /// A body, and its length if that was announced.
-    #[must_use]
     pub fn new(source: Box<dyn BodySource>, announced: Option<u64>) -> Self {
         Self { source: Some(source), announced }
     }
@@ -219,13 +213,11 @@ impl RequestBody {
     }
 
     /// `true` if the request has no body. A body that turns out to be empty still counts as one.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.source.is_none()
     }
 
     /// The length that the head announced.
-    #[must_use]
     pub fn announced(&self) -> Option<u64> {
         self.announced
     }

@@ -48,13 +48,11 @@ pub(crate) struct FilePart {
 
 impl FileBody {
     /// No bytes.
-    #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
     /// The whole body, if it is in memory.
-    #[must_use]
     pub fn as_memory(&self) -> Option<&Bytes> {
         match self.pieces.front() {
             Some(Piece::Memory(bytes)) if self.pieces.len() == 1 => Some(bytes),
@@ -68,13 +66,11 @@ impl FileBody {
     }
 
     /// The file whose whole content is the body, if known.
-    #[must_use]
     pub fn identity(&self) -> Option<&FileIdentity> {
         self.identity.as_ref()
     }
 
     /// Number of bytes left.
-    #[must_use]
     pub fn remaining(&self) -> u64 {
         self.remaining
     }

@@ -78,19 +78,16 @@ impl Front {
     }
 
     /// The number of open connections.
-    #[must_use]
     pub fn open_connections(&self) -> usize {
         self.handles.iter().map(IoThreadHandle::open_connections).sum()
     }
 
     /// Its listening addresses.
-    #[must_use]
     pub const fn listeners(&self) -> &Arc<Listeners> {
         &self.listeners
     }
 
     /// State for new connections; open ones keep theirs.
-    #[must_use]
     pub const fn shared(&self) -> &Arc<ArcSwap<Shared>> {
         &self.shared
     }

@@ -87,7 +87,6 @@ impl Informational {
     }
 
     /// `true` if the client may have left: it has closed its side, and it is unknown whether it waits for a response.
-    #[must_use]
     pub fn may_have_left(&self) -> bool {
         match &self.way {
             SinkHandle::Connection(connection) => connection.may_have_left(),
@@ -276,7 +275,6 @@ fn field(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
 }
 
 /// `true` for headers about the connection (RFC 9110 7.6.1), and for CGI's `Status`, which HTTP does not have.
-#[must_use]
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),

@@ -78,7 +78,6 @@ impl Inherited {
     }
 
     /// The socket itself.
-    #[must_use]
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }

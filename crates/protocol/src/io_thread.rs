@@ -48,7 +48,6 @@ pub struct IoThreadHandle {
 
 impl IoThreadHandle {
     /// Connections that are open or on their way to the thread.
-    #[must_use]
     pub fn open_connections(&self) -> usize {
         self.open.load(Relaxed)
     }
@@ -305,7 +304,6 @@ impl<H: Handler> Unstarted<H> {
     }
 
     /// A handle for other threads.
-    #[must_use]
     pub fn handle(&self) -> IoThreadHandle {
         self.handle.clone()
     }

@@ -152,13 +152,11 @@ pub struct ListenerHandle {
 
 impl ListenerHandle {
     /// The address, with the port that the system chose.
-    #[must_use]
     pub fn addr(&self) -> &ListenAddr {
         &self.addr
     }
 
     /// For HTTP/3: the handle with which the socket is handed over.
-    #[must_use]
     pub fn quic(&self) -> Option<&QuicHandle> {
         self.quic.as_ref()
     }
@@ -196,7 +194,6 @@ pub enum ListenerProtocol {
 
 impl ListenerProtocol {
     /// The protocol of an address; `tls` is the configuration for addresses that speak TLS.
-    #[must_use]
     pub fn at(addr: &ListenAddr, tls: Option<&Arc<ServerConfig>>) -> Option<Self> {
         match addr {
             ListenAddr::Https(_) => tls.cloned().map(Self::Tls),
@@ -306,7 +303,6 @@ impl Listener {
     }
 
     /// Speaks TLS over what is accepted.
-    #[must_use]
     pub fn with_tls(self, config: Arc<ServerConfig>) -> Self {
         self.protocol.set(Some(ListenerProtocol::Tls(config)));
         self
@@ -326,14 +322,12 @@ impl Listener {
     }
 
     /// Sets the address as the settings name it; after `bind` it is already set.
-    #[must_use]
     pub fn configured_as(mut self, addr: &ListenAddr) -> Self {
         self.configured = addr.clone();
         self
     }
 
     /// The address that was asked for, whose port may be 0.
-    #[must_use]
     pub const fn configured(&self) -> &ListenAddr {
         &self.configured
     }
@@ -344,7 +338,6 @@ impl Listener {
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
-    #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
         match (&self.inner, self.protocol.0.load().as_deref()) {
             (Inner::Stream(Stream::Tcp(_, addr)), None) => ListenAddr::Tcp(*addr),

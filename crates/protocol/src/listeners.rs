@@ -71,7 +71,6 @@ impl Listeners {
     }
 
     /// Handles with which another process can continue all addresses. `None` if one lacks a descriptor.
-    #[must_use]
     pub fn handles(&self) -> Option<Vec<Arc<ListenerHandle>>> {
         self.lock().iter().flatten().map(|listener| listener.handle.clone()).collect()
     }

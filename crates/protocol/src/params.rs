@@ -52,7 +52,6 @@ impl Params {
     }
 
     /// The value of a variable.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         let found = self.pairs.iter().rev().find(|(own, _)| self.slice(own) == name.as_bytes());
         found.map(|(_, value)| self.slice(value))

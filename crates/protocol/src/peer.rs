@@ -23,7 +23,6 @@ pub struct Peer {
 
 impl Peer {
     /// A TCP peer. An IPv4-mapped IPv6 address is converted to IPv4, also for `trusts`.
-    #[must_use]
     pub fn tcp(remote: SocketAddr, local: SocketAddr, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
         let addr = remote.ip().to_canonical();
         Self {
@@ -38,13 +37,11 @@ impl Peer {
     }
 
     /// A peer over QUIC, which is always encrypted.
-    #[must_use]
     pub fn quic(remote: SocketAddr, local: SocketAddr, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
         Self { https: true, ..Self::tcp(remote, local, trusts) }
     }
 
     /// A peer on the Unix socket at `path`. The texts are those nginx gives its scripts.
-    #[must_use]
     pub fn unix(path: &std::path::Path, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
         Self {
             addr: None,

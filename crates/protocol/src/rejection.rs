@@ -42,7 +42,6 @@ impl Rejection {
     }
 
     /// The reason in logs and metrics.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",

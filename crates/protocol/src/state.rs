@@ -60,7 +60,6 @@ const MIN_WRITE_MS: u64 = 2000;
 
 impl Timeouts {
     /// The timeouts of the settings.
-    #[must_use]
     pub fn new(settings: &howdah_config::HttpSettings) -> Self {
         let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -74,21 +73,18 @@ impl Timeouts {
 
     /// Shortens the write timeout in proportion to `pressure`, the scarcity of budgets in percent: responses to clients
     /// that do not read are what fills the budgets.
-    #[must_use]
     pub fn under(self, pressure: u64) -> Self {
         let spare = self.write.saturating_sub(MIN_WRITE_MS);
         Self { write: self.write - spare / 100 * pressure.min(100), ..self }
     }
 
     /// `true` if a client that read `bytes` in `took` milliseconds of waiting is too slow.
-    #[must_use]
     pub fn is_too_slow(&self, bytes: u64, took: u64) -> bool {
         bytes < self.min_rate.saturating_mul(took) / 1000
     }
 
     /// Interval at which an I/O thread checks its connections: fine enough for the shortest timeout, and rare enough to
     /// cost nothing.
-    #[must_use]
     pub fn tick(&self) -> Duration {
         let shortest = self.header.min(self.idle).min(self.write).min(self.linger);
         Duration::from_millis((shortest / 8).clamp(5, 500))
@@ -135,7 +131,6 @@ pub struct State {
 
 impl State {
     /// A connection accepted at `now`.
-    #[must_use]
     pub fn new(now: u64) -> Self {
         Self {
             verdict: AtomicU8::new(Verdict::None as u8),
@@ -160,7 +155,6 @@ impl State {
     }
 
     /// The I/O thread's decision.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.verdict.load(Relaxed) {
             1 => Verdict::LastResponse,
@@ -210,7 +204,6 @@ impl State {
     }
 
     /// `true` if a request's header has arrived partly.
-    #[must_use]
     pub fn reads_head(&self) -> bool {
         self.reading_head.load(Relaxed)
     }
@@ -230,7 +223,6 @@ impl State {
     }
 
     /// `true` if a write waits for the client.
-    #[must_use]
     pub fn is_write_blocked(&self) -> bool {
         self.write_blocked.load(Relaxed) != 0
     }
@@ -241,7 +233,6 @@ impl State {
     }
 
     /// The client has closed its side, and perhaps left.
-    #[must_use]
     pub fn is_half_closed(&self) -> bool {
         self.half_closed.load(Relaxed)
     }
@@ -289,7 +280,6 @@ impl State {
     }
 
     /// `true` if the connection speaks HTTP/2.
-    #[must_use]
     pub fn is_multiplexed(&self) -> bool {
         self.multiplexed.load(Relaxed)
     }
@@ -318,7 +308,6 @@ impl State {
     }
 
     /// HTTP/2: bytes of all bodies that the client's window has allowed so far.
-    #[must_use]
     pub fn taken_of_bodies(&self) -> u64 {
         self.taken_of_bodies.load(Relaxed)
     }
@@ -355,7 +344,6 @@ impl State {
     }
 
     /// Start of the wait for a request of which no byte has arrived; `None` before `MIN_WAIT_MS`.
-    #[must_use]
     pub fn unused_since(&self, now: u64) -> Option<u64> {
         let since = self.since.load(Relaxed);
         let busy = self.is_busy() || now.saturating_sub(since) < MIN_WAIT_MS;
@@ -364,7 +352,6 @@ impl State {
 
     /// Start of the present phase of a connection that has had a response and would be kept open; `u64::MAX` while it
     /// is busy, so that idle connections sort first.
-    #[must_use]
     pub fn used_since(&self) -> Option<u64> {
         let since = if self.is_busy() { u64::MAX } else { self.since.load(Relaxed) };
         (!self.fresh.load(Relaxed) && self.verdict() == Verdict::None).then_some(since)
@@ -375,7 +362,6 @@ impl State {
     }
 
     /// Start of a header that is still incomplete after `MIN_WAIT_MS`.
-    #[must_use]
     pub fn slow_header_since(&self, now: u64) -> Option<u64> {
         let since = self.since.load(Relaxed);
         let slow = self.reading_head.load(Relaxed)
@@ -444,7 +430,6 @@ impl State {
 
     /// `true` if a shutdown need not wait for the connection's next request: `until` has passed, or none is likely to
     /// be on its way any more.
-    #[must_use]
     pub fn waited_too_long(&self, now: u64, until: u64) -> bool {
         let busy = self.in_flight.load(Relaxed) > 0 || self.is_write_blocked() || self.reading_head.load(Relaxed);
         let patience = if self.fresh.load(Relaxed) { FIRST_REQUEST } else { NEXT_REQUEST };

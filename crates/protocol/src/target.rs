@@ -58,7 +58,6 @@ impl Target {
     }
 
     /// The target of a request in HTTP/2.
-    #[must_use]
     pub fn from_uri(uri: &Uri) -> Self {
         let text =
             uri.path_and_query().map_or_else(Bytes::new, |text| Bytes::copy_from_slice(text.as_str().as_bytes()));
@@ -87,31 +86,26 @@ impl Target {
     }
 
     /// Path, query and fragment, as the client spelled them.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.text
     }
 
     /// The path, as the client spelled it.
-    #[must_use]
     pub fn path(&self) -> &[u8] {
         &self.text[..self.path as usize]
     }
 
     /// The query, as the client spelled it, without its question mark; `None` if there is no question mark.
-    #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         self.has_query.then(|| &self.text[self.query.0 as usize..self.query.1 as usize])
     }
 
     /// The host and port in the target itself, neither decoded nor validated.
-    #[must_use]
     pub fn authority(&self) -> Option<&[u8]> {
         self.authority.as_deref()
     }
 
     /// `true` if the target itself has `https`.
-    #[must_use]
     pub fn is_https(&self) -> bool {
         self.https
     }

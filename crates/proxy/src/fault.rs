@@ -19,7 +19,6 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Its label in metrics.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -31,7 +30,6 @@ impl FaultKind {
     }
 
     /// The status that the client gets.
-    #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Connect | Self::Broken => StatusCode::BAD_GATEWAY,

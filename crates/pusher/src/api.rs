@@ -25,7 +25,6 @@ pub enum Resource {
 
 impl Resource {
     /// Parses the rest of a path, such as `channels/presence-room/users`.
-    #[must_use]
     pub fn new(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').collect();
         match parts[..] {
@@ -39,7 +38,6 @@ impl Resource {
     }
 
     /// `true` if the resource takes `POST`, `false` for `GET`.
-    #[must_use]
     pub fn publishes(&self) -> bool {
         matches!(self, Self::Events | Self::BatchEvents)
     }
@@ -119,7 +117,6 @@ impl Published {
     }
 
     /// The response document.
-    #[must_use]
     pub fn document(&self, hub: &Hub) -> Value {
         let mut documents = self.requested.iter().map(|(channels, info)| {
             if info.is_empty() {

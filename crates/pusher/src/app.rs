@@ -62,19 +62,16 @@ impl App {
     }
 
     /// The application's id, which is in the paths of the HTTP API.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// The application's key, which clients know.
-    #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
     /// The signature of a webhook.
-    #[must_use]
     pub fn sign(&self, text: &[u8]) -> String {
         let mut digits = String::with_capacity(64);
         for byte in hmac::sign(&self.secret, text).as_ref() {
@@ -85,7 +82,6 @@ impl App {
     }
 
     /// `true` if the application has authorized this connection for a channel: `auth` is `KEY:SIGNATURE`.
-    #[must_use]
     pub fn authorizes(&self, socket: &str, channel: &str, data: Option<&str>, auth: &str) -> bool {
         let Some((key, signature)) = auth.split_once(':') else { return false };
         let mut signed = format!("{socket}:{channel}");
@@ -96,7 +92,6 @@ impl App {
     }
 
     /// `true` if the application has authenticated this connection's user: `auth` is `KEY:SIGNATURE`.
-    #[must_use]
     pub fn authenticates(&self, socket: &str, user_data: &str, auth: &str) -> bool {
         let Some((key, signature)) = auth.split_once(':') else { return false };
         key == self.key && self.verify_signature(&format!("{socket}::user::{user_data}"), signature)

@@ -22,7 +22,6 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of the channel with this name; `None` if the name is invalid.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-=@,.;".contains(&byte);
         let plain = name.strip_prefix(USER).unwrap_or(name);
@@ -39,7 +38,6 @@ impl Kind {
     }
 
     /// `true` if the channel's clients may publish.
-    #[must_use]
     pub fn allows_client_events(self) -> bool {
         matches!(self, Self::Private | Self::Presence)
     }
@@ -49,13 +47,11 @@ impl Kind {
 pub const USER: &str = "#server-to-user-";
 
 /// The topic of a channel.
-#[must_use]
 pub fn topic(name: &str) -> String {
     format!("{TOPIC}{name}")
 }
 
 /// The channel of a topic.
-#[must_use]
 pub fn name(topic: &str) -> Option<&str> {
     topic.strip_prefix(TOPIC)
 }

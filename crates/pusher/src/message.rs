@@ -85,7 +85,6 @@ impl Incoming {
 }
 
 /// The user in the application's `channel_data` (`user_id`) or `user_data` (`id`).
-#[must_use]
 pub fn member(data: &str) -> Option<Member> {
     let data: Value = serde_json::from_str(data).ok()?;
     let id = match data.get("user_id").or_else(|| data.get("id"))? {
@@ -97,26 +96,22 @@ pub fn member(data: &str) -> Option<Member> {
 }
 
 /// The first message to a client.
-#[must_use]
 pub fn established(socket: &str) -> String {
     let data = json!({ "socket_id": socket, "activity_timeout": ACTIVITY_TIMEOUT }).to_string();
     json!({ "event": "pusher:connection_established", "data": data }).to_string()
 }
 
 /// The response to a ping.
-#[must_use]
 pub fn pong() -> String {
     json!({ "event": "pusher:pong", "data": {} }).to_string()
 }
 
 /// An error message for a client.
-#[must_use]
 pub fn error(code: Option<u16>, message: &str) -> String {
     json!({ "event": "pusher:error", "data": { "code": code, "message": message } }).to_string()
 }
 
 /// Confirms a subscription. `members`: those of a presence channel, including the client.
-#[must_use]
 pub fn subscribed(channel: &str, members: Option<&[Arc<Member>]>) -> String {
     let data = members.map_or(json!({}), |members| {
         let ids: Vec<&str> = members.iter().map(|member| &*member.id).collect();
@@ -129,14 +124,12 @@ pub fn subscribed(channel: &str, members: Option<&[Arc<Member>]>) -> String {
 }
 
 /// Refuses a subscription.
-#[must_use]
 pub fn refused(channel: &str, why: &str) -> String {
     let data = json!({ "type": "AuthError", "error": why, "status": 401 });
     json!({ "event": "pusher:subscription_error", "channel": channel, "data": data }).to_string()
 }
 
 /// Confirms a client's sign-in.
-#[must_use]
 pub fn signed_in(user_data: &str) -> String {
     json!({ "event": "pusher:signin_success", "data": { "user_data": user_data } }).to_string()
 }
@@ -146,7 +139,6 @@ fn info(member: &Member) -> Value {
 }
 
 /// An event for the subscribers of a channel, `except` one connection. `user`: the member that sends it.
-#[must_use]
 pub fn event(name: &str, channel: &str, data: &Value, user: Option<&str>, except: Option<&str>) -> Update {
     let mut message = json!({ "event": name, "channel": channel, "data": data });
     if let Some(user) = user {
@@ -163,14 +155,12 @@ pub fn event(name: &str, channel: &str, data: &Value, user: Option<&str>, except
 }
 
 /// A user has joined a presence channel with this connection.
-#[must_use]
 pub fn member_added(channel: &str, member: &Member, socket: &str) -> Update {
     let data = json!({ "user_id": &*member.id, "user_info": info(member) }).to_string();
     event("pusher_internal:member_added", channel, &data.into(), None, Some(socket))
 }
 
 /// A user has left a presence channel.
-#[must_use]
 pub fn member_removed(channel: &str, member: &Member) -> Update {
     let data = json!({ "user_id": &*member.id }).to_string();
     event("pusher_internal:member_removed", channel, &data.into(), None, None)

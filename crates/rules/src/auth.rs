@@ -127,7 +127,6 @@ impl Auth {
 
 impl Verification {
     /// Verifies the password, and returns the user if it is correct. Takes tens of milliseconds.
-    #[must_use]
     pub fn run(self) -> Option<Arc<str>> {
         let table = self.auth.users.read_again(self.asked);
         let (hash, exists) = self.auth.hash(&table, &self.user)?;

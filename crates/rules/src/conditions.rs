@@ -144,7 +144,6 @@ impl Conditions {
 
 impl Kind {
     /// The kind's name in a rule.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::File => "file",

@@ -77,7 +77,6 @@ impl Limit {
     }
 
     /// Sets the name of the limit's rule.
-    #[must_use]
     pub fn of_rule(self, rule: &str) -> Self {
         Self { rule: rule.into(), ..self }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 const MAX_DURATION: Duration = Duration::from_secs(100 * 31_536_000);
 
 /// `500ms`, `30s`, `5m`, `2h`, `30d`, or a number of seconds.
-#[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text, |c| c.is_ascii_digit() || c == '.');
     let factor = match unit {
@@ -25,7 +24,6 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// `64K`, `8M`, `1G`, or a number of bytes.
-#[must_use]
 pub fn size(text: &str) -> Option<u64> {
     let (number, unit) = split(text, |c| c.is_ascii_digit());
     let shift = match unit.to_ascii_uppercase().as_str() {

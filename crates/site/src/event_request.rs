@@ -44,13 +44,11 @@ impl Purpose {
     }
 
     /// `true` if it appears in metrics, the access log and traces.
-    #[must_use]
     pub const fn is_recorded(self) -> bool {
         matches!(self, Self::DeployCheck)
     }
 
     /// `true` if passwords and client limits apply to it.
-    #[must_use]
     pub const fn asks_for_access(self) -> bool {
         matches!(self, Self::DeployCheck)
     }

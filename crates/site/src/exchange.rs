@@ -103,7 +103,6 @@ pub enum PhpRun {
 
 impl PhpRun {
     /// The statistics, if they are known yet.
-    #[must_use]
     pub fn stats(&self) -> Option<&RequestStats> {
         match self {
             Self::Nowhere => None,
@@ -183,7 +182,6 @@ impl Exchange {
     }
 
     /// The host that the client asked for, with its port if it named one.
-    #[must_use]
     pub fn host(&self) -> Option<&[u8]> {
         forwarded::host(&self.head, &self.client)
     }
@@ -194,19 +192,16 @@ impl Exchange {
     }
 
     /// [`Self::host`] as text; empty if there is none. `limits` has checked that it is ASCII.
-    #[must_use]
     pub fn host_text(&self) -> &str {
         self.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default()
     }
 
     /// `false` if passwords and client limits do not apply because the server itself made the request.
-    #[must_use]
     pub fn asks_for_access(&self) -> bool {
         self.purpose.is_none_or(Purpose::asks_for_access)
     }
 
     /// The query after the changes by `.htaccess` files or rules.
-    #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         let of_files = self.changes.as_ref().and_then(|changes| changes.query.as_ref().map(Option::as_deref));
         let of_rules = self.ruled.as_ref().and_then(|ruled| ruled.outcome.query.as_ref().map(Option::as_deref));
@@ -214,13 +209,11 @@ impl Exchange {
     }
 
     /// The trace id for log lines; `None` if tracing is disabled.
-    #[must_use]
     pub fn trace_id(&self) -> Option<DisplayValue<TraceId>> {
         self.trace.as_ref().map(|trace| tracing::field::display(trace.id()))
     }
 
     /// Maximum request body in bytes, if a rule or the settings limit it. A rule takes precedence.
-    #[must_use]
     pub fn max_body(&self) -> Option<u64> {
         let own = self.ruled.as_ref().and_then(|ruled| ruled.outcome.max_body);
         own.or(self.site.limits.max_body)

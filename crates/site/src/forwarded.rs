@@ -56,25 +56,21 @@ impl Client {
     }
 
     /// `REMOTE_ADDR`. `peer` is the connection's other end.
-    #[must_use]
     pub fn addr<'a>(&'a self, peer: &'a Peer) -> &'a str {
         self.node().map_or(&*peer.addr_text, |(addr, _)| addr)
     }
 
     /// `REMOTE_PORT`; empty if it is unknown.
-    #[must_use]
     pub fn port<'a>(&'a self, peer: &'a Peer) -> &'a str {
         self.node().map_or(&*peer.port_text, |(_, port)| port)
     }
 
     /// The host that a proxy reports, with its port if there is one; `None` if the request's own host applies.
-    #[must_use]
     pub fn reported_host(&self) -> Option<&str> {
         self.reported.as_ref()?.host.as_deref()
     }
 
     /// `SERVER_PORT` as the client sees it.
-    #[must_use]
     pub fn server_port<'a>(&'a self, peer: &'a Peer) -> &'a str {
         let reported = self.reported.as_ref().and_then(|reported| reported.server_port.as_deref());
         reported.unwrap_or(&peer.server_port)
@@ -92,13 +88,11 @@ const HOST: &str = "x-forwarded-host";
 const PORT: &str = "x-forwarded-port";
 
 /// `true` if `peer` is one of these proxies. `peer` is `None` for a Unix socket.
-#[must_use]
 pub fn trusts(proxies: &[TrustedProxy], peer: Option<IpAddr>) -> bool {
     proxies.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
 }
 
 /// Determines the client. `Exchange::client` has the result for a request.
-#[must_use]
 pub fn client(peer: &Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client {
     let mut client = Client::direct(peer);
     if !peer.trusted {
@@ -269,19 +263,16 @@ fn complete_port(client: &mut Client) {
 
 /// Returns the host that a request names. A target in absolute form and HTTP/2's `:authority` take precedence over
 /// `Host` (RFC 9112 3.2.2). `limits` checks that it is valid.
-#[must_use]
 pub fn named_host(head: &Head) -> Option<&[u8]> {
     head.target.authority().or_else(|| head.headers.get(http::header::HOST).map(HeaderValue::as_bytes))
 }
 
 /// Returns the host that the client requested, with its port if there is one.
-#[must_use]
 pub fn host<'a>(head: &'a Head, client: &'a Client) -> Option<&'a [u8]> {
     client.reported_host().map(str::as_bytes).or_else(|| named_host(head))
 }
 
 /// Splits `host:port`. The host keeps the brackets of an IPv6 address.
-#[must_use]
 pub fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() => {

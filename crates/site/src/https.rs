@@ -20,7 +20,6 @@ pub struct Https {
 
 impl Https {
     /// Creates them from the settings, which were checked before.
-    #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let port = settings.listen.iter().find_map(|addr| match addr {
             ListenAddr::Https(addr) => Some(addr.port()),

@@ -147,13 +147,11 @@ impl HubUsage {
 
 impl Hubs {
     /// Creates hubs that are shared with the other servers of this broker.
-    #[must_use]
     pub(crate) fn shared(broker: Broker) -> Self {
         Self { all: Mutex::default(), broker: Some(broker) }
     }
 
     /// The hub of a site.
-    #[must_use]
     pub fn of(&self, site: &str) -> Hub {
         self.find(site).hub
     }
@@ -209,7 +207,6 @@ impl Hubs {
     }
 
     /// Usage of each hub with subscribers, in the order of the sites' names.
-    #[must_use]
     pub fn usage(&self) -> Vec<HubUsage> {
         let hubs = self.all.lock();
         let used = hubs.iter().map(|(site, shared)| (site, &shared.hub));

@@ -22,7 +22,6 @@ impl Notes {
     }
 
     /// Returns all notes.
-    #[must_use]
     pub fn into_inner(self) -> Vec<Note> {
         self.0.into_inner()
     }

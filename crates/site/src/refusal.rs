@@ -22,13 +22,11 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal with a status.
-    #[must_use]
     pub const fn new(status: StatusCode) -> Self {
         Self { status, reason: None, retry_after: None, allow: None, challenge: None, page: None }
     }
 
     /// 400, with the reason.
-    #[must_use]
     pub const fn bad_request(reason: &'static str) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -41,60 +39,51 @@ impl Refusal {
     }
 
     /// 503: a budget or the file descriptors are exhausted.
-    #[must_use]
     pub fn over_budget() -> Self {
         Self::from(&Fault::new(FaultKind::OverBudget))
     }
 
     /// Adds a reason, which the page shows to the client.
-    #[must_use]
     pub const fn because(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self
     }
 
     /// Sets `Allow`.
-    #[must_use]
     pub const fn allow(mut self, methods: &'static str) -> Self {
         self.allow = Some(methods);
         self
     }
 
     /// Sets `Retry-After`, in seconds.
-    #[must_use]
     pub const fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 
     /// Sets `WWW-Authenticate`.
-    #[must_use]
     pub fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.challenge = Some(challenge);
         self
     }
 
     /// Sets the path of an error page that replaces the built-in page.
-    #[must_use]
     pub fn with_page(mut self, path: Arc<str>) -> Self {
         self.page = Some(path);
         self
     }
 
     /// The path of the error page, if one was set.
-    #[must_use]
     pub fn page(&self) -> Option<&Arc<str>> {
         self.page.as_ref()
     }
 
     /// The status.
-    #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
     /// Returns the response: HTML for clients that accept it, a line of text for all others.
-    #[must_use]
     pub fn into_response(self, request: &HeaderMap) -> Response {
         let code = self.status.as_u16();
         // 499 has no reason phrase. It is only logged, as the client has disconnected.

@@ -30,14 +30,12 @@ pub fn next() -> RequestId {
 }
 
 /// Returns the id's sixteen hexadecimal digits like `Display`, but faster.
-#[must_use]
 pub fn digits(id: RequestId) -> [u8; 16] {
     let nibble = |i: usize| b"0123456789abcdef"[(id.0 >> (60 - 4 * i) & 15) as usize];
     std::array::from_fn(nibble)
 }
 
 /// Parses the id in a header of a trusted proxy: 1 to 16 hexadecimal digits. Anything else is ignored.
-#[must_use]
 pub fn parse(text: &[u8]) -> Option<RequestId> {
     if text.is_empty() || text.len() > 16 || !text.iter().all(u8::is_ascii_hexdigit) {
         return None;

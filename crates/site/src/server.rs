@@ -174,7 +174,6 @@ impl Server {
     }
 
     /// The Mercure hubs of its sites.
-    #[must_use]
     pub fn hubs(&self) -> &Arc<Hubs> {
         let shared = || self.broker().cloned().map_or_else(Hubs::default, Hubs::shared);
         self.hubs.get_or_init(|| Arc::new(shared()))

@@ -106,7 +106,6 @@ pub struct Service<U: Upstream> {
 
 impl<U: Upstream> Service<U> {
     /// A service for these sites.
-    #[must_use]
     pub fn new(sites: Arc<Sites>, upstream: Arc<U>) -> Self {
         Self { sites, context: Context::new(upstream) }
     }

@@ -38,7 +38,6 @@ pub struct Limits {
 
 impl Limits {
     /// The limits of the settings.
-    #[must_use]
     pub fn new(settings: &HttpSettings) -> Self {
         Self {
             max_uri: settings.max_uri.as_usize(),
@@ -205,7 +204,6 @@ impl Site {
     }
 
     /// Returns the static files below a directory that a rule names. If the rule names a file, those of its directory.
-    #[must_use]
     pub fn files_of(&self, place: &Place) -> &StaticFiles {
         let found = self.places.iter().find(|(directory, _)| *directory == place.directory);
         found.map_or(&self.static_files, |(_, files)| files)
@@ -217,7 +215,6 @@ impl Site {
     }
 
     /// The position of the pool whose status page is at this path, if there is one.
-    #[must_use]
     pub fn pool_page(&self, path: &[u8]) -> Option<usize> {
         self.pool_pages.iter().find(|(own, _)| own.as_bytes() == path).map(|(_, pool)| *pool)
     }

@@ -98,7 +98,6 @@ impl Sites {
     }
 
     /// Every site.
-    #[must_use]
     pub fn all(&self) -> &[Arc<Site>] {
         &self.all
     }
@@ -120,13 +119,11 @@ impl Sites {
     }
 
     /// Returns the site if there is only one, for all hosts. The host of a request then need not be examined.
-    #[must_use]
     pub fn only(&self) -> Option<&Arc<Site>> {
         if self.only { self.all.first() } else { None }
     }
 
     /// Finds the site for a host as in a request: with or without a port, in upper or lower case.
-    #[must_use]
     pub fn find(&self, host: Option<&[u8]>) -> Found<'_> {
         let mut room: HostRoom = [0; _];
         let named = host.and_then(|host| self.named(normal_host(host, &mut room)?));
@@ -157,7 +154,6 @@ impl Sites {
     /// Returns `true` if a connection may request this site under this host (RFC 9110 7.4). If the client named another
     /// site in the TLS handshake, the certificate that it got must cover this host too. With client certificates, a
     /// connection may never request another site. Trusted proxies may use any name.
-    #[must_use]
     pub fn may_serve(&self, site: &Site, host: Option<&[u8]>, connection: &Connection) -> bool {
         let Some(session) = connection.session.get().filter(|_| !self.only && !connection.peer.trusted) else {
             return true;

@@ -41,7 +41,6 @@ const MAX_EXAMINED: usize = 64;
 
 impl PrivateFiles {
     /// Collects the private files of these settings.
-    #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let mut files: Vec<PathBuf> = settings.config_file.iter().cloned().collect();
         if let LogTarget::File(path) = &settings.log.error {
@@ -81,7 +80,6 @@ impl PrivateFiles {
 
 impl Withheld {
     /// Withheld files of a site with these settings.
-    #[must_use]
     pub fn new(settings: &Settings, site: &StaticSettings, files: Arc<PrivateFiles>) -> Self {
         let name = settings.config_file.as_deref().and_then(Path::file_name);
         Self {
@@ -92,7 +90,6 @@ impl Withheld {
     }
 
     /// `true` if a file with this path is withheld because of its name.
-    #[must_use]
     pub fn by_name(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
         let plain = [&b".gz"[..], b".br", b".zst"].iter().find_map(|ending| {
@@ -107,13 +104,11 @@ impl Withheld {
     }
 
     /// `true` if the file at `path` is withheld under any name. The path must be free of links.
-    #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         self.files.is_at(path)
     }
 
     /// `true` if a file with this device and inode is withheld.
-    #[must_use]
     pub fn is_file(&self, device: u64, inode: u64) -> bool {
         self.files.is_file(device, inode)
     }

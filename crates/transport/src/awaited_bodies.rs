@@ -68,13 +68,11 @@ impl TakenRequest {
     }
 
     /// The fixed head, followed by the rest of the request. Valid while `self` lives, even if `self` moves.
-    #[must_use]
     pub fn request(&self) -> *const WireRequest {
         self.words.as_ptr().cast()
     }
 
     /// The request's memory, to be passed to `recycle`.
-    #[must_use]
     pub fn into_memory(self) -> Vec<u64> {
         self.words
     }

@@ -25,7 +25,6 @@ impl CText {
     }
 
     /// The string without its terminating NUL.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         // SAFETY: the pointer came from `CString::into_raw` and is taken back only by `drop`; the bytes are never
         // written.
@@ -35,7 +34,6 @@ impl CText {
     }
 
     /// True if the string has no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
     }

@@ -40,25 +40,21 @@ impl PartHead {
     pub const LEN: usize = size_of::<Self>();
 
     /// Reads a head.
-    #[must_use]
     pub fn of(bytes: [u8; Self::LEN]) -> Self {
         transmute!(bytes)
     }
 
     /// Its bytes on the stream.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         transmute!(self)
     }
 
     /// A head for a part of this length.
-    #[must_use]
     pub fn new(kind: PartKind, length: usize) -> Self {
         Self { kind: kind as u32, length: length as u32 }
     }
 
     /// The kind; `None` if there is no such kind.
-    #[must_use]
     pub fn kind(self) -> Option<PartKind> {
         try_transmute!(self.kind).ok()
     }

@@ -158,7 +158,6 @@ impl ControlSocket {
     }
 
     /// Bytes of memory that messages use which the peer has not received yet.
-    #[must_use]
     pub fn unreceived(&self) -> usize {
         let mut unread: libc::c_int = 0;
         // SAFETY: the call writes one `int` to the address it is given, which lives through the call. (`SIOCOUTQ`,
@@ -168,13 +167,11 @@ impl ControlSocket {
     }
 
     /// True if the peer has received everything that was sent to it.
-    #[must_use]
     pub fn all_received(&self) -> bool {
         self.unreceived() == 0
     }
 
     /// True if a message is waiting or the peer has closed.
-    #[must_use]
     pub fn has_message(&self) -> bool {
         let peeked = rustix::net::recv(&self.0, &mut [0u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         !matches!(peeked, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))

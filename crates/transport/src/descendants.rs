@@ -35,7 +35,6 @@ impl ChildTermination {
 }
 
 /// `true` if this child has ended. Does not reap it.
-#[must_use]
 pub fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_)))

@@ -91,7 +91,6 @@ pub enum Step {
 
 /// Parses a script. A frame with an empty text has a payload of `REPEAT` zero bytes, except for the end of a request,
 /// which gets a complete payload.
-#[must_use]
 pub fn script(data: &[u8]) -> Vec<Step> {
     let mut claimed = None;
     let mut steps = Vec::new();
@@ -168,7 +167,6 @@ impl RawWorker {
     }
 
     /// `true` if the step would overwrite bytes that the server has not read.
-    #[must_use]
     pub fn must_wait(&self, step: &Step) -> bool {
         let Step::Frame { payload, .. } = step else { return false };
         let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);

@@ -112,13 +112,11 @@ unsafe impl Sync for HeldPayload {}
 
 impl HeldPayload {
     /// Length in bytes, which the worker cannot change.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// True if the payload has no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -138,7 +136,6 @@ impl HeldPayload {
     ///
     /// # Panics
     /// If `from` is beyond the end.
-    #[must_use]
     pub fn copy_from(&self, from: usize) -> Vec<u8> {
         assert!(from <= self.len, "outside the payload");
         let len = self.len - from;
@@ -152,7 +149,6 @@ impl HeldPayload {
     }
 
     /// `true` if the payload equals these bytes.
-    #[must_use]
     pub fn equals(&self, other: &[u8]) -> bool {
         if self.len != other.len() {
             return false;

@@ -46,7 +46,6 @@ pub enum LiveKind {
 
 impl LiveKind {
     /// `true` if the worker waits for an answer.
-    #[must_use]
     pub const fn is_question(self) -> bool {
         matches!(self, Self::Exists | Self::Count | Self::Connections)
     }
@@ -95,7 +94,6 @@ pub struct LiveOrder {
 
 impl LiveOrder {
     /// Parses the payload of `Live` frames; `None` if it is malformed.
-    #[must_use]
     pub fn parse(payload: Bytes) -> Option<Self> {
         let kind = u16::from_ne_bytes(*payload.first_chunk()?);
         let order = Self { kind: try_transmute!(kind).ok()?, fields: payload.slice(2..) };
@@ -105,13 +103,11 @@ impl LiveOrder {
     }
 
     /// The effect of the order.
-    #[must_use]
     pub fn kind(&self) -> LiveKind {
         self.kind
     }
 
     /// The first value of a field.
-    #[must_use]
     pub fn field(&self, name: LiveField) -> Option<Bytes> {
         self.all(name).next()
     }

@@ -59,7 +59,6 @@ pub struct Samples {
 
 impl RequestStacks {
     /// Bounds and cleans the text, which comes from a worker through its zygote.
-    #[must_use]
     pub fn tidy(mut self) -> Self {
         self.stacks.truncate(MAX_STACKS);
         for stack in &mut self.stacks {
@@ -81,7 +80,6 @@ impl StackFrame {
 
 impl Samples {
     /// Bounds and cleans the text likewise; drops stacks whose frames are not in the table.
-    #[must_use]
     pub fn tidy(mut self) -> Self {
         self.frames.iter_mut().for_each(StackFrame::tidy);
         let known = self.frames.len();
@@ -91,7 +89,6 @@ impl Samples {
 }
 
 /// Truncates text to at most `most` bytes and replaces control characters.
-#[must_use]
 pub fn text_of(text: &str, most: usize) -> String {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {

@@ -80,7 +80,6 @@ impl LaneSizes {
     pub const TINY: Self = Self { request: 16 * 1024, response: 4096 };
 
     /// `DEFAULT`, or `TINY` when the environment has `HOWDAH_TINY_RINGS=1` (for tests).
-    #[must_use]
     pub fn from_env() -> Self {
         if std::env::var_os("HOWDAH_TINY_RINGS").is_some_and(|v| v == "1") { Self::TINY } else { Self::DEFAULT }
     }

@@ -117,14 +117,12 @@ pub struct FrameReceiver {
 impl RequestSender {
     /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe. `wake_pipe` is the only
     /// write end.
-    #[must_use]
     pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
         self.wake_pipe = Some(wake_pipe);
         self
     }
 
     /// Maximum inline body that fits into the lane together with this request, in bytes.
-    #[must_use]
     pub fn inline_room(&self, request: &EncodedRequest) -> usize {
         self.requests.max_payload().saturating_sub(request.wire_len())
     }
@@ -249,7 +247,6 @@ impl RequestSender {
     }
 
     /// True if the worker has begun the request (according to the worker).
-    #[must_use]
     pub fn is_begun(&self, slot: RequestSlot) -> bool {
         // If requests are copied out, a slot that was given back may hold another request by now.
         request_state::is_decided(self.requests.state(slot.0))
@@ -258,7 +255,6 @@ impl RequestSender {
 
     /// Time for which a serial worker has run this request, in microseconds (according to the worker); `None` if it has
     /// not recorded the start. `now_us` is the time by `monotonic_us`.
-    #[must_use]
     pub fn ran_us(&self, slot: RequestSlot, now_us: u32) -> Option<u32> {
         // Relaxed: the number publishes no other data.
         match self.requests.began(slot.0).load(Ordering::Relaxed) {
@@ -281,25 +277,21 @@ impl RequestSender {
     }
 
     /// Number of the request whose code a multiplexed worker was last running (according to the worker); 0 for none.
-    #[must_use]
     pub fn selected(&self) -> u64 {
         self.segment.control().selected.0.load(Ordering::Relaxed)
     }
 
     /// True if this request's script exceeded its time limit (according to the worker).
-    #[must_use]
     pub fn timed_out(&self, number: u64) -> bool {
         self.segment.control().timed_out.0.load(Ordering::Relaxed) == number
     }
 
     /// The worker's connection pools (according to the worker).
-    #[must_use]
     pub fn pools(&self) -> Vec<PoolReport> {
         self.segment.pools().read()
     }
 
     /// True if the worker has taken everything (according to the worker).
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.segment.control().request_tail.0.load(Ordering::Acquire) == self.request_head
     }

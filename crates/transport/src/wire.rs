@@ -134,7 +134,6 @@ pub enum FrameKind {
 
 impl FrameKind {
     /// The kind with this number, as read from the ring.
-    #[must_use]
     pub fn from_u16(n: u16) -> Option<Self> {
         try_transmute!(n).ok()
     }
@@ -177,25 +176,21 @@ pub struct WireDone {
 impl WireDone {
     /// Method by which the worker's snapshot finds written pages: an index into `SNAPSHOT_WAYS`, as reported by the
     /// worker.
-    #[must_use]
     pub const fn way(&self) -> u32 {
         self.flags >> DONE_WAY_SHIFT & 0xff
     }
 
     /// Number of sessions of connections opened at boot that were reset after this request.
-    #[must_use]
     pub const fn resets(&self) -> u32 {
         self.flags >> DONE_RESETS_SHIFT & 0xff
     }
 
     /// `true` if the worker ends after this request.
-    #[must_use]
     pub const fn retires(&self) -> bool {
         self.flags & DONE_RETIRE != 0
     }
 
     /// `true` if the worker ends because it cannot be restored after this request.
-    #[must_use]
     pub const fn is_unfit(&self) -> bool {
         self.flags & DONE_UNFIT != 0
     }
@@ -319,13 +314,11 @@ pub struct EncodedRequest {
 
 impl EncodedRequest {
     /// Size of the request in a ring without its body, in bytes.
-    #[must_use]
     pub fn wire_len(&self) -> usize {
         size_of::<WireRequest>() + self.vars.len() * size_of::<WireVar>() + self.strings.len()
     }
 
     /// The request as in a lane, without its body. In 8-byte words, so that it is aligned as in the lane.
-    #[must_use]
     pub fn to_words(&self) -> Box<[u64]> {
         let mut words = vec![0u64; self.wire_len().div_ceil(8)].into_boxed_slice();
         let mut rest = words.as_mut_bytes();
@@ -338,25 +331,21 @@ impl EncodedRequest {
     }
 
     /// The script's path in the file system.
-    #[must_use]
     pub fn script(&self) -> &[u8] {
         self.text(self.head.script)
     }
 
     /// The request method.
-    #[must_use]
     pub fn method(&self) -> &[u8] {
         self.text(self.head.method)
     }
 
     /// The request target as the client sent it.
-    #[must_use]
     pub fn uri(&self) -> &[u8] {
         self.text(self.head.uri)
     }
 
     /// The bytes of a reference that this request's builder returned.
-    #[must_use]
     pub fn text(&self, r: StrRef) -> &[u8] {
         self.strings.get(r.off as usize..(r.off + r.len) as usize).unwrap_or_default()
     }
@@ -389,7 +378,6 @@ pub struct RequestBuilder {
 impl RequestBuilder {
     /// Begins a request with its id in logs, protocol version × 1000 and time of arrival (microseconds since the
     /// epoch).
-    #[must_use]
     pub fn new(id: u64, proto: u32, received_unix_us: u64) -> Self {
         let head = WireRequest { id, proto, received_unix_us, ..WireRequest::default() };
         Self {

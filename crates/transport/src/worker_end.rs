@@ -122,14 +122,12 @@ impl WorkerEnd {
 
     /// Makes this the end of a multiplexed worker, which uses `worker_events` instead of `next_request`; the server
     /// wakes it through this wake pipe.
-    #[must_use]
     pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
         self.wake_pipe = Some(WakePipe { fd: wake_pipe, waits: 0 });
         self
     }
 
     /// The current request's number, 0 between requests.
-    #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -250,7 +248,6 @@ impl WorkerEnd {
     }
 
     /// True if the client of the current request has gone.
-    #[must_use]
     pub fn client_gone(&self) -> bool {
         self.segment.control().aborted.0.load(Ordering::Relaxed) == self.number && self.number != 0
     }
@@ -472,7 +469,6 @@ impl WorkerEnd {
     }
 
     /// The word that records which request's script has exceeded its time limit. Valid as long as this value.
-    #[must_use]
     pub fn timeout_word(&self) -> *const AtomicU64 {
         &raw const self.segment.control().timed_out.0
     }
@@ -487,7 +483,6 @@ impl WorkerEnd {
     }
 
     /// Copies the running request, for a fork that is not a worker but may still read the request.
-    #[must_use]
     pub fn copy_for_fork(&self) -> LaneCopy {
         let tail = self.segment.control().request_tail.0.load(Ordering::Relaxed);
         let request = self.requests.place_of(tail, self.request_end.unwrap_or(tail));
@@ -496,7 +491,6 @@ impl WorkerEnd {
     }
 
     /// In a process that was forked without the lane: closes its descriptors.
-    #[must_use]
     pub fn leave(self) -> Hole {
         self.segment.into_hole()
     }
@@ -547,7 +541,6 @@ pub struct RequestParts {
 ///
 /// # Safety
 /// `request` came from `WorkerEnd::next_request` and `done` has not been called since.
-#[must_use]
 pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
     // SAFETY: the frame starts with a `WireRequest` written by the server and is 8-aligned.
     let head = unsafe { *request };
@@ -560,7 +553,6 @@ pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
 }
 
 /// Transport of the current request's body.
-#[must_use]
 pub fn body_kind(flags: u32) -> (bool, bool) {
     (flags & REQUEST_BODY_INLINE != 0, flags & REQUEST_BODY_FD != 0)
 }

@@ -203,7 +203,6 @@ impl WorkerEnd {
 
     /// The descriptor to wait on, edge-triggered; it must not be read. `None` if this worker runs one request at a
     /// time.
-    #[must_use]
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.wake_pipe.as_ref().map(|wake_pipe| wake_pipe.fd.as_fd())
     }

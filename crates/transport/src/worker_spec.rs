@@ -49,13 +49,11 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
             /// The word for this choice.
-            #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
             /// The choice with this word.
-            #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
@@ -89,7 +87,6 @@ words!(Mode { Classic = "classic", Worker = "worker", Snapshot = "snapshot", Asy
 
 impl Mode {
     /// `true` if a worker is multiplexed: runs many requests at once.
-    #[must_use]
     pub const fn is_multiplexed(self) -> bool {
         matches!(self, Self::Async)
     }

@@ -38,19 +38,16 @@ impl Close {
     pub const ABNORMAL: u16 = 1006;
 
     /// A close that the server begins.
-    #[must_use]
     pub const fn of(code: u16, reason: &'static str) -> Self {
         Self { code: Some(code), reason: Bytes::from_static(reason.as_bytes()) }
     }
 
     /// The code for an application: 1005 stands for none.
-    #[must_use]
     pub fn number(&self) -> u16 {
         self.code.unwrap_or(1005)
     }
 
     /// The payload of a close frame.
-    #[must_use]
     pub fn payload(&self) -> Vec<u8> {
         let Some(code) = self.code else { return Vec::new() };
         let mut end = self.reason.len().min(MAX_REASON);

@@ -44,19 +44,16 @@ pub(crate) enum Next {
 
 impl Link {
     /// `false` once a close was ordered or the connection has ended.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.subscriber.ended().is_none()
     }
 
     /// Its id, which cannot be guessed.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.subscriber.interest.id
     }
 
     /// The state that the application stores with the connection.
-    #[must_use]
     pub fn state(&self) -> Bytes {
         self.inner.lock().state.clone()
     }
@@ -90,7 +87,6 @@ impl Link {
     }
 
     /// Its subscription to a channel.
-    #[must_use]
     pub fn channel(&self, name: &str) -> Option<Channel> {
         self.subscriber.channels().into_iter().find(|own| *own.topic == *name)
     }
@@ -125,7 +121,6 @@ impl Link {
 }
 
 /// 128 random bits in hexadecimal digits; `None` if the system has none.
-#[must_use]
 pub fn new_id() -> Option<Box<str>> {
     static PROVIDER: LazyLock<rustls::crypto::CryptoProvider> = LazyLock::new(aws_lc_rs::default_provider);
     let mut random = [0; 16];
@@ -163,7 +158,6 @@ pub struct Connections(Mutex<FxHashMap<Arc<str>, FxHashSet<ById>>>);
 
 impl Connections {
     /// Registers a connection of a site with this hub until the result is dropped. `charge` is for its queued messages.
-    #[must_use]
     pub fn open(self: &Arc<Self>, id: Box<str>, site: &str, hub: &Hub, charge: Charge) -> Registered {
         let mut registered = Registered::unlisted(id, hub, charge);
         let mut sites = self.0.lock();
@@ -176,20 +170,17 @@ impl Connections {
     }
 
     /// The connection with this id, if it is of this site.
-    #[must_use]
     pub fn find(&self, site: &str, id: &[u8]) -> Option<Arc<Link>> {
         let id = std::str::from_utf8(id).ok()?;
         self.0.lock().get(site)?.get(id).map(|found| found.0.clone())
     }
 
     /// The connections of a site, at most this many.
-    #[must_use]
     pub fn list(&self, site: &str, max: usize) -> Vec<Arc<Link>> {
         self.0.lock().get(site).into_iter().flatten().take(max).map(|own| own.0.clone()).collect()
     }
 
     /// Number of connections of a site.
-    #[must_use]
     pub fn count(&self, site: &str) -> usize {
         self.0.lock().get(site).map_or(0, FxHashSet::len)
     }
@@ -205,7 +196,6 @@ pub struct Registered {
 
 impl Registered {
     /// A connection that scripts cannot find.
-    #[must_use]
     pub fn unlisted(id: Box<str>, hub: &Hub, charge: Charge) -> Self {
         let interest = Interest { id, trusted: true, ..Interest::default() };
         let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };

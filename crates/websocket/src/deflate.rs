@@ -27,7 +27,6 @@ impl Deflate {
 
     /// Accepts the first of the client's offers that this server supports. Offers that limit the server's window are
     /// declined.
-    #[must_use]
     pub fn accept(offers: &str) -> Option<Self> {
         offers.split(',').any(is_acceptable).then_some(Self)
     }

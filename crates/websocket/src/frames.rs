@@ -66,7 +66,6 @@ struct PartialMessage {
 
 impl Receiver {
     /// A client with messages of up to `limit` bytes.
-    #[must_use]
     pub fn new(limit: usize, deflate: bool) -> Self {
         Self { limit, deflate, head: [0; MAX_HEAD_LEN], head_len: 0, frame: None, message: None, control: Vec::new() }
     }

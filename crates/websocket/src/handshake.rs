@@ -77,14 +77,12 @@ fn list_elements(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
 
 impl Accepted {
     /// `true` if the client offers this subprotocol.
-    #[must_use]
     pub fn offers(&self, protocol: &HeaderValue) -> bool {
         protocol.to_str().is_ok_and(|protocol| self.protocols.iter().any(|offered| offered == protocol))
     }
 }
 
 /// `true` if the request does not come from another origin: `Origin` is missing or names this host.
-#[must_use]
 pub fn same_origin(headers: &HeaderMap, host: &str) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return true };
     let parts = origin.to_str().ok().and_then(|origin| origin.split_once("://"));

@@ -48,7 +48,6 @@ pub(crate) fn close(close: &Close) -> Bytes {
 }
 
 /// A message for any number of connections, without topics and id. A text that is not UTF-8 is sent as binary.
-#[must_use]
 pub fn message(data: &[u8], binary: bool) -> Update {
     let binary = binary || std::str::from_utf8(data).is_err();
     let plain = frame(if binary { BINARY } else { TEXT }, data);

@@ -55,7 +55,6 @@ pub struct Session {
 impl Session {
     /// A connection with the handler of its events. `deflate`: permessage-deflate was negotiated; `grace`: the server's
     /// grace time at a shutdown; `charge`: for incoming messages.
-    #[must_use]
     pub fn new(
         registered: Registered,
         events: Box<dyn Events>,

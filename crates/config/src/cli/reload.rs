@@ -24,7 +24,6 @@ pub struct ReloadFlags {
 
 impl ReloadFlags {
     /// As the query of `POST /reload` of the admin endpoint; empty if nothing was given.
-    #[must_use]
     pub const fn to_query(self) -> &'static str {
         if self.dry_run { DRY_RUN } else { "" }
     }

@@ -52,7 +52,6 @@ impl Format {
         }
     }
 
-    #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4",

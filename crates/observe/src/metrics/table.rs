@@ -14,7 +14,6 @@ pub enum MetricKind {
 
 impl MetricKind {
     /// The kind's name in Prometheus' text format.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Counter => "counter",

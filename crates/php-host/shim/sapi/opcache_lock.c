@@ -12,7 +12,6 @@
 #include "shim.h"
 #include "process/import_hooks.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>

@@ -13,8 +13,6 @@
 #include "sapi/server_array_reuse.h"
 #include "sapi/watch_function.h"
 
-#include <string.h>
-
 /* PHP's own import of the process environment, which the functions below extend. */
 static void (*import_process_environment)(zval *array);
 

@@ -8,8 +8,6 @@
 
 #include "sql/statement.h"
 
-#include <string.h>
-
 enum state {
     CODE,
     WORD,

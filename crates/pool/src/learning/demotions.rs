@@ -122,13 +122,11 @@ impl Demotions {
     }
 
     /// The name of the pool in classic mode.
-    #[must_use]
     pub fn classic(&self) -> &str {
         &self.classic
     }
 
     /// Decides where a new request for this target runs.
-    #[must_use]
     pub fn way_of(&self, target: &[u8]) -> Placement {
         if !self.knows_some.load(Relaxed) {
             return Placement::Own;
@@ -208,13 +206,11 @@ impl Demotions {
     }
 
     /// The routes whose requests run in classic mode.
-    #[must_use]
     pub fn demoted(&self) -> Vec<DemotedRoute> {
         self.table.lock().demoted.values().cloned().collect()
     }
 
     /// The routes under suspicion.
-    #[must_use]
     pub fn suspected(&self) -> Vec<SuspectedRoute> {
         let table = self.table.lock();
         let of = |(route, suspect): (&String, &Suspect)| SuspectedRoute {

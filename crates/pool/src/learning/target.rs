@@ -122,7 +122,6 @@ pub(crate) fn read(target: &[u8]) -> Result<Target<'_>, Refusal> {
 }
 
 /// Returns `true` if a target may be requested again without its visitor.
-#[must_use]
 pub fn may_be_asked_again(target: &[u8]) -> bool {
     read(target).is_ok()
 }

@@ -23,7 +23,6 @@ const SERVICE_VARIABLES: &[&str] = &[
 
 /// Returns the environment for a pool's PHP. `own`: environment of the process that starts it; `env`: the pool's
 /// variables.
-#[must_use]
 pub fn of_php(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     clear_env: bool,

@@ -165,7 +165,6 @@ impl Launcher {
     }
 
     /// True if a launcher starts the processes.
-    #[must_use]
     pub fn is_there(&self) -> bool {
         self.0.is_some()
     }

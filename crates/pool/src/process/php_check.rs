@@ -27,7 +27,6 @@ pub struct PhpCheck {
 }
 
 /// Starts the pool's PHP and ends it. `names`: PHP settings of the pool; PHP reports unknown ones.
-#[must_use]
 pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
     let argument = format!("--try={}", names.join("\n"));
     let mut child = match Program::start_once(config, &argument, Stdio::null(), Stdio::piped()) {

@@ -24,7 +24,6 @@ pub struct Program {
 }
 
 impl Program {
-    #[must_use]
     pub fn of(config: &PoolConfig) -> Self {
         Self {
             pool: config.name().to_owned(),

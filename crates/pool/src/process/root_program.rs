@@ -28,7 +28,6 @@ pub struct RootProgram {
 
 impl RootProgram {
     /// The command, with `stdin` as its standard input.
-    #[must_use]
     pub fn command(&self, stdin: OwnedFd) -> Command {
         let mut command = Command::new(&self.binary);
         command.arg0(&self.name).args(&self.arguments).stdin(Stdio::from(stdin)).process_group(0);
@@ -40,7 +39,6 @@ impl RootProgram {
     }
 
     /// Explains a failed start to the operator.
-    #[must_use]
     pub fn explain(&self, error: &io::Error) -> String {
         format!("cannot start {}: {error}", self.binary.display())
     }

@@ -20,7 +20,6 @@ pub(crate) fn or_of_pool(own: Option<Duration>, of_pool: Option<Duration>) -> Op
 
 /// Processor time of a process, as PHP counts for `max_execution_time`: in its code and in the kernel, without programs
 /// that it started. One system call; any process may be queried.
-#[must_use]
 pub fn processor_time(pid: u32) -> Option<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
     clock_gettime(clock).ok().map(Duration::from)

@@ -13,7 +13,6 @@ pub struct BodyCopy {
 }
 
 impl BodyCopy {
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -14,13 +14,11 @@ pub struct ResponseWriter(Sink);
 
 impl Response {
     /// Creates a response with this head; the writer supplies its body.
-    #[must_use]
     pub fn prepared(status: u16, headers: Vec<(Bytes, Bytes)>) -> (ResponseWriter, Self) {
         Self::prepared_by(status, headers, RequestStats::default())
     }
 
     /// Like `prepared`, with stats.
-    #[must_use]
     pub fn prepared_by(status: u16, headers: Vec<(Bytes, Bytes)>, stats: RequestStats) -> (ResponseWriter, Self) {
         let limits =
             Limits { memory: 1 << 20, budgets: Budgets::new(1 << 30, 1 << 30), temp_dir: std::env::temp_dir() };
@@ -43,7 +41,6 @@ impl ResponseWriter {
     }
 
     /// `true` if the response's body was dropped.
-    #[must_use]
     pub fn is_gone(&self) -> bool {
         self.0.is_gone()
     }

@@ -431,7 +431,6 @@ impl ResponseBody {
     }
 
     /// Length of the whole remaining body, if the response has ended.
-    #[must_use]
     pub fn complete_len(&self) -> Option<u64> {
         let inner = lock(&self.inner);
         if !inner.ended || inner.fault.is_some() {
@@ -499,7 +498,6 @@ impl ResponseBody {
     }
 
     /// Where the request ran, and its times so far.
-    #[must_use]
     pub fn stats(&self) -> RequestStats {
         lock(&self.inner).stats.clone()
     }

@@ -85,25 +85,21 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder that accepts up to `max_params` bytes of variables. `max_connections` is the answer to `GET_VALUES`; 0
     /// for no limit.
-    #[must_use]
     pub const fn new(max_params: usize, max_connections: usize) -> Self {
         Self { content: Content::Skipped, remaining: 0, padding: 0, active: None, max_params, max_connections }
     }
 
     /// `true` if a record or a request's variables are incomplete.
-    #[must_use]
     pub fn is_mid_record(&self) -> bool {
         self.remaining > 0 || self.padding > 0 || matches!(&self.active, Some(active) if active.stage == Stage::Params)
     }
 
     /// `true` if all of the present request's body was read.
-    #[must_use]
     pub fn is_body_complete(&self) -> bool {
         self.active.as_ref().is_none_or(|active| active.stage == Stage::Complete)
     }
 
     /// Bytes of variables that are kept.
-    #[must_use]
     pub fn buffered_params(&self) -> usize {
         self.active.as_ref().map_or(0, |active| active.params.len())
     }

@@ -46,7 +46,6 @@ pub struct Header {
 
 impl Header {
     /// Reads a header; `None` if it is of another version.
-    #[must_use]
     pub const fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let [version, kind, id_high, id_low, length_high, length_low, padding, _] = *bytes;
         if version != VERSION {
@@ -57,7 +56,6 @@ impl Header {
     }
 
     /// The bytes of a header without padding.
-    #[must_use]
     pub const fn bytes(kind: u8, id: u16, length: u16) -> [u8; HEADER] {
         let ([id_high, id_low], [length_high, length_low]) = (id.to_be_bytes(), length.to_be_bytes());
         [VERSION, kind, id_high, id_low, length_high, length_low, 0, 0]

@@ -18,7 +18,6 @@ pub struct Mark(pub u64);
 
 impl Mark {
     /// A random mark, which no other process has.
-    #[must_use]
     pub fn new() -> Self {
         Self(RandomState::new().build_hasher().finish())
     }

@@ -37,7 +37,6 @@ pub struct Predecessor {
 
 impl Predecessor {
     /// The process whose connection ids have this mark, at the other end of `link`.
-    #[must_use]
     pub fn new(mark: Mark, link: OwnedFd) -> Self {
         Self { mark, link, gone: AtomicBool::new(false) }
     }

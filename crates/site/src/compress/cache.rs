@@ -132,7 +132,6 @@ pub struct Admission {
 
 impl Admission {
     /// The cache's own copy of the body, which is the one to compress.
-    #[must_use]
     pub fn original(&self) -> &Bytes {
         &self.original
     }
@@ -175,13 +174,11 @@ pub struct Stats {
 
 impl Cache {
     /// Creates a cache of this many bytes; 0 disables it.
-    #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self::with_hasher(bytes, xxhash_rust::xxh3::xxh3_64)
     }
 
     /// Creates a cache with another hash function.
-    #[must_use]
     pub fn with_hasher(bytes: usize, hasher: Hasher) -> Self {
         let count = if bytes == 0 { 0 } else { (bytes / SHARD_BYTES).clamp(1, MAX_SHARDS) };
         let shards = (0..count).map(|_| Mutex::default()).collect();
@@ -189,7 +186,6 @@ impl Cache {
     }
 
     /// Looks up a body with this coding, and records it as seen.
-    #[must_use]
     pub fn look(&self, coding: Coding, body: &[u8]) -> CacheLookup {
         match self.find(coding, body) {
             Found::Hit(encoded) => CacheLookup::Hit(encoded),
@@ -198,7 +194,6 @@ impl Cache {
     }
 
     /// Looks up a body with this coding by its first hash, which reads only a sample of it.
-    #[must_use]
     pub fn find(&self, coding: Coding, body: &(impl Original + ?Sized)) -> Found {
         if self.is_too_large(body.length()) {
             return Found::Nothing;
@@ -208,7 +203,6 @@ impl Cache {
     }
 
     /// Looks up a body by the hash of all its bytes, after `find` failed, and records it as seen.
-    #[must_use]
     pub fn look_closely(&self, coding: Coding, body: &[u8]) -> CacheLookup {
         if self.is_too_large(body.len()) {
             return CacheLookup::New;
@@ -264,7 +258,6 @@ impl Cache {
     }
 
     /// Returns the totals of all shards.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         let mut all = Stats::default();
         for shard in &self.inner.shards {

@@ -42,7 +42,6 @@ pub struct CompressionRequest {
 
 impl CompressionRequest {
     /// `true` if the client accepts a coding that the server supports.
-    #[must_use]
     pub fn encodes(&self) -> bool {
         self.algorithm.is_some() && !self.head
     }
@@ -75,7 +74,6 @@ pub enum EncodingSource {
 
 impl Encoding {
     /// As the access log has it: `zstd`, `zstd/cache`, `zstd/stream`.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match (self.algorithm, self.how) {
             (Algorithm::Zstd, EncodingSource::Fresh) => "zstd",
@@ -122,20 +120,17 @@ pub enum FileLookup {
 
 impl Compressor {
     /// Compression according to these settings.
-    #[must_use]
     pub fn new(settings: &CompressionSettings) -> Self {
         Self::with_cache(settings, Arc::new(Cache::new(settings.cache.as_usize())))
     }
 
     /// A compressor with a shared cache.
-    #[must_use]
     pub fn with_cache(settings: &CompressionSettings, cache: Arc<Cache>) -> Self {
         let algorithms = if settings.enabled { ALGORITHMS } else { &[] };
         Self { algorithms, types: TypeList::new(&settings.types), cache }
     }
 
     /// Reads from a request the parts that the other functions need for a response with this status.
-    #[must_use]
     pub fn asked(&self, method: &Method, headers: &HeaderMap, status: StatusCode) -> CompressionRequest {
         if self.algorithms.is_empty() {
             return CompressionRequest::default();
@@ -149,7 +144,6 @@ impl Compressor {
     }
 
     /// `true` if a response with this head may be encoded for this request. Changes nothing.
-    #[must_use]
     pub fn may_encode(&self, asked: &CompressionRequest, status: StatusCode, headers: &HeaderMap) -> bool {
         asked.algorithm.is_some()
             && !asked.head
@@ -157,14 +151,12 @@ impl Compressor {
     }
 
     /// Statistics of the cache.
-    #[must_use]
     pub fn cache_stats(&self) -> Stats {
         self.cache.stats()
     }
 
     /// Looks up the cached result for a file. It is stored in the cache of encoded bodies with the file's identity in
     /// place of the original bytes, so files and bodies share one budget and eviction.
-    #[must_use]
     pub fn known(
         &self,
         asked: &CompressionRequest,
@@ -190,7 +182,6 @@ impl Compressor {
     ///
     /// If the length changes, `Content-Length` is removed, to be set from the new body. For HEAD, `body` may be the
     /// body of a GET or empty; the returned body is empty.
-    #[must_use]
     pub fn complete(
         &self,
         asked: &CompressionRequest,
@@ -263,7 +254,6 @@ impl Compressor {
     /// body's source. `None` means that the body is sent unencoded (for HEAD: no body).
     ///
     /// `first` is the first chunk, if it is available already. It is sampled; without it the media type alone decides.
-    #[must_use]
     pub fn stream(
         &self,
         asked: &CompressionRequest,

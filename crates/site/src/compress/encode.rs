@@ -21,7 +21,6 @@ use std::cell::RefCell;
 pub const ONE_GO: usize = 256 * 1024;
 
 /// Compresses a body. Returns `None` if that saves less than a twentieth, or if the library fails.
-#[must_use]
 pub fn whole(coding: Coding, body: &[u8]) -> Option<Bytes> {
     CONTEXTS.with_borrow_mut(|contexts| {
         let length = contexts.compress(coding, body)?;

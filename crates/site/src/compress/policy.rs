@@ -55,7 +55,6 @@ impl TypeList {
     }
 
     /// `true` if the list contains this `Content-Type`. Parameters are ignored.
-    #[must_use]
     pub fn contains(&self, content_type: &[u8]) -> bool {
         let starts =
             |text: &[u8], kind: &[u8]| text.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind));
@@ -95,7 +94,6 @@ pub enum Verdict {
 }
 
 /// Applies the module's rules to a response head, in one pass over its fields.
-#[must_use]
 pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdict {
     if status.is_informational() || matches!(status.as_u16(), 204 | 205) {
         return Verdict::Leave;

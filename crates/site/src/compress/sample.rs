@@ -29,13 +29,11 @@ const TABLE_BITS: u32 = 10;
 const REPEAT_BITS: f32 = 20.0;
 
 /// `true` if it pays to compress this body, or a body that begins with it.
-#[must_use]
 pub fn pays(body: &[u8]) -> bool {
     estimate(body) <= THRESHOLD
 }
 
 /// The estimated size after compression, in thousandths of the size before.
-#[must_use]
 pub fn estimate(body: &[u8]) -> u32 {
     if body.is_empty() {
         return 1000;

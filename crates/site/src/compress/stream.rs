@@ -138,7 +138,6 @@ pub struct SingleChunk(Option<Bytes>);
 
 impl SingleChunk {
     /// The source of this body.
-    #[must_use]
     pub fn new(body: Bytes) -> Self {
         Self(Some(body))
     }
@@ -175,7 +174,6 @@ impl std::fmt::Debug for Encoded {
 
 impl Encoded {
     /// Encodes `source` with `encoder`.
-    #[must_use]
     pub fn new(source: Stream, encoder: StreamEncoder) -> Self {
         Self {
             source,
@@ -196,13 +194,11 @@ impl Encoded {
     }
 
     /// Number of bytes read from the source.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
     /// Number of encoded bytes returned.
-    #[must_use]
     pub fn given(&self) -> u64 {
         self.given
     }

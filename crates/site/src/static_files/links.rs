@@ -34,7 +34,6 @@ pub struct Links {
 
 impl Links {
     /// Creates the policy from the settings. `public` are the directories into which every link is followed.
-    #[must_use]
     pub fn new(settings: &StaticSettings, public: Vec<PathBuf>) -> Self {
         let policy = settings.follow_symlinks.follow;
         Self {
@@ -51,13 +50,11 @@ impl Links {
     }
 
     /// The configured policy.
-    #[must_use]
     pub fn policy(&self) -> Symlinks {
         self.policy
     }
 
     /// `true` if the path `below` the root, which resolves to `real`, may be served. `root` is the resolved root.
-    #[must_use]
     pub fn allow(&self, root: &Path, below: &Path, real: &Path) -> bool {
         match self.policy {
             Symlinks::Always => true,
@@ -67,7 +64,6 @@ impl Links {
     }
 
     /// Like `allow`, for a path that leads out of the root.
-    #[must_use]
     pub fn allow_outside(&self, root: &Path, below: &Path, real: &Path) -> bool {
         self.policy == Symlinks::Always
             || (self.targets.iter().any(|target| real.starts_with(target))

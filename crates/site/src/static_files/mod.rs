@@ -166,19 +166,16 @@ pub struct OpenFile(Arc<Opened>);
 
 impl OpenFile {
     /// The uncompressed size in bytes.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.0.plain.stamp.size
     }
 
     /// `true` if it is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The media type, as in `Content-Type`.
-    #[must_use]
     pub fn media_type(&self) -> &HeaderValue {
         &self.0.plain.media_type
     }
@@ -266,7 +263,6 @@ impl StaticFiles {
     }
 
     /// The response to a request for `file`: 200, 206, 304, 405, 412 or 416.
-    #[must_use]
     pub fn serve(&self, file: &OpenFile, method: &Method, headers: &HeaderMap) -> Response<FileBody> {
         respond::respond(&file.0, method, headers, None)
     }
@@ -277,7 +273,6 @@ impl StaticFiles {
     }
 
     /// Number of descriptors held by the cache.
-    #[must_use]
     pub fn open_descriptors(&self) -> usize {
         self.cache.descriptors()
     }

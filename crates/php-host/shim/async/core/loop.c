@@ -15,10 +15,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <syslog.h>
 #include <unistd.h>
 
 /* Maximum number of coroutines that run between two checks for events and requests. */

@@ -23,7 +23,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
