@@ -35,7 +35,7 @@ pub use io_threads::IoThreads;
 pub use learning::demotions::{DemotedRoute, Demotions, Placement, SuspectedRoute, Verdict};
 pub use learning::target::may_be_asked_again;
 pub use learning::warm_up::EncodeWarmUp;
-pub use pool::{Pool, prepare_pool, start_pool};
+pub use pool::{Pool, PoolParts, prepare_pool, start_pool};
 pub use process::orphans::adopt_orphans;
 pub use process::php_check::{PhpCheck, try_php};
 pub use process::php_host::{php_host, print_php, sandbox_report};

@@ -44,19 +44,32 @@ pub struct Pool {
     limits: Arc<parts::Limits>,
 }
 
+/// The parts of a new pool.
+pub struct PoolParts {
+    pub config: PoolConfig,
+    pub io_threads: IoThreads,
+    pub metrics: Arc<PoolMetrics>,
+    pub launcher: Launcher,
+    pub encode_warm_up: EncodeWarmUp,
+    pub slow_log: Option<Arc<SlowLog>>,
+}
+
+impl PoolParts {
+    /// The pool, which continues the counters of `before`, and its supervisor, which does not run yet.
+    fn supervised(self, before: Option<&Pool>) -> (Arc<Pool>, Supervisor) {
+        let (sender, events) = mpsc::unbounded_channel();
+        let pool = Pool::following(self.config, self.io_threads, self.metrics, sender.clone(), before);
+        let shared = pool.shared.clone();
+        let supervisor = Supervisor::new(shared, events, sender, self.launcher, self.encode_warm_up, self.slow_log);
+        (pool, supervisor)
+    }
+}
+
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
 #[must_use]
-pub fn start_pool(
-    config: PoolConfig,
-    io_threads: IoThreads,
-    metrics: Arc<PoolMetrics>,
-    launcher: Launcher,
-    encode_warm_up: EncodeWarmUp,
-    slow_log: Option<Arc<SlowLog>>,
-) -> Arc<Pool> {
-    let (sender, events) = mpsc::unbounded_channel();
-    let pool = Pool::unsupervised(config, io_threads, metrics, sender.clone());
-    tokio::spawn(Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up, slow_log).run());
+pub fn start_pool(parts: PoolParts) -> Arc<Pool> {
+    let (pool, supervisor) = parts.supervised(None);
+    tokio::spawn(supervisor.run());
     pool
 }
 
@@ -65,36 +78,18 @@ pub fn start_pool(
 ///
 /// Its supervisor runs on the calling runtime until the pool is stopped.
 #[must_use]
-pub fn prepare_pool(
-    config: PoolConfig,
-    io_threads: IoThreads,
-    metrics: Arc<PoolMetrics>,
-    launcher: Launcher,
-    encode_warm_up: EncodeWarmUp,
-    slow_log: Option<Arc<SlowLog>>,
-    before: Option<&Pool>,
-) -> Arc<Pool> {
-    let (sender, events) = mpsc::unbounded_channel();
-    let pool = Pool::following(config, io_threads, metrics, sender.clone(), before);
+pub fn prepare_pool(parts: PoolParts, before: Option<&Pool>) -> Arc<Pool> {
+    let (pool, supervisor) = parts.supervised(before);
     let workers = before.map_or(0, |before| before.shared.lock().serving());
     let generation = before.map_or(0, |before| before.shared.about().generation);
-    let supervisor = Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up, slow_log);
     tokio::spawn(supervisor.waits_for_order(workers, generation).run());
     pool
 }
 
 impl Pool {
-    /// Creates a pool without a supervisor; its events go to the receiver of `events`.
-    pub(crate) fn unsupervised(
-        config: PoolConfig,
-        io_threads: IoThreads,
-        metrics: Arc<PoolMetrics>,
-        events: mpsc::UnboundedSender<Event>,
-    ) -> Arc<Self> {
-        Self::following(config, io_threads, metrics, events, None)
-    }
-
-    fn following(
+    /// Creates a pool without a supervisor; its events go to the receiver of `events`. It continues the counters of
+    /// `before`.
+    pub(crate) fn following(
         config: PoolConfig,
         io_threads: IoThreads,
         metrics: Arc<PoolMetrics>,

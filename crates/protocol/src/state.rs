@@ -203,11 +203,6 @@ impl State {
         self.since.store(self.now.load(Relaxed), Relaxed);
     }
 
-    /// `true` if a request's header has arrived partly.
-    pub fn reads_head(&self) -> bool {
-        self.reading_head.load(Relaxed)
-    }
-
     /// A request begins: its header is complete.
     pub fn begin(&self) {
         self.in_flight.fetch_add(1, Relaxed);

@@ -1,5 +1,6 @@
 //! Certificate names: what clients may send, and which names no public authority can certify.
 
+use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// Top-level names outside the public DNS: RFC 6761 (localhost, test), RFC 8375 (home.arpa), RFC 6762 (local), and
@@ -51,21 +52,14 @@ pub fn covers(name: &str, host: &str) -> bool {
 /// The authority that can verify a normalized name.
 pub fn reach(name: &str) -> NameScope {
     let private = match name.parse::<IpAddr>() {
-        Ok(address) => PRIVATE_NETWORKS.iter().any(|(network, prefix)| is_in(address, *network, *prefix)),
+        Ok(address) => PRIVATE_NETWORKS
+            .iter()
+            .any(|(network, prefix)| IpNet::new(*network, *prefix).is_ok_and(|net| net.contains(&address))),
         Err(_) => PRIVATE_SUFFIXES
             .iter()
             .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))),
     };
     if private { NameScope::Private } else { NameScope::Public }
-}
-
-fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
-    let prefix = u32::from(prefix);
-    match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(n)) => (a.to_bits() ^ n.to_bits()).checked_shr(32 - prefix).unwrap_or(0) == 0,
-        (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits() ^ n.to_bits()).checked_shr(128 - prefix).unwrap_or(0) == 0,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

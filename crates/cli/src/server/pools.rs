@@ -5,9 +5,9 @@ use crate::server::fpm_status;
 use crate::server::identity;
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
-use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
+use howdah_observe::{Metrics, SlowLogs};
 use howdah_pool::process::launcher::Launcher;
-use howdah_pool::{EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, SandboxSpec, prepare_pool, start_pool};
+use howdah_pool::{Fault, FaultKind, IoThreads, Pool, PoolConfig, PoolParts, SandboxSpec, prepare_pool, start_pool};
 use howdah_site::upstream::{PoolPageText, Target};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
@@ -51,10 +51,7 @@ impl Pools {
     /// Starts every pool; they boot in the background. Called on the main thread's runtime: see
     /// `howdah_pool::start_pool`.
     pub(crate) fn start(configs: Vec<PoolConfig>, context: &PoolContext, settings: &Arc<Settings>) -> Self {
-        Self::make(configs, context, settings, |PoolContext { io_threads, launcher, .. }, config, metrics, encode| {
-            let slow_log = context.slow_logs.of_pool(settings, &config.settings.name, &context.metrics);
-            start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log)
-        })
+        Self::make(configs, context, settings, start_pool)
     }
 
     /// Creates the pools that will replace `before`; nothing starts until `boot`.
@@ -64,24 +61,29 @@ impl Pools {
         settings: &Arc<Settings>,
         before: &Self,
     ) -> Self {
-        Self::make(configs, context, settings, |PoolContext { io_threads, launcher, .. }, config, metrics, encode| {
-            let before = before.named(&config.settings.name).map(|pool| &**pool);
-            let slow_log = context.slow_logs.of_pool(settings, &config.settings.name, &context.metrics);
-            prepare_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log, before)
-        })
+        let prepare = |parts: PoolParts| {
+            let before = before.named(&parts.config.settings.name).map(|pool| &**pool);
+            prepare_pool(parts, before)
+        };
+        Self::make(configs, context, settings, prepare)
     }
 
     fn make(
         configs: Vec<PoolConfig>,
         context: &PoolContext,
         settings: &Arc<Settings>,
-        make: impl Fn(&PoolContext, PoolConfig, Arc<PoolMetrics>, EncodeWarmUp) -> Arc<Pool>,
+        make: impl Fn(PoolParts) -> Arc<Pool>,
     ) -> Self {
         let make = |(number, config): (usize, PoolConfig)| {
-            let settings = settings.clone();
-            let metrics = context.metrics.pool(&config.settings.name);
-            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
-            let pool = make(context, config, metrics, encode);
+            let (name, of_pool) = (&config.settings.name, settings.clone());
+            let pool = make(PoolParts {
+                io_threads: context.io_threads.clone(),
+                metrics: context.metrics.pool(name),
+                launcher: context.launcher.clone(),
+                encode_warm_up: Box::new(move |target: &str| warm_up::request(&of_pool, number, target)),
+                slow_log: context.slow_logs.of_pool(settings, name, &context.metrics),
+                config,
+            });
             pool.reports_by(fpm_status::report);
             pool
         };

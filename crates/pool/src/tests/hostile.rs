@@ -2,7 +2,7 @@
 
 use crate::fault::FaultKind;
 use crate::io_threads::IoThreads;
-use crate::pool::start_pool;
+use crate::pool::{PoolParts, start_pool};
 use crate::process::event::Event;
 use crate::request::{InterimSink, Request, RequestBody};
 use crate::tests::test_pool::{TestPool, TestWorker, config, finish, finish_all, request};
@@ -198,16 +198,14 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_els
 
 #[tokio::test]
 async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
-    let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
-    let launcher = crate::process::launcher::Launcher::default();
-    let pool = start_pool(
-        config(1),
-        io_threads,
-        Metrics::new().pool("test"),
-        launcher,
-        Box::new(|_| Err(String::new())),
-        None,
-    );
+    let pool = start_pool(PoolParts {
+        config: config(1),
+        io_threads: IoThreads::new(vec![tokio::runtime::Handle::current()]),
+        metrics: Metrics::new().pool("test"),
+        launcher: crate::process::launcher::Launcher::default(),
+        encode_warm_up: Box::new(|_| Err(String::new())),
+        slow_log: None,
+    });
     for _ in 0..3 {
         pool.shared().notify_supervisor(Event::Panic);
         tokio::task::yield_now().await;

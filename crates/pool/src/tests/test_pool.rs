@@ -83,7 +83,7 @@ impl TestPool {
     pub(crate) fn new(concurrency: usize) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
-        let pool = Pool::unsupervised(config(concurrency as u32), io_threads, Metrics::new().pool("test"), sender);
+        let pool = Pool::following(config(concurrency as u32), io_threads, Metrics::new().pool("test"), sender, None);
         // Puppets take requests when the test tells them to, not as soon as they can.
         let shared = pool.shared().clone();
         shared.lock().untaken = Duration::from_secs(3600);

@@ -155,23 +155,6 @@ impl Admission {
     }
 }
 
-/// Figures for `status` and metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Bodies taken from the cache.
-    pub hits: u64,
-    /// Bodies not found.
-    pub misses: u64,
-    /// Lookups whose key belonged to a different body.
-    pub collisions: u64,
-    /// Entries evicted for others.
-    pub evictions: u64,
-    /// Current number of entries.
-    pub entries: u64,
-    /// Current size, including the overhead of entries.
-    pub bytes: u64,
-}
-
 impl Cache {
     /// Creates a cache of this many bytes; 0 disables it.
     pub fn new(bytes: usize) -> Self {
@@ -211,12 +194,9 @@ impl Cache {
         if let Found::Hit(encoded) = self.find_by(&key, body) {
             return CacheLookup::Hit(encoded);
         }
-        let mut shard = self.inner.shard(&key);
-        shard.stats.misses += 1;
-        if !shard.seen_before(&key) {
+        if !self.inner.shard(&key).seen_before(&key) {
             return CacheLookup::New;
         }
-        drop(shard);
         let original = Bytes::copy_from_slice(body);
         let first = Key { hash: self.sample(body), whole: false, ..key };
         CacheLookup::Again(Admission { cache: Arc::clone(&self.inner), first, key, original })
@@ -257,19 +237,11 @@ impl Cache {
         (self.inner.hasher)(&sample)
     }
 
-    /// Returns the totals of all shards.
-    pub fn stats(&self) -> Stats {
-        let mut all = Stats::default();
-        for shard in &self.inner.shards {
-            let shard = lock(shard);
-            all.hits += shard.stats.hits;
-            all.misses += shard.stats.misses;
-            all.collisions += shard.stats.collisions;
-            all.evictions += shard.stats.evictions;
-            all.entries += shard.index.len() as u64;
-            all.bytes += shard.bytes as u64;
-        }
-        all
+    /// Number of entries, and their size including the overhead.
+    #[cfg(test)]
+    pub(super) fn usage(&self) -> (usize, usize) {
+        let shards = self.inner.shards.iter().map(lock);
+        shards.fold((0, 0), |(entries, bytes), shard| (entries + shard.index.len(), bytes + shard.bytes))
     }
 }
 
@@ -317,7 +289,6 @@ struct Shard {
     hand: usize,
     bytes: usize,
     seen: Box<[u64]>,
-    stats: Stats,
 }
 
 impl Default for Shard {
@@ -329,7 +300,6 @@ impl Default for Shard {
             hand: 0,
             bytes: 0,
             seen: vec![0; SEEN].into(),
-            stats: Stats::default(),
         }
     }
 }
@@ -343,15 +313,11 @@ impl Shard {
     fn find(&mut self, key: &Key) -> Option<(Bytes, Option<Bytes>, bool)> {
         let entry = self.slots.get_mut(*self.index.get(key)?)?.as_mut()?;
         let used = std::mem::replace(&mut entry.used, true);
-        // Counted as a hit here, while the lock is held anyway. `not_found` corrects it if the bytes differ.
-        self.stats.hits += 1;
         Some((entry.original.clone(), entry.encoded.clone(), used))
     }
 
-    /// Corrects the counters if the entry that `find` returned belongs to another body.
+    /// The entry that `find` returned belongs to another body.
     fn not_found(&mut self, key: &Key, used: bool) {
-        self.stats.hits -= 1;
-        self.stats.collisions += 1;
         // Restores the flag, so that an entry with only collisions is evicted eventually.
         if let Some(entry) = self.index.get(key).and_then(|place| self.slots.get_mut(*place)?.as_mut()) {
             entry.used = used;
@@ -381,7 +347,6 @@ impl Shard {
         while self.bytes + cost > budget {
             let Some(victim) = self.advance() else { break };
             removed.extend(self.remove(victim));
-            self.stats.evictions += 1;
         }
         self.bytes += cost;
         let place = self.free.pop().unwrap_or_else(|| {

@@ -4,7 +4,7 @@
 //! provides the `Content-Length`. Otherwise `Vary` is set, and the fields that hold only for the unencoded body
 //! (length, ranges, strong `ETag`) are omitted if GET might encode.
 
-use super::cache::{Admission, Cache, CacheLookup, Found, Stats};
+use super::cache::{Admission, Cache, CacheLookup, Found};
 use super::encode::{ONE_GO, whole};
 use super::policy::{self, TypeList, Verdict};
 use super::stream::{Encoded, SingleChunk, StreamEncoder};
@@ -148,11 +148,6 @@ impl Compressor {
         asked.algorithm.is_some()
             && !asked.head
             && matches!(policy::judge(status, headers, &self.types), Verdict::Candidate { .. })
-    }
-
-    /// Statistics of the cache.
-    pub fn cache_stats(&self) -> Stats {
-        self.cache.stats()
     }
 
     /// Looks up the cached result for a file. It is stored in the cache of encoded bodies with the file's identity in

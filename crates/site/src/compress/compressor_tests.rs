@@ -120,7 +120,6 @@ fn the_third_time_comes_from_the_cache() {
     assert_eq!(labels, ["gzip", "gzip", "gzip/cache", "gzip/cache"]);
     let other = send(&with, Method::GET, "br", page_head(page.len()), &page);
     assert_eq!(other.label, "br");
-    assert_eq!(with.cache_stats().hits, 2);
 }
 
 #[test]
@@ -148,7 +147,7 @@ fn a_body_that_compression_does_not_shrink_is_not_tried_again() {
         assert_eq!((got.label, got.has(CONTENT_LENGTH)), ("-", "100000"));
         assert_eq!(got.bytes(), noise);
     }
-    assert_eq!((with.cache_stats().entries, with.cache_stats().hits), (1, 2));
+    assert_eq!(with.cache.usage().0, 1);
 }
 
 #[test]
@@ -157,19 +156,21 @@ fn head_has_the_fields_of_get_and_no_body() {
     let page = bodies::text(50_000);
     let small = bodies::text(500);
     let base64 = bodies::base64(50_000);
+    let mut cached = 0;
     for _ in 0..4 {
         for body in [&page, &small, &base64] {
             let head = send(&with, Method::HEAD, "gzip", page_head(body.len()), body);
             let get = send(&with, Method::GET, "gzip", page_head(body.len()), body);
             let mut fields = head.headers.clone();
             if head.label == "gzip/cache" {
+                cached += 1;
                 assert_eq!(fields.remove(CONTENT_LENGTH).unwrap(), get_length(&with, body).as_str());
             }
             assert_eq!(fields, get.headers);
             assert!(head.bytes().is_empty());
         }
     }
-    assert!(with.cache_stats().hits > 0);
+    assert!(cached > 0);
 }
 
 fn get_length(with: &Compressor, body: &[u8]) -> String {

@@ -215,7 +215,7 @@ fn the_cache_gets_the_body_at_the_end_and_only_then() {
         let _ = poll(&mut given_up);
     }
     drop(given_up);
-    assert_eq!(cache.stats().entries, 0);
+    assert_eq!(cache.usage().0, 0);
     let sent = drain(&mut begin());
     let CacheLookup::Hit(Some(stored)) = cache.look(coding, &body) else { panic!("not stored") };
     assert_eq!(stored, sent);

@@ -53,10 +53,6 @@ zend_object *coroutine_object_of(coroutine *self) {
     return &self->object->std;
 }
 
-bool coroutine_is(const coroutine *self, const zend_object *object) {
-    return self->object != NULL && &self->object->std == object;
-}
-
 coroutine *coroutine_of_object(zend_object *object) {
     return object->ce == class_entry ? of(object)->self : NULL;
 }

@@ -8,8 +8,6 @@
 void coroutine_class_startup(zend_class_entry *registered);
 /* Returns the object of a coroutine, a new reference. */
 zend_object *coroutine_object_of(coroutine *self);
-/* True if it is the coroutine's object. */
-bool coroutine_is(const coroutine *self, const zend_object *object);
 /* Called when the coroutine has ended: disconnects its object. */
 void coroutine_object_release(coroutine *self);
 /* Disconnects the object from the coroutine. Returns the reference that the coroutine held, or NULL. */

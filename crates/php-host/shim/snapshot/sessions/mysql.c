@@ -57,7 +57,6 @@ enum {
 #define SESSION_STATE_CHANGED (1u << 14)
 
 #define LONGEST_PACKET 0xffffffu
-#define SHORTEST_GREETING 20
 
 static uint32_t number(const unsigned char *bytes, int length) {
     uint32_t value = 0;
