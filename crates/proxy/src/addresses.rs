@@ -74,7 +74,7 @@ impl Addresses {
         {
             return Ok(found.clone());
         }
-        self.0.begin_lookup();
+        self.0.begin_lookup(&watched);
         match &before.found {
             None => drop(watched.changed().await),
             Some(_) => drop(tokio::time::timeout(GRACE, watched.changed()).await),
@@ -93,8 +93,13 @@ impl Addresses {
 }
 
 impl Shared {
-    fn begin_lookup(self: &Arc<Self>) {
+    /// Begins a lookup, unless one is in progress or has ended since `watched` was read.
+    fn begin_lookup(self: &Arc<Self>, watched: &watch::Receiver<LookupState>) {
         if self.looking.swap(true, AcqRel) {
+            return;
+        }
+        if watched.borrow().has_changed() {
+            self.looking.store(false, Release);
             return;
         }
         let under_way = PendingLookup(Some(self.clone()));
@@ -102,14 +107,16 @@ impl Shared {
     }
 
     fn tell(&self, answer: io::Result<Vec<SocketAddr>>) {
-        // Notified tasks may have to resolve again.
-        self.looking.store(false, Release);
-        self.known.send_modify(|known| match answer {
-            Ok(found) if !found.is_empty() => {
-                *known = LookupState { found: Some(found.into()), at: Some(Instant::now()), failed: None };
+        self.known.send_modify(|known| {
+            match answer {
+                Ok(found) if !found.is_empty() => {
+                    *known = LookupState { found: Some(found.into()), at: Some(Instant::now()), failed: None };
+                }
+                Ok(_) => known.failed = Some("its name has no address".to_owned()),
+                Err(error) => known.failed = Some(format!("its name cannot be looked up: {error}")),
             }
-            Ok(_) => known.failed = Some("its name has no address".to_owned()),
-            Err(error) => known.failed = Some(format!("its name cannot be looked up: {error}")),
+            // Before anyone is notified, who may have to resolve again, and after the answer is visible.
+            self.looking.store(false, Release);
         });
     }
 }
