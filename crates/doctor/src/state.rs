@@ -9,7 +9,7 @@ pub(crate) struct Record {
     pub(crate) id: String,
     /// The previous request in this process; none in a new process.
     pub(crate) after: Option<String>,
-    /// Its id.
+    /// Id of the process.
     pub(crate) process: u32,
     pub(crate) memory: u64,
     #[serde(default)]
