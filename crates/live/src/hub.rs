@@ -6,13 +6,14 @@ use crate::presence::{Change, PendingChange, Presence};
 use crate::selector::any_matches;
 use crate::subscriber::{Event, Interest, QueueLimits, Subscriber};
 use crate::update::Update;
+use crate::waking::wake_all;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// Bounds of a hub.
@@ -195,7 +196,7 @@ impl Hub {
             wakers.extend(subscriber.close(begin + share));
         }
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wake_all(wakers);
     }
 
     /// `true` if a subscriber would get a private update of this topic.
@@ -276,7 +277,7 @@ impl Shared {
             wakers.extend(waker);
         }
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wake_all(wakers);
         count
     }
 

@@ -7,7 +7,7 @@ use howdah_budget::{Budgets, Charge};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
-use std::task::Wake;
+use std::task::{Wake, Waker};
 
 fn update(id: impl ToString, topics: &[&str], private: bool) -> Update {
     let id = id.to_string();

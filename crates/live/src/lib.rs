@@ -16,6 +16,7 @@ mod selector;
 mod subscriber;
 mod template;
 mod update;
+mod waking;
 mod wire;
 
 pub use channels::JoinError;
