@@ -76,7 +76,7 @@ final class Probe
             return true;
         }
         gc_collect_cycles();
-        $line = ['id' => $id, 'after' => self::$previous, 'process' => getmypid(), 'memory' => memory_get_usage()];
+        $line = ['id' => $id, 'after' => self::$previous, 'memory' => memory_get_usage()];
         if ($what !== 'memory') {
             $now = self::look($handler);
             $line['changes'] = self::$last === null ? [] : self::changes(self::$last, $now);

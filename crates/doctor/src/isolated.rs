@@ -82,10 +82,7 @@ fn seen(subject: &mut Subject<'_>, other: &Page, page: &Page) -> Result<PageEffe
 /// those that the request itself did not find.
 fn left_between(own: Option<&Record>, next: Option<&Record>) -> ChangedState {
     let (Some(own), Some(next)) = (own, next) else { return ChangedState::new() };
-    let is_same_process = own.process == next.process;
-    let is_new = |change: &&Change| {
-        next.after.is_some() || (!own.changes.contains(change) && (is_same_process || !change.is_of_process()))
-    };
+    let is_new = |change: &&Change| next.after.is_some() || (!own.changes.contains(change) && !change.is_reset());
     // A new process has no state of the request.
     if next.after.is_none() && own.after.is_some() {
         return ChangedState::new();

@@ -9,8 +9,6 @@ pub(crate) struct Record {
     pub(crate) id: String,
     /// The previous request in this process; none in a new process.
     pub(crate) after: Option<String>,
-    /// Id of the process.
-    pub(crate) process: u32,
     pub(crate) memory: u64,
     #[serde(default)]
     pub(crate) changes: Vec<Change>,
@@ -60,8 +58,8 @@ impl Change {
         }
     }
 
-    /// `true` for numbers of the process that do not depend on PHP alone, so that those of two processes differ.
-    pub(crate) fn is_of_process(&self) -> bool {
+    /// `true` for what a restore resets anyway, although its number varies with what the server does in the process.
+    pub(crate) fn is_reset(&self) -> bool {
         self.kind == "resource" && self.name == "open descriptors"
     }
 
