@@ -9,8 +9,8 @@ are Swoole's WebSocket server and the Mercure hub that FrankenPHP contains, with
 process, in one thread, so a rate is what both sides reach on one machine; the system's processor time per message does
 not depend on that. Needs a limit of open files (ulimit -n) above twice the number of connections. Standard library only.
 """
-import argparse, base64, hashlib, hmac, json, os, re, resource, selectors, shutil, socket, statistics, struct, subprocess
-import sys, tempfile, threading, time
+import argparse, base64, concurrent.futures, hashlib, hmac, json, os, re, resource, selectors, shutil, socket, statistics
+import struct, subprocess, sys, tempfile, time
 
 KEY = "a secret of the lab, which has 32 bytes or more"
 HUB = "/.well-known/mercure"
@@ -104,6 +104,8 @@ def tree(process):
 
 class System:
     """A running server with its own site."""
+    # Its response to the first request of the site's script.
+    ready = 200
 
     def __init__(self, program, workers, reaches_all):
         self.reaches_all = reaches_all
@@ -117,7 +119,7 @@ class System:
         until = time.monotonic() + 30
         while True:
             try:
-                if self.get("/chat.php?text=ready") in (200, 404):
+                if self.get("/chat.php?text=ready") == self.ready:
                     return
             except OSError:
                 pass
@@ -205,6 +207,8 @@ class Swoole(System):
 
 
 class Hub(System):
+    ready = 404
+
     def prepare(self, program, _workers):
         self.write("Caddyfile", CADDYFILE % (self.port, KEY))
         return [program, "run", "--adapter", "caddyfile", "--config", "Caddyfile"]
@@ -292,13 +296,13 @@ def fan_out(server, count, updates, request):
     for connection in connections:
         selector.register(connection, selectors.EVENT_READ)
     time.sleep(1)
+    publisher = concurrent.futures.ThreadPoolExecutor(1)
     times, used = [], server.seconds()
     for number in range(updates):
         text = f"update-{number:06}".encode()
         began, left = time.monotonic(), count
         # In a thread, as the response may arrive after the update.
-        published = threading.Thread(target=server.publish, args=(request, text.decode()))
-        published.start()
+        published = publisher.submit(server.publish, request, text.decode())
         while left:
             ready = selector.select(10)
             if not ready:
@@ -308,7 +312,8 @@ def fan_out(server, count, updates, request):
                 if text in key.fileobj.recv(4096):
                     left -= 1
                     times.append(time.monotonic() - began)
-        published.join()
+        if published.result() != 200:
+            sys.exit("cannot publish")
     used = server.seconds() - used
     for connection in connections:
         connection.close()

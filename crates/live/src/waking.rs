@@ -11,7 +11,9 @@ const SLICE: usize = 256;
 /// Wakes all tasks: a few at once, many by a task of the current runtime.
 pub(crate) fn wake_all(wakers: Vec<Waker>) {
     let rest = Rest(wakers.into_iter());
-    if let Some(runtime) = Handle::try_current().ok().filter(|_| rest.0.len() > SLICE) {
+    if rest.0.len() > SLICE
+        && let Ok(runtime) = Handle::try_current()
+    {
         drop(runtime.spawn(rest.wake()));
     }
 }

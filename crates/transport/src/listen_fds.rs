@@ -3,7 +3,7 @@
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Number of the first descriptor.
@@ -28,12 +28,16 @@ pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
     (FIRST..).take(count).map(take_one).collect()
 }
 
-fn take_one(number: RawFd) -> io::Result<OwnedFd> {
+fn close_on_exec(number: RawFd) -> io::Result<()> {
     // SAFETY: the borrow ends with this function, which first checks that the descriptor is open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     let missing = |_| io::Error::other(format!("descriptor {number} is not open"));
     let flags = fcntl_getfd(borrowed).map_err(missing)?;
-    fcntl_setfd(borrowed.as_fd(), flags | FdFlags::CLOEXEC)?;
+    Ok(fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC)?)
+}
+
+fn take_one(number: RawFd) -> io::Result<OwnedFd> {
+    close_on_exec(number)?;
     // SAFETY: the descriptor is open and has no other owner: the parent left it for this process, `take` returns each
     // number once, and this process has opened nothing before.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
@@ -53,10 +57,7 @@ pub fn keep_from_children() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()) else { continue };
         if number >= FIRST {
-            // SAFETY: the borrow ends with this block, and `fcntl` reports a descriptor that is not open.
-            let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
-            let flags = fcntl_getfd(borrowed)?;
-            fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC)?;
+            close_on_exec(number)?;
         }
     }
     Ok(())

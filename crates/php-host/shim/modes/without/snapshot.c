@@ -14,12 +14,11 @@ SHIM_EXPORT bool howdah_c_boot_is_outdated(uint64_t began_us) {
     return false;
 }
 
-/* True if the only argument of the call is a callable. */
-static bool takes_function(zend_execute_data *execute_data) {
-    zend_fcall_info function;
+/* Takes the only argument of the call. False if it is no callable. */
+static bool take_function(zend_execute_data *execute_data, zend_fcall_info *function) {
     zend_fcall_info_cache cache;
     ZEND_PARSE_PARAMETERS_START(1, 1)
-    Z_PARAM_FUNC(function, cache)
+    Z_PARAM_FUNC(*function, cache)
     ZEND_PARSE_PARAMETERS_END_EX(return false);
     return true;
 }
@@ -30,23 +29,23 @@ PHP_FUNCTION(Howdah_snapshot) {
 }
 
 PHP_FUNCTION(Howdah_on_restore) {
-    (void)takes_function(execute_data);
+    zend_fcall_info unused;
+    (void)take_function(execute_data, &unused);
 }
 
 PHP_FUNCTION(Howdah_after_warmup) {
-    (void)takes_function(execute_data);
+    zend_fcall_info unused;
+    (void)take_function(execute_data, &unused);
 }
 
 PHP_FUNCTION(Howdah_connect_each_worker) {
     zend_fcall_info function;
-    zend_fcall_info_cache cache;
-    ZEND_PARSE_PARAMETERS_START(1, 1)
-    Z_PARAM_FUNC(function, cache)
-    ZEND_PARSE_PARAMETERS_END();
+    if (!take_function(execute_data, &function)) {
+        return;
+    }
     zval result;
     ZVAL_UNDEF(&result);
-    function.retval = &result;
-    zend_call_function(&function, &cache);
+    call_user_function(NULL, NULL, &function.function_name, &result, 0, NULL);
     zval_ptr_dtor(&result);
 }
 
