@@ -6,6 +6,7 @@
 //!
 //! - starts tests while the cores have room for them ([`load`]);
 //! - ends a test that exceeds its time limit, with the stacks of its processes ([`limit`]);
+//! - ends everything that tests have started if it is ended itself ([`interrupt`]);
 //! - runs a failed test twice more, alone, and reports it as flaky if it passes both times;
 //! - ends with the slowest tests, the time of each area, the flaky tests and the totals ([`report`]).
 //!
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod interrupt;
 mod limit;
 mod load;
 mod processes;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
 
 /// True if no test has failed.
 fn run(binary: &Path, arguments: &Arguments) -> io::Result<bool> {
+    interrupt::watch()?;
     let names = selection::names(binary, arguments)?;
     let directory = selection::directory(binary);
     std::fs::create_dir_all(&directory)?;

@@ -16,6 +16,9 @@ pub(crate) const SLOWNESS: u32 = 10;
 const STOP_EVERY: Duration = Duration::from_millis(400);
 const STOPPED_FOR: Duration = Duration::from_millis(60);
 
+/// Interval between lines that say how far the runs are.
+const REPORT_EVERY: Duration = Duration::from_secs(30);
+
 /// `HOWDAH_TEST_STRESS=N`: N runs of each selected test.
 pub(crate) fn wanted() -> Option<usize> {
     std::env::var("HOWDAH_TEST_STRESS").ok()?.parse().ok().filter(|times| *times > 0)
@@ -53,7 +56,7 @@ pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, threads: Op
     let mut runs = (0..times).flat_map(|_| names).enumerate();
     let mut running: Vec<Running> = Vec::new();
     let mut outcomes: Vec<Outcome> = Vec::new();
-    let mut last_stop = Instant::now();
+    let (mut last_stop, mut last_report) = (Instant::now(), Instant::now());
     let mut seed = 1;
     loop {
         while running.len() < at_once {
@@ -68,6 +71,10 @@ pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, threads: Op
         if last_stop.elapsed() > STOP_EVERY {
             stop_one(&running, &mut seed);
             last_stop = Instant::now();
+        }
+        if last_report.elapsed() > REPORT_EVERY {
+            println!("stress: {} of {} runs", outcomes.len(), times * names.len());
+            last_report = Instant::now();
         }
         for outcome in take_ended(&mut running)? {
             if !outcome.passed {

@@ -1,6 +1,6 @@
 //! One test that runs: its process, its output, its end.
 
-use crate::{limit, processes};
+use crate::{interrupt, limit, processes};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::{self, File};
 use std::io;
@@ -66,7 +66,10 @@ impl Running {
         if !place.nocapture {
             command.stdout(file.try_clone()?).stderr(file);
         }
-        let child = command.spawn()?;
+        let child = {
+            let _the_run_goes_on = interrupt::starting();
+            command.spawn()?
+        };
         let (slowness, captured) = (place.slowness, !place.nocapture);
         Ok(Self { name: name.to_owned(), child, output, began: Instant::now(), slowness, captured, expired: false })
     }
