@@ -40,6 +40,7 @@ pub(crate) fn watch() -> io::Result<()> {
         let _nothing_starts = starting();
         end_all();
         eprintln!("howdah-test-runner: ended by a signal, and all tests with it");
+        #[expect(clippy::disallowed_methods, reason = "main waits for tests that are gone")]
         std::process::exit(STATUS);
     })?;
     Ok(())
