@@ -12,7 +12,8 @@ const STARTED: &str = "HOWDAH_TEST_RUNNER_STARTED";
 #[test]
 fn starts_processes_and_hangs() {
     let Some(file) = std::env::var_os(STARTED) else { return };
-    let script = "setsid sleep 1000 & echo $! > \"$0.part\"; sleep 1000 & echo $! >> \"$0.part\"; mv \"$0.part\" \"$0\"; wait";
+    let script =
+        "setsid sleep 1000 & echo $! > \"$0.part\"; sleep 1000 & echo $! >> \"$0.part\"; mv \"$0.part\" \"$0\"; wait";
     let mut shell = Command::new("setsid").args(["sh", "-c", script]).arg(file).spawn().expect("sh");
     let _ = shell.wait();
 }
