@@ -57,8 +57,8 @@ impl Hub {
         if !subscriber.add_channel(Channel { topic: topic.clone(), member: member.clone() }) {
             return Ok(());
         }
-        state.index.insert_exact(&topic, subscriber);
-        if state.index.count(&topic) == 1 {
+        state.index.join(&topic, subscriber);
+        if state.index.count_of_channel(&topic) == 1 {
             state.note(&topic, subscriber, Change::Occupied);
         }
         if let Some(member) = member
@@ -104,13 +104,12 @@ impl Hub {
 
     /// Number of subscribers of a channel.
     pub fn count_of_channel(&self, topic: &str) -> usize {
-        let state = self.0.state.lock();
-        state.index.named(topic).filter(|subscriber| subscriber.interest.trusted).count()
+        self.0.state.lock().index.count_of_channel(topic)
     }
 
-    /// Topics that begin with `prefix` and have subscribers by name, sorted, with their number of subscribers.
-    pub fn topics(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
-        self.0.state.lock().index.names(prefix)
+    /// Channels that begin with `prefix`, sorted, with their number of subscribers.
+    pub fn channels(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
+        self.0.state.lock().index.channels(prefix)
     }
 
     /// Sets the watcher that is notified of changes from now on.
@@ -146,13 +145,13 @@ impl State {
 
     /// Removes a subscriber from the index and the members of a channel.
     pub(crate) fn left(&mut self, subscriber: &Subscriber, channel: &Channel) {
-        self.index.remove_exact(&channel.topic, subscriber);
+        self.index.leave(&channel.topic, subscriber);
         if let Some(member) = &channel.member
             && self.presence.remove(&channel.topic, member)
         {
             self.note(&channel.topic, subscriber, Change::Removed(member.clone()));
         }
-        if self.index.count(&channel.topic) == 0 {
+        if self.index.count_of_channel(&channel.topic) == 0 {
             self.note(&channel.topic, subscriber, Change::Vacated);
         }
     }

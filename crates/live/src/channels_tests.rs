@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Event, Interest, Limits, QueueLimits, SlowPolicy, Subscription, Update};
+use crate::{Event, Interest, Limits, QueueLimits, Selector, SlowPolicy, Subscription, Update};
 use howdah_budget::{Budgets, Charge};
 use parking_lot::Mutex;
 use std::task::{Context, Poll, Waker};
@@ -55,7 +55,7 @@ fn members_come_with_their_first_connection_and_go_with_their_last() {
     hub.join(other.subscriber(), "hall", None, None).unwrap();
     let names: Vec<_> = hub.members("room").iter().map(|member| member.id.to_string()).collect();
     assert_eq!(names, ["ann", "bob"]);
-    assert_eq!(hub.topics("room"), [("room".into(), 3)]);
+    assert_eq!(hub.channels("room"), [("room".into(), 3)]);
     assert!(hub.leave(one.subscriber(), "room") && !hub.leave(one.subscriber(), "room"));
     drop(two);
     drop(other);
@@ -63,7 +63,25 @@ fn members_come_with_their_first_connection_and_go_with_their_last() {
     let noted = std::mem::take(&mut *notes.0.lock());
     assert_eq!(noted[..6], expected);
     assert_eq!(noted[6..], ["room 3 vacated", "hall 3 vacated"]);
-    assert!(hub.members("room").is_empty() && hub.topics("").is_empty() && hub.0.state.lock().presence.is_empty());
+    assert!(hub.members("room").is_empty() && hub.channels("").is_empty() && hub.0.state.lock().presence.is_empty());
+}
+
+#[test]
+fn subscribers_that_choose_a_channels_topic_themselves_are_not_of_the_channel() {
+    let (hub, notes) = (Hub::new(Limits::default()), Arc::new(Notes::default()));
+    hub.watch(&(notes.clone() as Arc<dyn Watcher>));
+    let selectors = vec![Selector::new("room"), Selector::new("hall")];
+    let charge = Charge::new(Budgets::new(1 << 20, 1 << 20).memory, None);
+    let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: 1, max_bytes: 1, charge };
+    let chosen = hub.subscribe(Interest { selectors, ..Interest::default() }, None, terms).subscription;
+    let one = open(&hub, "1");
+    hub.join(one.subscriber(), "room", None, None).unwrap();
+    assert_eq!((hub.channels(""), hub.count_of_channel("hall")), (vec![("room".into(), 1)], 0));
+    drop(one);
+    assert_eq!(*notes.0.lock(), ["room 1 occupied", "room 1 vacated"]);
+    assert!(hub.channels("").is_empty());
+    assert_eq!(hub.publish(Update { private: false, ..update("x", &["hall"]) }), 1);
+    drop(chosen);
 }
 
 #[test]

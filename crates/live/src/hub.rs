@@ -232,11 +232,6 @@ impl Hub {
         self.len() == 0
     }
 
-    /// Number of subscribers that name exactly this topic.
-    pub fn subscribers_of(&self, topic: &str) -> usize {
-        self.0.state.lock().index.count(topic)
-    }
-
     /// Number of topics that have subscribers by name.
     pub fn topics_in_use(&self) -> usize {
         self.0.state.lock().index.len()

@@ -9,6 +9,14 @@ use std::sync::Arc;
 /// Subscribers by their numbers, so that each is removed without a search.
 type SubscribersByNumber = FxHashMap<u64, Arc<Subscriber>>;
 
+/// Subscribers that name a topic exactly.
+#[derive(Debug, Default)]
+struct NamedSubscribers {
+    all: SubscribersByNumber,
+    /// Number of those that joined it as a channel. Others have chosen the topic themselves.
+    joined: usize,
+}
+
 /// Subscribers of one template.
 #[derive(Debug)]
 struct TemplateSubscribers {
@@ -20,7 +28,7 @@ struct TemplateSubscribers {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     all: SubscribersByNumber,
-    exact: FxHashMap<Arc<str>, SubscribersByNumber>,
+    exact: FxHashMap<Arc<str>, NamedSubscribers>,
     templates: FxHashMap<Box<str>, TemplateSubscribers>,
 }
 
@@ -49,22 +57,37 @@ impl Index {
         self.exact.get_key_value(topic).map_or_else(|| topic.into(), |(known, _)| known.clone())
     }
 
-    /// Names that begin with `prefix`, with the number of their subscribers, in order.
-    pub(crate) fn names(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
-        let named = self.exact.iter().filter(|(topic, _)| topic.starts_with(prefix));
-        let mut names: Vec<_> = named.map(|(topic, subscribers)| (topic.clone(), subscribers.len())).collect();
+    /// Channels that begin with `prefix`, with the number of their subscribers, in order.
+    pub(crate) fn channels(&self, prefix: &str) -> Vec<(Arc<str>, usize)> {
+        let named = self.exact.iter().filter(|(topic, named)| named.joined > 0 && topic.starts_with(prefix));
+        let mut names: Vec<_> = named.map(|(topic, named)| (topic.clone(), named.joined)).collect();
         names.sort_unstable();
         names
     }
 
-    pub(crate) fn insert_exact(&mut self, topic: &Arc<str>, subscriber: &Arc<Subscriber>) {
-        self.exact.entry(topic.clone()).or_default().insert(subscriber.number, subscriber.clone());
+    /// Adds a subscriber to a channel.
+    pub(crate) fn join(&mut self, topic: &Arc<str>, subscriber: &Arc<Subscriber>) {
+        self.insert_exact(topic, subscriber).joined += 1;
     }
 
-    pub(crate) fn remove_exact(&mut self, topic: &str, subscriber: &Subscriber) {
-        if let Some(subscribers) = self.exact.get_mut(topic) {
-            subscribers.remove(&subscriber.number);
-            if subscribers.is_empty() {
+    /// Removes a subscriber from a channel.
+    pub(crate) fn leave(&mut self, topic: &str, subscriber: &Subscriber) {
+        if let Some(named) = self.exact.get_mut(topic) {
+            named.joined -= 1;
+        }
+        self.remove_exact(topic, subscriber);
+    }
+
+    fn insert_exact(&mut self, topic: &Arc<str>, subscriber: &Arc<Subscriber>) -> &mut NamedSubscribers {
+        let named = self.exact.entry(topic.clone()).or_default();
+        named.all.insert(subscriber.number, subscriber.clone());
+        named
+    }
+
+    fn remove_exact(&mut self, topic: &str, subscriber: &Subscriber) {
+        if let Some(named) = self.exact.get_mut(topic) {
+            named.all.remove(&subscriber.number);
+            if named.all.is_empty() {
                 self.exact.remove(topic);
             }
         }
@@ -110,7 +133,7 @@ impl Index {
 
     /// The subscribers of any of these topics, possibly with duplicates.
     pub(crate) fn subscribers_of<'a>(&'a self, topics: &'a [Arc<str>]) -> impl Iterator<Item = &'a Arc<Subscriber>> {
-        let exact = topics.iter().filter_map(|topic| self.exact.get(topic));
+        let exact = topics.iter().filter_map(|topic| self.exact.get(topic)).map(|named| &named.all);
         let matching = |found: &&TemplateSubscribers| topics.iter().any(|topic| found.template.matches(topic));
         let templates = self.templates.values().filter(matching).map(|found| &found.subscribers);
         exact.chain(templates).chain([&self.all]).flat_map(SubscribersByNumber::values)
@@ -118,7 +141,7 @@ impl Index {
 
     /// The subscribers that name exactly this topic.
     pub(crate) fn named(&self, topic: &str) -> impl Iterator<Item = &Arc<Subscriber>> {
-        self.exact.get(topic).into_iter().flat_map(SubscribersByNumber::values)
+        self.exact.get(topic).into_iter().flat_map(|named| named.all.values())
     }
 
     /// Number of topics that have subscribers by name.
@@ -126,9 +149,9 @@ impl Index {
         self.exact.len()
     }
 
-    /// Number of subscribers that name exactly this topic.
-    pub(crate) fn count(&self, topic: &str) -> usize {
-        self.exact.get(topic).map_or(0, SubscribersByNumber::len)
+    /// Number of subscribers of a channel: not those that have chosen its topic themselves.
+    pub(crate) fn count_of_channel(&self, topic: &str) -> usize {
+        self.exact.get(topic).map_or(0, |named| named.joined)
     }
 
     /// `true` if nothing is left of any subscriber.

@@ -146,7 +146,7 @@ pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> R
     let info = parameter("info");
     match resource {
         Resource::Channels => {
-            let named = hub.topics(&channel::topic(parameter("filter_by_prefix")));
+            let named = hub.channels(&channel::topic(parameter("filter_by_prefix")));
             let channels: Map<String, Value> = named
                 .iter()
                 .filter_map(|(topic, _)| channel::name(topic))
@@ -157,7 +157,7 @@ pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> R
         Resource::Channel(name) => {
             Kind::from_name(name).ok_or(ApiError::Channel)?;
             let mut document = attributes(hub, name, info);
-            document.insert("occupied".to_owned(), (hub.subscribers_of(&channel::topic(name)) > 0).into());
+            document.insert("occupied".to_owned(), (hub.count_of_channel(&channel::topic(name)) > 0).into());
             Ok(document.into())
         }
         Resource::Users(name) => {
@@ -177,7 +177,7 @@ fn attributes(hub: &Hub, name: &str, info: &str) -> Map<String, Value> {
     let topic = channel::topic(name);
     let requested = info.split(',').map(str::trim).filter_map(|attribute| match attribute {
         "user_count" if Kind::from_name(name) == Some(Kind::Presence) => Some((attribute, hub.members(&topic).len())),
-        "subscription_count" => Some((attribute, hub.subscribers_of(&topic))),
+        "subscription_count" => Some((attribute, hub.count_of_channel(&topic))),
         _ => None,
     });
     requested.map(|(attribute, count)| (attribute.to_owned(), count.into())).collect()

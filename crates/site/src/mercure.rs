@@ -221,8 +221,9 @@ impl Hubs {
         self.all.lock().values().for_each(|site| site.hub.close(spread));
     }
 
-    /// Handles changed settings of a site, or its removal. Its subscribers are disconnected within `spread`, so that
-    /// they reconnect and present their tokens again. WebSocket connections stay open.
+    /// Handles changed settings of a site, or its removal. Its subscribers and clients of the Pusher protocol are
+    /// disconnected within `spread`, so that they reconnect and present their tokens again. WebSocket connections of
+    /// scripts stay open.
     pub(crate) fn changed(&self, site: &str, exists: bool, spread: Duration) {
         let mut hubs = self.all.lock();
         if exists {

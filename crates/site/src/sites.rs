@@ -11,7 +11,7 @@ use howdah_observe::{AccessLogs, Metrics};
 use howdah_protocol::{Connection, Params, Peer};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub struct Sites {
     below: FxHashMap<Box<[u8]>, usize>,
     /// FastCGI addresses that belong to one site.
     addresses: Vec<(ListenAddr, usize)>,
+    /// Sites by their roots, as written and with links resolved, for FastCGI requests.
+    roots: FxHashMap<Box<[u8]>, Vec<usize>>,
     /// The `"default"` site, for all other hosts.
     default: Option<usize>,
     /// `true` if the default site is the only one.
@@ -71,7 +73,7 @@ impl Sites {
     ) -> Result<Self, String> {
         let server = Arc::new(Server::new(settings.clone(), metrics, logs.of(&settings.log), budgets));
         let (mut all, mut exact, mut below) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
-        let (mut default, mut addresses) = (None, Vec::new());
+        let (mut default, mut addresses, mut roots) = (None, Vec::new(), FxHashMap::<_, Vec<usize>>::default());
         let sites = settings.all_sites();
         let open_files = (settings.static_files.open_files / sites.len().max(1)).max(MIN_OPEN_FILES);
         for (number, mut own) in sites.into_iter().enumerate() {
@@ -87,6 +89,9 @@ impl Sites {
             if own.static_files.open_files == settings.static_files.open_files {
                 own.static_files.open_files = open_files.min(settings.static_files.open_files);
             }
+            for root in names_of_root(&own.root) {
+                roots.entry(root).or_default().push(number);
+            }
             let (name, log) = (own.name.clone(), logs.of(&own.log));
             let site = Site::new(&server, own, number, log);
             let is_only = settings.sites.is_empty();
@@ -94,7 +99,7 @@ impl Sites {
         }
         let only = default == Some(0) && all.len() == 1;
         let asks_clients = settings.tls.client_auth != ClientAuth::Off;
-        Ok(Self { server, all, exact, below, addresses, default, only, asks_clients, covers: OnceLock::new() })
+        Ok(Self { server, all, exact, below, addresses, roots, default, only, asks_clients, covers: OnceLock::new() })
     }
 
     /// Every site.
@@ -102,7 +107,8 @@ impl Sites {
         &self.all
     }
 
-    /// Disconnects, spread over this time, the subscribers of hubs whose settings differ from `before`; they reconnect.
+    /// Disconnects, spread over this time, the subscribers of hubs whose settings differ from `before`, and the clients of
+    /// changed Pusher applications; they reconnect.
     /// Also makes the Pusher applications of these sites watch their channels.
     pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
         for site in &self.all {
@@ -110,9 +116,12 @@ impl Sites {
                 pusher.watch(&self.server.hubs().of(&site.settings.name));
             }
         }
-        for old in before.all.iter().filter(|site| site.mercure.is_some()) {
+        for old in before.all.iter().filter(|site| site.mercure.is_some() || site.pusher.is_some()) {
             let new = self.all.iter().find(|site| site.settings.name == old.settings.name);
-            if new.is_none_or(|new| new.settings.mercure != old.settings.mercure) {
+            let is_same = |new: &&Arc<Site>| {
+                new.settings.mercure == old.settings.mercure && new.settings.pusher == old.settings.pusher
+            };
+            if new.filter(is_same).is_none() {
                 self.server.hubs().changed(&old.settings.name, new.is_some(), spread);
             }
         }
@@ -133,22 +142,21 @@ impl Sites {
         }
     }
 
-    /// Returns the site of a FastCGI request from a web server: by the address that it arrived on, else by host, else
-    /// by `DOCUMENT_ROOT`, else the first site.
+    /// Returns the site of a FastCGI request from a web server: by the address that it arrived on, else by
+    /// `DOCUMENT_ROOT`, which the web server's settings say. The host decides among sites with the same root, and if no
+    /// site has that root: clients choose it, and web servers pass `Host` on even if they served another name.
     pub(crate) fn of_web_server(&self, peer: &Peer, host: Option<&[u8]>, variables: &Params) -> &Arc<Site> {
         if let Some((_, number)) = self.addresses.iter().find(|(addr, _)| is_at(peer, addr)) {
             return &self.all[*number];
         }
-        let hosts = [host, variables.get("SERVER_NAME")];
-        let mut named = hosts.into_iter().flatten().filter_map(|host| match self.find(Some(host)) {
-            Found::Site(site) => Some(site),
-            Found::Nobody(_) => None,
-        });
-        let of_root = || {
-            let root = variables.get("DOCUMENT_ROOT")?;
-            self.all.iter().find(|site| site.root.as_os_str().as_bytes() == root)
-        };
-        named.next().or_else(of_root).unwrap_or(&self.all[0])
+        let root = variables.get("DOCUMENT_ROOT").map(|root| root.strip_suffix(b"/").unwrap_or(root));
+        let rooted = root.and_then(|root| self.roots.get(root));
+        let fits = |number: &usize| rooted.is_none_or(|rooted| rooted.contains(number));
+        let mut room: HostRoom = [0; _];
+        let hosts = [host, variables.get("SERVER_NAME")].into_iter().flatten();
+        let named = hosts.filter_map(|host| self.named(normal_host(host, &mut room)?)).find(fits);
+        let number = named.or(self.default.filter(fits)).or_else(|| rooted?.first().copied());
+        &self.all[number.unwrap_or(0)]
     }
 
     /// Returns `true` if a connection may request this site under this host (RFC 9110 7.4). If the client named another
@@ -189,6 +197,14 @@ impl Sites {
         let dots = host.iter().enumerate().filter(|(_, byte)| **byte == b'.');
         dots.filter_map(|(at, _)| self.below.get(&host[at + 1..])).next().copied()
     }
+}
+
+/// The root of a site as written, and with links resolved if that differs.
+fn names_of_root(root: &Path) -> impl Iterator<Item = Box<[u8]>> {
+    let (written, real) = (std::path::absolute(root).ok(), root.canonicalize().ok());
+    let real = real.filter(|real| Some(real) != written.as_ref());
+    let bytes = |path: PathBuf| path.components().as_path().as_os_str().as_bytes().into();
+    written.into_iter().chain(real).map(bytes)
 }
 
 /// `true` if the peer is connected to this address.

@@ -66,6 +66,49 @@ fn the_default_has_what_nobody_else_names() {
 }
 
 #[test]
+fn the_root_that_a_web_server_names_counts_before_the_host_that_a_client_names() {
+    let (root, sites) = sites(&[&["a"], &["b"], &["c"]]);
+    let mut settings = (*sites.server.settings).clone();
+    for (number, name) in [(1, "one"), (2, "two")] {
+        std::fs::create_dir(root.path().join(name)).unwrap();
+        settings.sites[number].root = root.path().join(name);
+    }
+    std::os::unix::fs::symlink(root.path().join("two"), root.path().join("link")).unwrap();
+    settings.sites[2].root = root.path().join("link");
+    let with = |settings: Settings| {
+        Sites::new(Arc::new(settings), Metrics::new(), &AccessLogs::default(), Budgets::new(1 << 30, 1 << 30)).unwrap()
+    };
+    let find = |sites: &Sites, root: &Path, host: &str, name: &str| {
+        let mut variables = Params::default();
+        variables.set("DOCUMENT_ROOT", root.as_os_str().as_bytes());
+        variables.set("SERVER_NAME", name.as_bytes());
+        let peer = Peer::unix(Path::new("/run/s"), |_| false);
+        sites.of_web_server(&peer, Some(host.as_bytes()), &variables).number
+    };
+    let plain = with(settings.clone());
+    let at = |name: &str| root.path().join(name);
+    for (root, host, name, number) in [
+        (at("one"), "a", "b", 1),
+        (at("one/"), "c", "", 1),
+        (at("two"), "a", "", 2),
+        (at("link"), "b", "a", 2),
+        (at(""), "b", "", 0),
+        (at("elsewhere"), "b:80", "a", 1),
+        (at("elsewhere"), "x", "c", 2),
+        (at("elsewhere"), "x", "y", 0),
+    ] {
+        assert_eq!(find(&plain, &root, host, name), number, "{root:?} {host} {name}");
+    }
+    // Two sites with one root, and a default site.
+    settings.sites[1].root = root.path().to_owned();
+    settings.sites[2].hosts.push(HostPattern::Any);
+    let shared = with(settings);
+    for (root, host, number) in [(at(""), "b", 1), (at(""), "c", 0), (at("two"), "a", 2), (at("elsewhere"), "x", 2)] {
+        assert_eq!(find(&shared, &root, host, ""), number, "{root:?} {host}");
+    }
+}
+
+#[test]
 fn one_site_for_all_hosts_is_found_without_a_look_at_the_host() {
     assert!(sites(&[]).1.only().is_some());
     assert!(sites(&[&["default"]]).1.only().is_some());

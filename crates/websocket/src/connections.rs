@@ -25,6 +25,8 @@ const MAX_STATE: usize = 4096;
 pub struct Link {
     hub: Hub,
     subscriber: Arc<Subscriber>,
+    /// Scripts can find it. Others were admitted by settings of their protocol, so they end when these change.
+    is_listed: bool,
     inner: Mutex<Inner>,
 }
 
@@ -39,6 +41,8 @@ struct Inner {
 pub(crate) enum Next {
     Message(Arc<Update>),
     Close(Close),
+    /// The settings of the connection's protocol have changed: the client is to connect again.
+    Reconnect,
     Idle,
 }
 
@@ -111,9 +115,10 @@ impl Link {
             match self.subscriber.poll_next(&mut Context::from_waker(waker)) {
                 Poll::Ready(Event::Update(update)) => return Next::Message(update),
                 Poll::Ready(Event::Ended(_)) => return self.pending_close().map_or(Next::Idle, Next::Close),
-                // Ignored: the server closes WebSocket connections itself, and closing a hub for new settings does not
-                // affect them.
-                Poll::Ready(Event::Closing(_)) => {}
+                // The connections of scripts ignore it: the server closes them when it stops, and new settings of a hub
+                // do not affect them.
+                Poll::Ready(Event::Closing(_)) if self.is_listed => {}
+                Poll::Ready(Event::Closing(_)) => return Next::Reconnect,
                 Poll::Pending => return Next::Idle,
             }
         }
@@ -159,7 +164,7 @@ pub struct Connections(Mutex<FxHashMap<Arc<str>, FxHashSet<ById>>>);
 impl Connections {
     /// Registers a connection of a site with this hub until the result is dropped. `charge` is for its queued messages.
     pub fn open(self: &Arc<Self>, id: Box<str>, site: &str, hub: &Hub, charge: Charge) -> Registered {
-        let mut registered = Registered::unlisted(id, hub, charge);
+        let mut registered = Registered::new(id, hub, charge, true);
         let mut sites = self.0.lock();
         // The sites' names are few and stay.
         let name = sites.get_key_value(site).map_or_else(|| site.into(), |(name, _)| name.clone());
@@ -195,13 +200,17 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// A connection that scripts cannot find.
+    /// A connection that scripts cannot find. It ends when the hub's subscriptions are to end.
     pub fn unlisted(id: Box<str>, hub: &Hub, charge: Charge) -> Self {
+        Self::new(id, hub, charge, false)
+    }
+
+    fn new(id: Box<str>, hub: &Hub, charge: Charge, is_listed: bool) -> Self {
         let interest = Interest { id, trusted: true, ..Interest::default() };
         let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: usize::MAX, max_bytes: MAX_QUEUE, charge };
         let subscription = hub.subscribe(interest, None, terms).subscription;
         let subscriber = subscription.subscriber().clone();
-        let link = Arc::new(Link { hub: hub.clone(), subscriber, inner: Mutex::default() });
+        let link = Arc::new(Link { hub: hub.clone(), subscriber, is_listed, inner: Mutex::default() });
         Self { link, list: None, _subscription: subscription }
     }
 }
@@ -251,6 +260,7 @@ mod tests {
         loop {
             match link.next(Waker::noop()) {
                 Next::Message(update) => messages.push(String::from_utf8_lossy(&update.data).into_owned()),
+                Next::Reconnect => messages.push("reconnect".to_owned()),
                 Next::Close(close) => return (messages, Some(close)),
                 Next::Idle => return (messages, None),
             }
@@ -297,7 +307,7 @@ mod tests {
         link.subscribe("too late", None, None).unwrap();
         link.send(message(b"too late", false));
         assert_eq!(drain(&link), (vec![], None));
-        assert!(stage.connections.count("here") == 0 && stage.hub.is_empty() && stage.hub.topics("").is_empty());
+        assert!(stage.connections.count("here") == 0 && stage.hub.is_empty() && stage.hub.channels("").is_empty());
         assert_eq!(stage.budgets.memory.used(), 0);
     }
 

@@ -146,7 +146,7 @@ struct SessionTask {
     closing: Closing,
     metrics: Arc<Metrics>,
     grace: Duration,
-    /// Time at which the connection is closed because the server stops.
+    /// Time at which the connection is closed because the server stops, or the client is to connect again.
     close_at: Option<Instant>,
     /// Time at which a closing connection is dropped.
     closing_deadline: Option<Instant>,
@@ -394,6 +394,10 @@ impl SessionTask {
             }
             Next::Close(close) => {
                 self.close(close);
+                self.next_frame(cx)
+            }
+            Next::Reconnect => {
+                self.schedule_close();
                 self.next_frame(cx)
             }
             Next::Idle => self.next_application_frame(cx),

@@ -1,7 +1,7 @@
 //! Failures behind a web server that uses FastCGI: killed processes, web servers that are slow or disconnect, and large
 //! numbers of connections.
 
-use super::fastcgi::{asked, connect, record, request, response};
+use super::fastcgi::{asked, begin, connect, record, request, response};
 use howdah_skip::skip;
 use howdah_tests::fpm::{Fpm, front, howdah_fpm, is_root, open_directory, php_fpm};
 use howdah_tests::fronts::Front;
@@ -216,5 +216,27 @@ fn questions_about_the_server_are_answered_between_requests() {
         let mut unknown = [0; 16];
         stream.read_exact(&mut unknown).unwrap();
         assert_eq!((unknown[1], unknown[8]), (11, 77), "FCGI_UNKNOWN_TYPE");
+    });
+}
+
+#[test]
+fn a_web_server_that_reads_no_answers_is_not_read_any_further() {
+    let setup = |s: Setup| {
+        s.behind_nginx().workers(1).php("ok.php", "echo 'fine';").php("wait.php", "while (!is_file(__DIR__ . '/end')) { usleep(10_000); clearstatcache(); }")
+    };
+    run(Mode::Classic, setup, |site| {
+        let waiting = request(site, 1, 0, "/wait.php", &[]);
+        let refused: Vec<u8> = (0..2000).flat_map(|_| begin(2, 0)).collect();
+        // While the body is incomplete, and while the script runs.
+        for begun in [&waiting[..waiting.len() - 8], &waiting] {
+            let mut stream = connect(site);
+            stream.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
+            stream.write_all(begun).unwrap();
+            // 32 MB, each with an answer of the same size.
+            assert!((0..1000).any(|_| stream.write_all(&refused).is_err()), "all of it was read");
+            stream.shutdown(std::net::Shutdown::Both).unwrap();
+        }
+        fs::write(site.file("end"), "").unwrap();
+        assert!(asked(site, &request(site, 1, 0, "/ok.php", &[])).ends_with("\r\n\r\nfine"));
     });
 }

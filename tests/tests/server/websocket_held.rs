@@ -104,6 +104,15 @@ fn a_client_that_reads_nothing_suspends_the_coroutines_that_send() {
 }
 
 #[test]
+fn a_sender_gets_its_turn_if_those_before_it_are_cancelled() {
+    run(Mode::Async, hold, |site| {
+        let (mut slow, _) = open(site, "");
+        slow.send(TEXT, "cancelled senders");
+        closed(site, "last: false");
+    });
+}
+
+#[test]
 fn a_client_is_not_read_from_while_its_messages_are_not_received() {
     const MESSAGES: usize = 400;
     run(Mode::Async, hold, |site| {

@@ -18,6 +18,9 @@ use std::task::{Context, Poll, ready};
 
 /// Bytes of variables that are not charged to a budget.
 const UNCHARGED_PARAMS: usize = 8 * 1024;
+/// Pending output above which nothing is read: records may be answered, and a peer that reads no answers would make
+/// them pile up.
+const MAX_UNREAD_OUTPUT: usize = 64 * 1024;
 
 /// Next item on a connection.
 pub(super) enum Next {
@@ -220,7 +223,7 @@ impl BodyReader for Io {
             if self.at_end {
                 return Poll::Ready(Some(Err("the connection ended within the body".into())));
             }
-            if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+            if let Err(error) = ready!(self.poll_output(cx)) {
                 return Poll::Ready(Some(Err(error.into())));
             }
             match ready!(self.poll_read(cx)) {
@@ -256,9 +259,7 @@ impl Io {
                     Err(_) => return Poll::Ready(Interrupted::Error(io::ErrorKind::InvalidData.into())),
                 }
             }
-            if !self.out.is_empty()
-                && let Poll::Ready(Err(error)) = self.poll_flush(cx)
-            {
+            if let Err(error) = ready!(self.poll_output(cx)) {
                 return Poll::Ready(Interrupted::Error(error));
             }
             if !self.responding && !self.decoder.is_body_complete() {
@@ -269,6 +270,17 @@ impl Io {
                 Ok(_) => {}
                 Err(error) => return Poll::Ready(Interrupted::Error(error)),
             }
+        }
+    }
+
+    /// Writes pending output. Ready when so little of it is left that input may be read.
+    fn poll_output(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.out.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.poll_flush(cx) {
+            Poll::Pending if self.out.waiting() <= MAX_UNREAD_OUTPUT => Poll::Ready(Ok(())),
+            written => written,
         }
     }
 

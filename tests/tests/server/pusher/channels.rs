@@ -2,6 +2,7 @@
 
 use super::{Client, api, publish, pusher};
 use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::site::replace_file;
 use howdah_tests::websocket::{TEXT, WebSocket};
 use howdah_tests::{Mode, Site, run};
 use serde_json::{Value, json};
@@ -159,4 +160,27 @@ fn a_client_of_another_application_or_version_is_closed_with_the_protocols_code(
         assert_eq!(site.get("/app/the-key").status, 404);
         assert_eq!(site.get("/apps/other/events").status, 404);
     });
+}
+
+#[test]
+fn clients_connect_again_when_a_reload_brings_another_secret() {
+    run(
+        Mode::Classic,
+        |s| pusher(s).limit("grace", 500),
+        |site| {
+            let reload = || {
+                let output = site.howdah().command(&["reload"]);
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            };
+            let mut client = Client::connect(site);
+            assert_eq!(client.subscribe(site, "private-a", "")["data"], json!({}));
+            reload();
+            client.ping();
+            let settings = site.place().run.join("howdah.toml");
+            let text = std::fs::read_to_string(&settings).unwrap();
+            replace_file(&settings, text.replace("the secret", "another secret"));
+            reload();
+            assert_eq!(client.socket.closed(), 1001);
+        },
+    );
 }

@@ -146,6 +146,12 @@ static written write_part(connection *self, howdah_part_kind kind, const char *d
     return WRITTEN;
 }
 
+static void wake_next_sender(const connection *self) {
+    if (self->sender == NULL && self->turns != NULL) {
+        coroutine_wake(self->turns->owner, COROUTINE_WOKEN);
+    }
+}
+
 /* Waits until no other coroutine sends. False: cancelled, or this coroutine may not wait. */
 static bool lock_sending(connection *self) {
     while (self->sender != NULL) {
@@ -163,6 +169,8 @@ static bool lock_sending(connection *self) {
         }
         *at = mine.next;
         if (woken == COROUTINE_CANCELLED) {
+            /* It may have been this one's turn. */
+            wake_next_sender(self);
             return false;
         }
     }
@@ -180,9 +188,7 @@ static void leave(connection *self) {
 
 static void unlock_sending(connection *self) {
     self->sender = NULL;
-    if (self->turns != NULL) {
-        coroutine_wake(self->turns->owner, COROUTINE_WOKEN);
-    }
+    wake_next_sender(self);
     if (self->leave_due) {
         leave(self);
     }

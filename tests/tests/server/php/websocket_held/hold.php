@@ -65,6 +65,20 @@ $run = function () use ($connection, $note): void {
                 }
                 $connection->send('all sent');
                 break;
+            case 'cancelled senders':
+                $blocked = \Howdah\go(function () use ($connection): void {
+                    while ($connection->send(str_repeat('x', 1 << 20))) {
+                    }
+                });
+                usleep(500_000);
+                $next = \Howdah\go(fn() => $connection->send('next'));
+                $last = \Howdah\go(fn() => $connection->send('last'));
+                \Howdah\suspend();
+                $blocked->cancel();
+                $next->cancel();
+                // The part that was cut off ends the connection.
+                $note('last: ' . json_encode($last->await()));
+                return;
             case 'gate':
                 gate('g');
                 break;
