@@ -222,7 +222,10 @@ fn questions_about_the_server_are_answered_between_requests() {
 #[test]
 fn a_web_server_that_reads_no_answers_is_not_read_any_further() {
     let setup = |s: Setup| {
-        s.behind_nginx().workers(1).php("ok.php", "echo 'fine';").php("wait.php", "while (!is_file(__DIR__ . '/end')) { usleep(10_000); clearstatcache(); }")
+        s.behind_nginx()
+            .workers(1)
+            .php("ok.php", "echo 'fine';")
+            .php("wait.php", "while (!is_file(__DIR__ . '/end')) { usleep(10_000); clearstatcache(); }")
     };
     run(Mode::Classic, setup, |site| {
         let waiting = request(site, 1, 0, "/wait.php", &[]);
