@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// As shells report a command that Ctrl-C has ended.
 const STATUS: i32 = 130;
 
-/// Until the result is dropped, the run does not end; once it ends, nobody gets this any more.
+/// Until the result is dropped, the run does not end; once it ends, no caller gets this any more.
 pub(crate) fn starting() -> MutexGuard<'static, ()> {
     STARTING.lock().unwrap_or_else(PoisonError::into_inner)
 }

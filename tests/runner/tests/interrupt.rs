@@ -62,7 +62,7 @@ fn until<T>(mut value: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = value() {
             return value;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain");
+        assert!(began.elapsed() < Duration::from_secs(20), "waited without success");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
