@@ -206,7 +206,7 @@ impl Hub {
             .state
             .lock()
             .index
-            .subscribers_of(topics)
+            .subscribers_of(topics, true)
             .any(|subscriber| any_matches(&subscriber.interest.allowed, topics))
     }
 
@@ -266,7 +266,7 @@ impl Shared {
             state.history.push(update);
         }
         // Under the lock, so that all subscribers get updates in the same order as the history.
-        for subscriber in state.index.subscribers_of(&update.topics) {
+        for subscriber in state.index.subscribers_of(&update.topics, update.private) {
             let (is_queued, waker) = subscriber.offer(number, update);
             count += usize::from(is_queued);
             wakers.extend(waker);

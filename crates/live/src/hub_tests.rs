@@ -225,3 +225,19 @@ fn many_subscribers_of_one_topic_and_many_topics_are_cheap() {
     drop((same, other));
     assert!(hub.is_empty());
 }
+
+#[test]
+fn templates_are_not_matched_with_private_updates_that_their_subscribers_may_not_receive() {
+    use crate::template_matcher::tests::STEPS;
+    let hub = Hub::new(Limits::default());
+    let mut anonymous = join(&hub, &["{+x}{+y}{+z}"]);
+    STEPS.set(0);
+    assert!(!hub.is_watched(&"/subscriptions/a".into()));
+    hub.publish(update(1, &["/a"], true));
+    assert_eq!((STEPS.get(), ids(&mut anonymous)), (0, vec![]));
+    hub.publish(update(2, &["/a"], false));
+    assert!(STEPS.get() > 0);
+    assert_eq!(ids(&mut anonymous), ["2"]);
+    drop(anonymous);
+    assert!(hub.0.state.lock().index.is_empty());
+}

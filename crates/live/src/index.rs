@@ -22,6 +22,8 @@ struct NamedSubscribers {
 struct TemplateSubscribers {
     template: Arc<Template>,
     subscribers: SubscribersByNumber,
+    /// Number of those that may receive some private updates. Without any, private updates are not matched.
+    authorized: usize,
 }
 
 /// Subscribers by selector. A subscriber with several selectors is listed under each.
@@ -96,20 +98,21 @@ impl Index {
     /// Adds a subscriber with its selectors.
     pub(crate) fn insert(&mut self, subscriber: &Arc<Subscriber>) {
         for selector in &subscriber.interest.selectors {
-            let subscribers = match selector {
-                Selector::All => &mut self.all,
-                Selector::Exact(topic) => {
-                    self.insert_exact(topic, subscriber);
-                    continue;
-                }
+            match selector {
+                Selector::All => _ = self.all.insert(subscriber.number, subscriber.clone()),
+                Selector::Exact(topic) => _ = self.insert_exact(topic, subscriber),
                 Selector::Template(template) => {
-                    let template_subscribers = self.templates.entry(template.text().into()).or_insert_with(|| {
-                        TemplateSubscribers { template: template.clone(), subscribers: SubscribersByNumber::default() }
-                    });
-                    &mut template_subscribers.subscribers
+                    let of_template =
+                        self.templates.entry(template.text().into()).or_insert_with(|| TemplateSubscribers {
+                            template: template.clone(),
+                            subscribers: SubscribersByNumber::default(),
+                            authorized: 0,
+                        });
+                    if of_template.subscribers.insert(subscriber.number, subscriber.clone()).is_none() {
+                        of_template.authorized += usize::from(subscriber.interest.has_authority());
+                    }
                 }
-            };
-            subscribers.insert(subscriber.number, subscriber.clone());
+            }
         }
     }
 
@@ -120,9 +123,11 @@ impl Index {
                 Selector::All => _ = self.all.remove(&subscriber.number),
                 Selector::Exact(topic) => self.remove_exact(topic, subscriber),
                 Selector::Template(template) => {
-                    if let Some(template_subscribers) = self.templates.get_mut(template.text()) {
-                        template_subscribers.subscribers.remove(&subscriber.number);
-                        if template_subscribers.subscribers.is_empty() {
+                    if let Some(of_template) = self.templates.get_mut(template.text()) {
+                        if of_template.subscribers.remove(&subscriber.number).is_some() {
+                            of_template.authorized -= usize::from(subscriber.interest.has_authority());
+                        }
+                        if of_template.subscribers.is_empty() {
                             self.templates.remove(template.text());
                         }
                     }
@@ -131,10 +136,17 @@ impl Index {
         }
     }
 
-    /// The subscribers of any of these topics, possibly with duplicates.
-    pub(crate) fn subscribers_of<'a>(&'a self, topics: &'a [Arc<str>]) -> impl Iterator<Item = &'a Arc<Subscriber>> {
+    /// The subscribers of any of these topics, possibly with duplicates; for a private update also some that may not
+    /// receive it.
+    pub(crate) fn subscribers_of<'a>(
+        &'a self,
+        topics: &'a [Arc<str>],
+        private: bool,
+    ) -> impl Iterator<Item = &'a Arc<Subscriber>> {
         let exact = topics.iter().filter_map(|topic| self.exact.get(topic)).map(|named| &named.all);
-        let matching = |found: &&TemplateSubscribers| topics.iter().any(|topic| found.template.matches(topic));
+        let matching = move |found: &&TemplateSubscribers| {
+            (!private || found.authorized > 0) && topics.iter().any(|topic| found.template.matches(topic))
+        };
         let templates = self.templates.values().filter(matching).map(|found| &found.subscribers);
         exact.chain(templates).chain([&self.all]).flat_map(SubscribersByNumber::values)
     }

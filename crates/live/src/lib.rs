@@ -1,7 +1,7 @@
 //! Publish and subscribe: a [`Hub`] hands each [`Update`] to the subscribers whose [`Selector`]s match one of its topics, and
 //! to those that have joined the topic as a channel.
 //!
-//! Reading order: `update` (a message), `selector` and `template` (the topics of a subscriber), `hub`
+//! Reading order: `update` (a message), `selector`, `template` and `template_matcher` (the topics of a subscriber), `hub`
 //! (publishing, subscribing), `channels` and `presence` (topics that come and go during a subscription, and their
 //! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back),
 //! `wire` (updates for other servers).
@@ -15,6 +15,7 @@ mod presence;
 mod selector;
 mod subscriber;
 mod template;
+mod template_matcher;
 mod update;
 mod waking;
 mod wire;

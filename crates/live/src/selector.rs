@@ -42,6 +42,11 @@ impl Selector {
         size_of::<Self>() + self.text().len() + compiled
     }
 
+    /// Maximum number of steps for each byte of a topic.
+    pub fn cost(&self) -> usize {
+        if let Self::Template(template) = self { template.cost() } else { 1 }
+    }
+
     /// `true` if it matches this topic.
     pub fn matches(&self, topic: &str) -> bool {
         match self {

@@ -34,6 +34,11 @@ impl Interest {
         any_matches(&self.selectors, &update.topics) && self.is_allowed(update)
     }
 
+    /// `true` if the subscriber may get some private updates.
+    pub(crate) fn has_authority(&self) -> bool {
+        self.trusted || !self.allowed.is_empty()
+    }
+
     fn is_allowed(&self, update: &Update) -> bool {
         (!update.private || self.trusted || any_matches(&self.allowed, &update.topics))
             && update.except.as_deref() != Some(&*self.id)

@@ -1,9 +1,9 @@
 //! URI templates (RFC 6570, all four levels), matched in reverse: tests if a template can expand to a topic.
 //!
-//! A template becomes a regular expression, whose matching takes time linear in the topic. Topics and templates come from
-//! clients, so both are bounded, and a template's literal beginning is compared first.
+//! Topics and templates come from clients, and each distinct template is matched with each update, so the time of a match
+//! is bounded (`template_matcher`), and a template's literal beginning is compared first.
 
-use regex_lite::{Regex, RegexBuilder, escape};
+use crate::template_matcher::{Builder, COMMA, EQUALS, Fragment, Matcher, RESERVED};
 
 /// Maximum length of a template.
 const MAX_LENGTH: usize = 1024;
@@ -11,12 +11,7 @@ const MAX_LENGTH: usize = 1024;
 const MAX_PARTS: usize = 16;
 
 /// Maximum memory of a compiled template.
-pub(crate) const MAX_SIZE: usize = 32 * 1024;
-
-/// Characters that expressions leave unencoded, encoded ones, and those of IRIs.
-const UNRESERVED: &str = r"[A-Za-z0-9\-._~]|%[0-9A-Fa-f]{2}|[^\x00-\x7f]";
-/// Characters that `{+x}` and `{#x}` leave unencoded, too.
-const RESERVED: &str = r"[:/?#\[\]@!$&'()*+,;=]";
+pub(crate) const MAX_SIZE: usize = 16 * 1024;
 
 /// A URI template with at least one expression.
 #[derive(Debug)]
@@ -24,48 +19,53 @@ pub struct Template {
     text: Box<str>,
     /// Length of the text before the first expression.
     literal: usize,
-    expanded: Regex,
+    /// The rest.
+    expanded: Matcher,
 }
 
 impl Template {
     /// Reads a template. `None` for a text without expressions, an invalid template, or one beyond the bounds.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let literal = text.find('{').filter(|_| text.len() <= MAX_LENGTH)?;
-        let (mut pattern, mut rest) = (String::from("^"), text);
-        let mut expressions = 0;
+        if text[..literal].contains('}') {
+            return None;
+        }
+        let (mut builder, mut rest) = (Builder::default(), &text[literal..]);
+        let (mut whole, mut expressions) = (Fragment::empty(), 0);
         while let Some((before, expression)) = rest.split_once('{') {
             let (expression, after) = expression.split_once('}')?;
             expressions += 1;
-            push_literal(&mut pattern, before)?;
-            push_expression(&mut pattern, expression)?;
+            if expressions > MAX_PARTS {
+                return None;
+            }
+            for part in [push_literal(&mut builder, before)?, push_expression(&mut builder, expression)?] {
+                whole = builder.sequence(whole, part);
+            }
             rest = after;
         }
-        push_literal(&mut pattern, rest)?;
-        pattern.push('$');
-        if expressions > MAX_PARTS {
-            return None;
-        }
-        let expanded = RegexBuilder::new(&pattern).size_limit(MAX_SIZE).build().ok()?;
-        Some(Self { text: text.into(), literal, expanded })
+        let end = push_literal(&mut builder, rest)?;
+        let whole = builder.sequence(whole, end);
+        Some(Self { text: text.into(), literal, expanded: builder.finish(whole)? })
     }
 
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
+    /// Maximum number of steps for each byte of a topic.
+    pub(crate) fn cost(&self) -> usize {
+        self.expanded.edges()
+    }
+
     /// `true` if the template expands to this topic, or is this text.
     pub(crate) fn matches(&self, topic: &str) -> bool {
-        let begins_so = topic.as_bytes().starts_with(&self.text.as_bytes()[..self.literal]);
-        begins_so && (*self.text == *topic || self.expanded.is_match(topic))
+        let rest = topic.as_bytes().strip_prefix(&self.text.as_bytes()[..self.literal]);
+        rest.is_some_and(|rest| *self.text == *topic || self.expanded.is_match(rest))
     }
 }
 
-fn push_literal(pattern: &mut String, literal: &str) -> Option<()> {
-    if literal.contains('}') {
-        return None;
-    }
-    pattern.push_str(&escape(literal));
-    Some(())
+fn push_literal(builder: &mut Builder, literal: &str) -> Option<Fragment> {
+    (!literal.contains('}')).then(|| builder.literal(literal))
 }
 
 /// A variable of an expression.
@@ -92,74 +92,107 @@ impl<'a> Variable<'a> {
         is_name.then_some(Self { name, exploded, max_len })
     }
 
-    /// Pattern of the value. The limit of `{x:3}` counts characters before their encoding.
-    fn value(&self, char_class: &str) -> String {
-        match self.max_len {
-            Some(max_len) => format!("(?:{char_class}){{0,{max_len}}}"),
-            None => format!("(?:{char_class}|,)*"),
-        }
+    /// The value; one without a limit may be a list. The limit of `{x:3}` counts characters before their encoding.
+    fn value(&self, builder: &mut Builder, set: u8) -> Fragment {
+        let set = if self.max_len.is_some() { set } else { set | COMMA };
+        builder.value(set, self.max_len)
     }
 
-    /// Pattern of the name with the value, for the operators `;`, `?` and `&`. `bare`: an empty value has no equals
-    /// sign.
-    fn named(&self, separator: &str, bare: bool) -> String {
-        let value = self.value(UNRESERVED);
-        let value = if bare { format!("(?:={value})?") } else { format!("={value}") };
+    /// The name with the value, for the operators `;`, `?` and `&`. `bare`: an empty value has no equals sign.
+    fn named(&self, builder: &mut Builder, separator: &str, bare: bool) -> Fragment {
         if self.exploded {
             // The keys of a map, or the name once for each item of a list.
-            let item = format!("(?:{UNRESERVED})+{value}");
-            return format!("{item}(?:{separator}{item})*");
+            let first = self.item(builder, bare);
+            let (before, other) = (builder.literal(separator), self.item(builder, bare));
+            let other = builder.sequence(before, other);
+            let others = builder.repeated(other).optional();
+            return builder.sequence(first, others);
         }
-        format!("{}{value}", escape(self.name))
+        let (name, value) = (builder.literal(self.name), self.assigned(builder, bare));
+        builder.sequence(name, value)
+    }
+
+    fn item(&self, builder: &mut Builder, bare: bool) -> Fragment {
+        let key = builder.key();
+        let value = self.assigned(builder, bare);
+        builder.sequence(key, value)
+    }
+
+    fn assigned(&self, builder: &mut Builder, bare: bool) -> Fragment {
+        let (sign, value) = (builder.literal("="), self.value(builder, 0));
+        let assigned = builder.sequence(sign, value);
+        if bare { assigned.optional() } else { assigned }
     }
 }
 
-fn push_expression(pattern: &mut String, expression: &str) -> Option<()> {
+fn push_expression(builder: &mut Builder, expression: &str) -> Option<Fragment> {
     let operator = expression.chars().next().filter(|first| "+#./;?&".contains(*first));
     let variables: Option<Vec<Variable<'_>>> =
         expression[operator.map_or(0, char::len_utf8)..].split(',').map(Variable::new).collect();
     let variables = variables.filter(|variables| variables.len() <= MAX_PARTS)?;
-    let reserved = format!("{UNRESERVED}|{RESERVED}");
-    let exploded = variables.iter().any(|variable| variable.exploded);
-    let found = match operator {
-        None => list_pattern(&variables, &char_class(exploded), ","),
-        Some('+') => list_pattern(&variables, &reserved, ","),
-        Some('#') => format!("(?:#{})?", list_pattern(&variables, &reserved, ",")),
-        Some('.') => format!(r"(?:\.{})?", list_pattern(&variables, &char_class(exploded), r"\.")),
-        Some('/') => {
-            let segment = format!("/(?:{}|,)*", char_class(exploded));
-            let max_len = if exploded { String::new() } else { variables.len().to_string() };
-            format!("(?:{segment}){{0,{max_len}}}")
+    let is_exploded = variables.iter().any(|variable| variable.exploded);
+    let set = if is_exploded { EQUALS } else { 0 };
+    Some(match operator {
+        None => list(builder, &variables, set, ","),
+        Some('+') => list(builder, &variables, RESERVED, ","),
+        Some('#') => prefixed(builder, "#", |builder| list(builder, &variables, RESERVED, ",")),
+        Some('.') => prefixed(builder, ".", |builder| list(builder, &variables, set, ".")),
+        Some('/') if is_exploded => {
+            let segment = segment(builder, set);
+            builder.repeated(segment).optional()
         }
-        Some(';') => variables.iter().map(|variable| format!("(?:;{})?", variable.named(";", true))).collect(),
-        Some('&') => variables.iter().map(|variable| format!("(?:&{})?", variable.named("&", false))).collect(),
-        _ => query(&variables),
-    };
-    pattern.push_str(&found);
-    Some(())
+        Some('/') => (0..variables.len()).fold(Fragment::empty(), |before, _| {
+            let segment = segment(builder, set).optional();
+            builder.sequence(before, segment)
+        }),
+        Some(sign @ (';' | '&')) => variables.iter().fold(Fragment::empty(), |before, variable| {
+            let sign = if sign == ';' { ";" } else { "&" };
+            let named = prefixed(builder, sign, |builder| variable.named(builder, sign, sign == ";"));
+            builder.sequence(before, named)
+        }),
+        _ => query(builder, &variables),
+    })
 }
 
-/// Unreserved characters, and the equals signs of an exploded map.
-fn char_class(exploded: bool) -> String {
-    if exploded { format!("{UNRESERVED}|=") } else { UNRESERVED.to_owned() }
+/// What `inside` makes behind a prefix, or nothing.
+fn prefixed(builder: &mut Builder, prefix: &str, inside: impl FnOnce(&mut Builder) -> Fragment) -> Fragment {
+    let (before, inside) = (builder.literal(prefix), inside(builder));
+    builder.sequence(before, inside).optional()
 }
 
-/// Pattern of several values. Variables may be undefined, so each may be missing, with its separator.
-fn list_pattern(variables: &[Variable<'_>], char_class: &str, separator: &str) -> String {
-    let mut values = variables.iter().map(|variable| variable.value(char_class));
-    let first = values.next().unwrap_or_default();
-    values.fold(first, |before, value| format!("{before}(?:{separator}{value})?"))
+fn segment(builder: &mut Builder, set: u8) -> Fragment {
+    let (slash, value) = (builder.literal("/"), builder.value(set | COMMA, None));
+    builder.sequence(slash, value)
 }
 
-/// Pattern of a query: the first defined variable follows the question mark, each later one an ampersand.
-fn query(variables: &[Variable<'_>]) -> String {
-    let named: Vec<String> = variables.iter().map(|variable| variable.named("&", false)).collect();
-    let from = |first: usize| {
-        let others: String = named[first + 1..].iter().map(|other| format!("(?:&{other})?")).collect();
-        format!("{}{others}", named[first])
-    };
-    let ways: Vec<String> = (0..named.len()).map(from).collect();
-    format!(r"(?:\?(?:{}))?", ways.join("|"))
+/// Several values. Variables may be undefined, so each may be missing, with its separator.
+fn list(builder: &mut Builder, variables: &[Variable<'_>], set: u8, separator: &str) -> Fragment {
+    let mut whole = Fragment::empty();
+    for (number, variable) in variables.iter().enumerate() {
+        let value = if number == 0 {
+            variable.value(builder, set)
+        } else {
+            prefixed(builder, separator, |builder| variable.value(builder, set))
+        };
+        whole = builder.sequence(whole, value);
+    }
+    whole
+}
+
+/// A query: the first defined variable follows the question mark, each later one an ampersand.
+fn query(builder: &mut Builder, variables: &[Variable<'_>]) -> Fragment {
+    let mut whole: Option<Fragment> = None;
+    for variable in variables {
+        let (begin, named) = (builder.literal("?"), variable.named(builder, "&", false));
+        whole = Some(match whole {
+            None => builder.sequence(begin, named),
+            Some(defined) => {
+                let and = builder.literal("&");
+                builder.further(defined, &and, &begin, named)
+            }
+        });
+    }
+    whole.unwrap_or_else(Fragment::empty).optional()
 }
 
 #[cfg(test)]
@@ -207,6 +240,26 @@ mod tests {
             ),
             ("https://example.com/users/foo/{?topic}", "https://example.com/users/bar/?topic=x", false),
             ("/a.b/{id}", "/axb/1", false),
+            ("{x:2}", "%c3%a9\u{e9}", true),
+            ("{x:2}", "%C3%A9%E6%97%A5", true),
+            ("{x:2}", "%C3%A9%E6%97%A5a", false),
+            ("{x:2}", "\u{65e5}\u{672c}\u{8a9e}", false),
+            ("{x:2}{y:1}", "abc", true),
+            ("{x:2}{y:1}", "abcd", false),
+            ("{x}", "a%4", false),
+            ("{x}", "%4G", false),
+            ("%4{x}", "%41", true),
+            ("{x}{y}", "", true),
+            ("{/x}{/y}", "/a/b", true),
+            ("{/x}{/y}", "/a/b/c", false),
+            ("{;x*}", ";a=1;b", true),
+            ("{;x*}", ";a=1;", false),
+            ("{?x,y,z}", "?x=1&z=3", true),
+            ("{?x,y,z}", "?z=3&x=1", false),
+            ("{?x,y,z}", "?x=1&", false),
+            ("{?x*,y}", "?a=1&b=2&y=3", true),
+            ("{&x}{&y}", "&y=", true),
+            ("{#x,y}", "#a/b,c?d", true),
         ] {
             let found = Template::new(template).expect(template);
             assert_eq!(found.matches(topic), matches, "{template} and {topic}");

@@ -14,6 +14,8 @@ use http::{HeaderValue, Method, StatusCode, header};
 const MAX_SELECTORS: usize = 100;
 /// Maximum length of a selector, in bytes.
 const MAX_LENGTH: usize = 4096;
+/// Maximum cost of a subscriber's selectors (`Selector::cost`): each update is matched with those that are templates.
+const MAX_COST: usize = 4096;
 /// Bytes charged for a subscriber, without its selectors.
 const SUBSCRIBER: u64 = 1024;
 /// Maximum number of updates, and of their bytes, that may wait for a subscriber.
@@ -84,6 +86,9 @@ fn asked(exchange: &Exchange) -> Result<(Vec<Selector>, Option<String>), Refusal
     }
     if selectors.is_empty() {
         return Err(Refusal::bad_request("no `topic`"));
+    }
+    if selectors.iter().map(Selector::cost).sum::<usize>() > MAX_COST {
+        return Err(Refusal::bad_request("templates that are too complex together"));
     }
     let named = exchange.head.headers.get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
     Ok((selectors, named.or(last).filter(|id| !id.is_empty())))
