@@ -20,11 +20,16 @@ const UNLIMITED: u16 = u16::MAX;
 enum Position {
     Literal(u8),
     /// A byte of a value's character that is not encoded; the value has at most `max` characters.
-    Plain { set: u8, max: u16 },
+    Plain {
+        set: u8,
+        max: u16,
+    },
     /// The beginning of an encoded byte.
     Percent,
     /// Its first digit.
-    FirstDigit { max: u16 },
+    FirstDigit {
+        max: u16,
+    },
     SecondDigit,
 }
 
@@ -133,7 +138,13 @@ impl Builder {
 
     /// A list that either ends as before, or goes on with a separator and an item; or begins with this item. None of
     /// them is optional.
-    pub(crate) fn further(&mut self, list: Fragment, separator: &Fragment, begin: &Fragment, item: Fragment) -> Fragment {
+    pub(crate) fn further(
+        &mut self,
+        list: Fragment,
+        separator: &Fragment,
+        begin: &Fragment,
+        item: Fragment,
+    ) -> Fragment {
         self.connect_all(&list.last, &separator.first);
         self.connect_all(&separator.last, &item.first);
         self.connect_all(&begin.last, &item.first);
@@ -153,7 +164,13 @@ impl Builder {
         whole.last.iter().for_each(|at| is_last[usize::from(*at)] = true);
         let first = whole.first.iter().map(|to| Edge { to: *to, is_same_value: false }).collect();
         let edges = edges.into_iter().map(Vec::into_boxed_slice).collect();
-        Some(Matcher { positions: positions.into(), edges, first, is_last: is_last.into(), is_optional: whole.is_optional })
+        Some(Matcher {
+            positions: positions.into(),
+            edges,
+            first,
+            is_last: is_last.into(),
+            is_optional: whole.is_optional,
+        })
     }
 }
 
@@ -272,9 +289,8 @@ fn is_in(set: u8, byte: u8) -> bool {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | 0x80.. => true,
         b'=' => set & (EQUALS | RESERVED) != 0,
         b',' => set & (COMMA | RESERVED) != 0,
-        b':' | b'/' | b'?' | b'#' | b'[' | b']' | b'@' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' => {
-            set & RESERVED != 0
-        }
+        b':' | b'/' | b'?' | b'#' | b'[' | b']' | b'@' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
+        | b';' => set & RESERVED != 0,
         _ => false,
     }
 }
@@ -292,7 +308,10 @@ pub(crate) mod tests {
     #[test]
     fn a_match_takes_a_bounded_number_of_steps_for_each_byte() {
         let adjacent: String = (b'a'..=b'p').map(|name| format!("{{+{}}}", char::from(name))).collect();
-        let named = format!("/{{?{}}}", "abcdefghijklmnop".split("").filter(|name| !name.is_empty()).collect::<Vec<_>>().join(","));
+        let named = format!(
+            "/{{?{}}}",
+            "abcdefghijklmnop".split("").filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",")
+        );
         for (text, topic) in [
             (adjacent, "a,".repeat(200)),
             (named, format!("/?a={}", "&b=%41".repeat(60))),
