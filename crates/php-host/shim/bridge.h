@@ -131,6 +131,15 @@ typedef struct {
     bool unfit;
 } snapshot_report;
 
+// Memory that is stored in the snapshot's file.
+typedef struct {
+    // Its addresses, in the zygote and all its workers.
+    uint64_t start;
+    uint64_t end;
+    // Its place in the file.
+    uint64_t offset;
+} howdah_stored_area;
+
 // An error that the application did not handle.
 typedef struct {
     // PHP's name of it: "Fatal error".
@@ -394,6 +403,9 @@ void howdah_rs_became_script_child(void);
 // Snapshot mode: the application has booted and workers may be forked from this process, unless `why_not` is a reason
 // against it. Returns false in this worker, and true in each forked worker, which has its own lane then.
 bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
+
+// Snapshot mode: shows the zygote the sealed file with the snapshot's memory, before `howdah_rs_share_boot()`.
+void howdah_rs_offer_file(int file, const howdah_stored_area *areas, size_t n);
 
 // Notes an error that ends the current request's script.
 void howdah_rs_error_note(howdah_error error);

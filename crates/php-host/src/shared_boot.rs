@@ -32,6 +32,14 @@ pub(crate) struct SharedBoot {
     template: Option<Peer>,
     /// Orders that were sent to the template and not answered yet.
     given: VecDeque<Order>,
+    /// The template's snapshot, until it is taken.
+    snapshot: Option<StoredMemory>,
+}
+
+/// The sealed file of a snapshot, and the memory that is stored in it: start, end, and place in the file.
+pub(crate) struct StoredMemory {
+    pub(crate) file: OwnedFd,
+    pub(crate) areas: Vec<[u64; 3]>,
 }
 
 /// The process that executes an order.
@@ -87,12 +95,16 @@ impl SharedBoot {
 
     /// Receives a message from the booting worker or the template; `None` without one.
     pub(crate) fn receive(&mut self) -> Option<FromZygote> {
-        let Some((bytes, _)) = control_socket::receive(self.socket()?, true).ok()? else {
+        let Some((bytes, mut fds)) = control_socket::receive(self.socket()?, true).ok()? else {
             // The worker has ended, or has become another program and will not boot. Polling a closed socket would wake
             // the zygote for ever; for a template this lasts only until its end is noticed.
             self.booter = None;
             return None;
         };
+        if let Some(file) = fds.pop() {
+            self.snapshot = serde_json::from_slice(&bytes).ok().map(|areas| StoredMemory { file, areas });
+            return self.receive();
+        }
         let message = serde_json::from_slice(&bytes).ok()?;
         match &message {
             FromZygote::Template { pid, .. } => {
@@ -114,6 +126,11 @@ impl SharedBoot {
         Some(message)
     }
 
+    /// The new template's snapshot, once.
+    pub(crate) fn take_snapshot(&mut self) -> Option<StoredMemory> {
+        self.snapshot.take_if(|_| self.template.is_some())
+    }
+
     /// Process id of the template.
     pub(crate) fn template(&self) -> Option<Pid> {
         self.template.as_ref().map(|template| template.pid)
@@ -129,7 +146,9 @@ impl SharedBoot {
     /// Handles the end of a process whose messages were all received. Returns orders to be placed again: those that a
     /// template had not answered. A worker that it was forking does not start without the template's report.
     pub(crate) fn ended(&mut self, pid: Pid) -> VecDeque<Order> {
-        self.booter.take_if(|booter| booter.pid == pid);
+        if self.booter.take_if(|booter| booter.pid == pid).is_some() {
+            self.snapshot = None;
+        }
         match self.template.take_if(|template| template.pid == pid) {
             Some(_) => std::mem::take(&mut self.given),
             None => VecDeque::new(),

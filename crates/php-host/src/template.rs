@@ -12,9 +12,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::DupFlags;
 use rustix::process::Pid;
 use std::cell::Cell;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Maximum number of areas in one message.
+const MAX_STORED_AREAS: usize = 512;
 
 /// Socket on which a booting worker reports its boot.
 struct Offer {
@@ -64,6 +67,30 @@ fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     let _ = send(&offer.socket, &message);
     plug(offer.socket);
     false
+}
+
+/// Memory that is stored in the snapshot's file.
+#[repr(C)]
+struct StoredArea {
+    /// Its addresses, in the zygote and all its workers.
+    start: u64,
+    end: u64,
+    /// Its place in the file.
+    offset: u64,
+}
+
+/// Snapshot mode: shows the zygote the sealed file with the snapshot's memory, before `howdah_rs_share_boot()`.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_offer_file(file: c_int, areas: *const StoredArea, n: usize) {
+    // SAFETY: C passes an array of `n`, and a descriptor that stays open for as long as the process.
+    let (areas, file) = unsafe { (std::slice::from_raw_parts(areas, n), BorrowedFd::borrow_raw(file)) };
+    let Some(offer) = OFFER.0.take() else { return };
+    let numbers: Vec<_> = areas.iter().take(MAX_STORED_AREAS).map(|area| [area.start, area.end, area.offset]).collect();
+    // If it does not arrive, the zygote keeps its own copies.
+    if let Ok(message) = serde_json::to_vec(&numbers) {
+        let _ = control_socket::send(&offer.socket, &message, &[file], false);
+    }
+    OFFER.0.set(Some(offer));
 }
 
 /// `true` if this worker boots for others and has not reported the result yet.

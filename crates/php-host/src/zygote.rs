@@ -256,6 +256,9 @@ impl Zygote {
     fn receive(&mut self) -> io::Result<()> {
         while let Some(message) = self.shared_boot.receive() {
             self.pass_on(&message)?;
+            if let Some(snapshot) = self.shared_boot.take_snapshot() {
+                zygote_memory::share(&snapshot);
+            }
             for order in self.shared_boot.released() {
                 self.place(order)?;
             }
@@ -314,6 +317,10 @@ impl Zygote {
             processor_us: processor_time.as_micros() as u64,
         };
         send(&self.socket, &message, &[])?;
+        if self.shared_boot.template() == Some(child.pid) {
+            // The snapshot's memory exists for as long as it is mapped, and the next worker boots with its own.
+            zygote_memory::take_back();
+        }
         for order in self.shared_boot.ended(child.pid) {
             self.place(order)?;
         }

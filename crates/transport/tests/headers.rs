@@ -49,6 +49,7 @@ const NAMES: &[(&str, &str)] = &[
     ("RecordedPath", "howdah_warmup_path"),
     ("ScriptError", "howdah_error"),
     ("SnapshotNumbers", "snapshot_report"),
+    ("StoredArea", "howdah_stored_area"),
     ("WorkerSpec", "howdah_worker_spec"),
 ];
 

@@ -92,11 +92,33 @@ static void reset_to_request_start(void) {
     shim_snapshot_random_forget();
 }
 
+/* Shows the zygote the snapshot's file, in which much of its own memory is stored, too. */
+static void offer_file(void) {
+    const snapshot_range *ranges;
+    size_t n;
+    int file = snapshot_file(&ranges, &n);
+    if (file < 0 || !howdah_rs_boots_for_others()) {
+        return;
+    }
+    howdah_stored_area *areas = safe_emalloc(n, sizeof *areas, 0);
+    for (size_t i = 0; i < n; i++) {
+        areas[i] = (howdah_stored_area){.start = (uint64_t)ranges[i].start,
+                                        .end = (uint64_t)ranges[i].end,
+                                        .offset = ranges[i].offset};
+    }
+    howdah_rs_offer_file(file, areas, n);
+    efree(areas);
+}
+
 /* Lets the zygote fork workers from this process in its current state, so that the application boots only once. Returns
  * in this worker and in each of those. */
 static void become_template(void) {
     const bool connects = shim_own_connections_offer();
-    if (!howdah_rs_share_boot(snapshot_unshareable(), boot_began)) {
+    const char *why_not = snapshot_unshareable();
+    if (why_not == NULL) {
+        offer_file();
+    }
+    if (!howdah_rs_share_boot(why_not, boot_began)) {
         return;
     }
     shim_snapshot_random_forked();
@@ -112,6 +134,7 @@ static void become_template_when_warm(void) {
     if (!last->offered && last->warm_requests >= shim.boot->n_warmup * WARM_ROUNDS) {
         last->offered = true;
         shim_warmup_judge();
+        snapshot_release_files();
         become_template();
     }
 }

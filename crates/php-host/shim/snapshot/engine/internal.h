@@ -23,13 +23,6 @@
 #define SNAPSHOT_MAX_OWN 1024
 #define SNAPSHOT_REASON 256
 
-/* A private writable mapping. */
-typedef struct snapshot_range {
-    char *start, *end;
-    size_t offset; /* in the memfd and in the copy */
-    int protection;
-} snapshot_range;
-
 /* Addresses that were mapped, whatever the mapping was. */
 typedef struct snapshot_area {
     char *start, *end;

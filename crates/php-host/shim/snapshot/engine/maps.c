@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -263,6 +264,35 @@ static bool remember_layout(snapshot_state *s) {
     return true;
 }
 
+/* Gives up the pages of the text, of which the files with sizes take half a megabyte. */
+static void release_text(const snapshot_state *s) {
+    madvise(s->text, s->text_size, MADV_DONTNEED);
+}
+
+/* The value in kB of a field of smaps, for the mapping whose line ends before `text`. */
+static unsigned long field(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    return at == NULL ? ULONG_MAX : strtoul(at + strlen(name), NULL, 10);
+}
+
+void snapshot_release_files(void) {
+    snapshot_state *s = snapshot_state_;
+    if (snapshot_maps_read(s, "/proc/self/smaps") < 0) {
+        return;
+    }
+    const char *text = s->text;
+    snapshot_mapping mapping;
+    while (snapshot_maps_next(&text, &mapping)) {
+        bool file = !mapping.shared && mapping.inode != 0 && mapping.inode != s->memfd_inode;
+        /* Relocated pages have no copy in the file. */
+        if (file && (mapping.protection & PROT_WRITE) == 0 && field(text, "\nAnonymous:") == 0 &&
+            field(text, "\nSwap:") == 0) {
+            madvise(mapping.start, (size_t)(mapping.end - mapping.start), MADV_DONTNEED);
+        }
+    }
+    release_text(s);
+}
+
 bool snapshot_maps_replace(snapshot_state *s) {
     if (!map_own_copy(s)) {
         return false;
@@ -273,7 +303,9 @@ bool snapshot_maps_replace(snapshot_state *s) {
             return false;
         }
     }
-    return remember_layout(s);
+    bool known = remember_layout(s);
+    release_text(s);
+    return known;
 }
 
 bool snapshot_maps_adopt(snapshot_state *s) {

@@ -182,6 +182,13 @@ const char *snapshot_unshareable(void) {
     return memory_can_be_forked(s) ? NULL : s->reason;
 }
 
+int snapshot_file(const snapshot_range **ranges, size_t *n) {
+    const snapshot_state *s = snapshot_state_;
+    *ranges = s->ranges;
+    *n = s->n_ranges;
+    return s->numbers.way == SNAPSHOT_WAY_FORK ? -1 : s->memfd;
+}
+
 bool snapshot_forked(void) {
     snapshot_state *s = snapshot_state_;
     for (size_t i = 0; i < s->n_locks; i++) {

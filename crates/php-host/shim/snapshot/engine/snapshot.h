@@ -54,6 +54,13 @@ typedef struct snapshot_numbers {
     uint64_t last_ns; /* duration of the last restore in nanoseconds */
 } snapshot_numbers;
 
+/* A private writable mapping. */
+typedef struct snapshot_range {
+    char *start, *end;
+    size_t offset; /* in the memfd and in the copy */
+    int protection;
+} snapshot_range;
+
 /* --- snapshot.c --- */
 
 /* Maps the engine's own memory and chooses the method (HOWDAH_SNAPSHOT_PAGES=scan|pagemap|fork forces one). Called once
@@ -91,7 +98,15 @@ void *snapshot_lasting_memory(size_t size);
 /* Returns the reason why the last step failed. */
 const char *snapshot_reason(void);
 
+/* --- maps.c --- */
+
+/* Unmaps pages of code and constants, most of which only the boot has needed; others are read again from the files. */
+void snapshot_release_files(void);
+
 /* --- share.c --- */
+
+/* Returns the descriptor of the sealed file with the memory of these ranges; -1 with SNAPSHOT_WAY_FORK. */
+int snapshot_file(const snapshot_range **ranges, size_t *n);
 
 /* Returns the reason why workers cannot be forked from this process after its snapshot, or NULL. */
 const char *snapshot_unshareable(void);
