@@ -163,9 +163,14 @@ function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
             }
             // A page may have added one that is not in the settings.
             $isSet = isset($config['database']['connections'][$connection->getName()]);
-            if ($isSet && \in_array($connection->getDriverName(), ['mysql', 'mariadb'], true)) {
+            if ($connection->getDriverName() === 'pgsql' && is_encrypted($connection)) {
+                $connection->disconnect();
+            } elseif ($isSet && \in_array($connection->getDriverName(), ['mysql', 'mariadb', 'pgsql'], true)) {
                 connect_workers($app->make('db'), $connection);
             }
+        }
+        foreach ($made('redis')?->connections() ?? [] as $connection) {
+            connect_workers_to_redis($connection);
         }
         if ($log = $made('log')) {
             $call($log, 'flushSharedContext');
@@ -203,6 +208,37 @@ function connect_workers(\Illuminate\Database\DatabaseManager $database, \Illumi
     if ($writes && $reads) {
         \Howdah\connect_each_worker(static fn () => $connection->getReadPdo());
     }
+}
+
+/** PostgreSQL's library encrypts by default, if the server can. Such a connection cannot be in a snapshot. */
+function is_encrypted(\Illuminate\Database\Connection $connection): bool
+{
+    try {
+        foreach ([$connection->getRawPdo(), $connection->getRawReadPdo()] as $pdo) {
+            if ($pdo instanceof \PDO && $pdo->query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')->fetchColumn()) {
+                return true;
+            }
+        }
+    } catch (\PDOException) {
+        return true;
+    }
+
+    return false;
+}
+
+/** Like connect_workers(), for phpredis. Its connections keep the function that opens them. */
+function connect_workers_to_redis(object $connection): void
+{
+    if (!$connection instanceof \Illuminate\Redis\Connections\PhpRedisConnection || !$connection->client() instanceof \Redis) {
+        return;
+    }
+    $reconnect = function (): void {
+        if ($this->connector && $this->client->isConnected() && $this->client->getPersistentID() === null) {
+            $this->client->close();
+            $this->client = ($this->connector)();
+        }
+    };
+    \Howdah\connect_each_worker($reconnect->bindTo($connection, $connection::class));
 }
 
 /**

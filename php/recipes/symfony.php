@@ -395,21 +395,31 @@ final class Leftovers
 /** Size in bytes of a booted application above which a connection per request costs less than a boot per worker. */
 const LARGE = 8 << 20;
 
-/** True for a connection of Doctrine's DBAL from version 3.3 on. */
-function is_connected_to_mysql(object $connection): bool
+/** The system that a connection of Doctrine's DBAL, from version 3.3 on, is connected to: mysql, pgsql, or "". */
+function connected_to(object $connection): string
 {
     if (!$connection instanceof \Doctrine\DBAL\Connection || !method_exists($connection, 'getNativeConnection')) {
-        return false;
+        return '';
     }
     $driver = $connection->getParams()['driver'] ?? $connection->getDriver()::class;
 
-    return $connection->isConnected() && preg_match('/mysql/i', $driver) === 1;
+    return $connection->isConnected() && preg_match('/mysql|pgsql/i', $driver, $found) === 1 ? strtolower($found[0]) : '';
+}
+
+/** PostgreSQL's library encrypts by default, if the server can. */
+function is_encrypted(\Doctrine\DBAL\Connection $connection): bool
+{
+    try {
+        return (bool) $connection->fetchOne('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()');
+    } catch (\Doctrine\DBAL\Exception) {
+        return true;
+    }
 }
 
 /**
- * Processes cannot share a connection, so with one open at the snapshot each worker would boot separately. One to MySQL is
- * opened again in each worker. Those of a large application to other servers are closed: Doctrine reconnects in the request
- * that needs it.
+ * Processes cannot share a connection, so with one open at the snapshot each worker would boot separately. One to MySQL or
+ * PostgreSQL is opened again in each worker. Encrypted ones cannot be in a snapshot: they are closed, and so are those of
+ * a large application to other servers. Doctrine reconnects in the request that needs it.
  */
 function share_boot(KernelInterface $kernel): void
 {
@@ -417,12 +427,13 @@ function share_boot(KernelInterface $kernel): void
         return;
     }
     foreach ($kernel->getContainer()->get('doctrine')->getConnections() as $connection) {
-        if (is_connected_to_mysql($connection)) {
+        $system = connected_to($connection);
+        if ($system === 'mysql' || ($system === 'pgsql' && !is_encrypted($connection))) {
             \Howdah\connect_each_worker(static function () use ($connection): void {
                 $connection->close();
                 $connection->getNativeConnection();
             });
-        } elseif (memory_get_usage() >= LARGE) {
+        } elseif ($system === 'pgsql' || memory_get_usage() >= LARGE) {
             $connection->close();
         }
     }

@@ -141,7 +141,7 @@ namespace Howdah {
 
     /**
      * Runs `$connect`, which opens one connection and keeps it open. Snapshot mode: workers forked from the boot run it again,
-     * and each has its own connection to MySQL in place of the boot's, so that they can share the boot.
+     * and each has its own connection to MySQL, PostgreSQL or Redis in place of the boot's, so that they can share the boot.
      */
     function connect_each_worker(callable $connect): void {}
 

@@ -113,6 +113,7 @@ impl SharedBoot {
             }
             FromZygote::Unshared { .. } => {
                 self.booter = None;
+                self.snapshot = None;
                 self.possible = false;
             }
             // The worker will be replaced, and the next one boots.

@@ -4,13 +4,25 @@
 $env = require __DIR__ . '/../environment.php';
 $db = null;
 $redis = null;
-$mysql = static function () use ($env, &$db): mysqli {
-    return $db ??= new mysqli('localhost', 'lab', 'lab', 'lab', 0, $env['mysql']);
+// Howdah in snapshot mode: processes that are forked from one boot open it again, each its own.
+$open = static fn (callable $connect) =>
+    function_exists('Howdah\connect_each_worker') ? Howdah\connect_each_worker($connect) : $connect();
+$mysql = static function () use ($env, $open, &$db): mysqli {
+    if ($db === null) {
+        $open(static function () use ($env, &$db): void {
+            $db = null;
+            $db = new mysqli('localhost', 'lab', 'lab', 'lab', 0, $env['mysql']);
+        });
+    }
+    return $db;
 };
-$cache = static function () use ($env, &$redis): Redis {
+$cache = static function () use ($env, $open, &$redis): Redis {
     if ($redis === null) {
-        $redis = new Redis();
-        $redis->connect($env['redis']);
+        $open(static function () use ($env, &$redis): void {
+            $redis = null;
+            $redis = new Redis();
+            $redis->connect($env['redis']);
+        });
     }
     return $redis;
 };

@@ -146,10 +146,8 @@ fn have_connections_of_their_own(served: Served<'_>, page: &str) {
     assert!(!log.contains(SEPARATE), "{log}");
 }
 
-#[test]
-fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_mysql_each() {
-    need_symfony!();
-    let database = Server::mariadb();
+/// A Symfony application whose front page shows the id of its connection, by Doctrine's class.
+fn symfony_connected(dbal: &str) -> Project {
     let project = Project::symfony();
     let registered =
         "$container->services()->set('doctrine', Registry::class)->public();\n        $container->parameters()";
@@ -166,8 +164,42 @@ fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_mysql_ea
         }";
     let kernel = KERNEL.replace("$container->parameters()", registered).replace("date_default_timezone_set", asks);
     project.write("src/Kernel.php", &(kernel + registry));
-    project.write("src/dbal.php", &format!("<?php {}", php!("recipe_boots/dbal.php", PORT = database.port)));
-    have_connections_of_their_own(project.serve(&[]), "/");
+    project.write("src/dbal.php", &format!("<?php {dbal}"));
+    project
+}
+
+#[test]
+fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_mysql_each() {
+    need_symfony!();
+    let database = Server::mariadb();
+    let dsn = format!("mysql:host=127.0.0.1;port={};dbname=mysql", database.port);
+    let dbal = php!("recipe_boots/dbal.php", DRIVER = "pdo_mysql", DSN = dsn, ID = "CONNECTION_ID()", SLEEP = "SLEEP");
+    have_connections_of_their_own(symfony_connected(&dbal).serve(&[]), "/");
+}
+
+/// Encrypted ones cannot be in a snapshot, so the recipe closes them.
+#[test]
+fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_postgresql_each() {
+    need_symfony!();
+    let database = Server::postgres();
+    for encryption in ["disable", "require"] {
+        let dsn = format!("pgsql:host=127.0.0.1;port={};dbname=postgres;sslmode={encryption}", database.port);
+        let (id, sleep) = ("pg_backend_pid()", "pg_sleep");
+        let dbal = php!("recipe_boots/dbal.php", DRIVER = "pdo_pgsql", DSN = dsn, ID = id, SLEEP = sleep);
+        serves_with_or_without_a_connection(symfony_connected(&dbal).serve(&[]), encryption);
+    }
+}
+
+fn serves_with_or_without_a_connection(served: Served<'_>, encryption: &str) {
+    if encryption == "disable" {
+        return have_connections_of_their_own(served, "/");
+    }
+    served.wait_for_mode("snapshot");
+    for _ in 0..8 {
+        assert_eq!(served.get("/").0, 200, "{}", served.log());
+    }
+    let log = served.finish();
+    assert!(!log.contains(SEPARATE), "{log}");
 }
 
 #[test]
@@ -185,6 +217,34 @@ fn workers_of_a_laravel_application_share_its_boot_with_a_connection_to_mysql_ea
         Route::get('/mode', fn () => Howdah\\mode() . ' 1');";
     project.write("routes/web.php", &(project.read("routes/web.php") + asks));
     have_connections_of_their_own(project.serve(&[]), "/");
+}
+
+#[test]
+fn workers_of_a_laravel_application_share_its_boot_with_a_connection_to_postgresql_and_redis_each() {
+    if !Path::new(LARAVEL).exists() {
+        howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
+    }
+    let (database, redis) = (Server::postgres(), Server::redis(false));
+    for encryption in ["disable", "require"] {
+        let project = Project::of(OF_LARAVEL);
+        let settings =
+            php!("recipe_boots/laravel_pgsql.php", PORT = database.port, REDIS = redis.port, ENCRYPTION = encryption);
+        project.write("config/database.php", &format!("<?php {settings}"));
+        let provider = "Illuminate\\View\\ViewServiceProvider::class,";
+        let providers = format!("{provider} Illuminate\\Redis\\RedisServiceProvider::class,");
+        project.write("config/app.php", &project.read("config/app.php").replace(provider, &providers));
+        // The driver's number of the server's process is the worker's own.
+        let asks = "Route::get('/', function () {
+                $row = DB::selectOne('SELECT pg_backend_pid() AS id, pg_sleep(0.01) AS pause');
+                abort_unless(DB::getPdo()->pgsqlGetPid() === $row->id, 500);
+                $client = app('redis')->connection()->client();
+                abort_unless($client->getDbNum() === 2 && str_contains($client->rawCommand('CLIENT', 'INFO'), ' db=2 '), 500);
+                return $row->id . ' ' . $client->rawCommand('CLIENT', 'ID');
+            });
+            Route::get('/mode', fn () => Howdah\\mode() . ' 1');";
+        project.write("routes/web.php", &(project.read("routes/web.php") + asks));
+        serves_with_or_without_a_connection(project.serve(&[]), encryption);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod files;
 mod loop_body;
 mod other_random;
 mod other_tls;
+mod own_connections;
 mod servers;
 mod sessions;
 mod state;

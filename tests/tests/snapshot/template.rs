@@ -2,19 +2,18 @@
 //! independent process: in its random numbers, locks, files and ids.
 
 use howdah_tests::process::{PATIENCE, alive, eventually, signal, tree};
-use howdah_tests::servers::Server;
 use howdah_tests::site::replace_file;
 use howdah_tests::{Mode, Request, Setup, Site, in_each_way, php, run};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-const WORKERS: usize = 4;
+pub(super) const WORKERS: usize = 4;
 
 /// A worker script that sets a mark when it boots; `handle` is the body of its handler.
-fn script(setup: Setup, boot: &str, handle: &str) -> Setup {
+pub(super) fn script(setup: Setup, boot: &str, handle: &str) -> Setup {
     setup.workers(WORKERS).script("worker.php").php(
         "worker.php",
         &format!(
@@ -33,18 +32,18 @@ fn pool(site: &Site) -> Value {
     status["pools"][0].clone()
 }
 
-fn template(site: &Site) -> Option<u32> {
+pub(super) fn template(site: &Site) -> Option<u32> {
     pool(site)["snapshot_template"].as_u64().map(|pid| pid as u32)
 }
 
 /// The processes that serve.
-fn serving(site: &Site) -> BTreeSet<u32> {
+pub(super) fn serving(site: &Site) -> BTreeSet<u32> {
     let pool = pool(site);
     let workers = pool["workers"].as_array().unwrap().iter().filter(|w| w["phase"] == "serving");
     workers.map(|w| w["pid"].as_u64().unwrap() as u32).collect()
 }
 
-fn wait_for_workers(site: &Site) -> BTreeSet<u32> {
+pub(super) fn wait_for_workers(site: &Site) -> BTreeSet<u32> {
     assert!(eventually(PATIENCE, || serving(site).len() == WORKERS), "{}\n{}", pool(site), site.log());
     serving(site)
 }
@@ -68,7 +67,7 @@ fn ask(site: &Site, clients: usize, times: usize, target: &str) -> Vec<String> {
 
 /// Sends requests until each serving worker has responded; returns the responses as JSON. A worker with an outdated
 /// boot never responds.
-fn ask_all(site: &Site) -> Vec<Value> {
+pub(super) fn ask_all(site: &Site) -> Vec<Value> {
     let mut wanted = wait_for_workers(site);
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
@@ -402,95 +401,6 @@ fn nothing_outlives_a_killed_server() {
             site.howdah().signal(Signal::KILL);
             assert!(eventually(PATIENCE, || !all.iter().any(|i| alive(*i))), "left: {all:?}");
             site.howdah_mut().wait();
-        },
-    );
-}
-
-/// A worker script with a connection to MySQL that is open at the snapshot, on this port. Each request changes its
-/// session.
-fn connected(setup: Setup, port: u16) -> Setup {
-    let boot = php!("template/own_connection_boot.php", PORT = port);
-    script(setup, &boot, php!("template/own_connection_request.php"))
-}
-
-/// Which connection each worker has, by process id; the session must be the boot's in each request.
-fn connections(site: &Site) -> BTreeMap<u64, u64> {
-    let mut seen = BTreeMap::new();
-    for answer in ask_all(site) {
-        assert_eq!((answer[4].as_str(), answer[5].as_u64()), (Some("+05:00"), Some(7)), "{answer}");
-        let (worker, connection) = (answer[1].as_u64().unwrap(), answer[3].as_u64().unwrap());
-        let first = *seen.entry(worker).or_insert(connection);
-        assert_eq!(first, connection, "worker {worker} has kept its connection");
-    }
-    let different: BTreeSet<u64> = seen.values().copied().collect();
-    assert_eq!(different.len(), seen.len(), "{seen:?}");
-    seen
-}
-
-#[test]
-fn each_worker_has_a_connection_of_its_own_to_mysql_and_they_share_a_boot() {
-    let server = Server::mariadb();
-    run(
-        Mode::Snapshot,
-        |s| connected(s, server.port).allow_log("said once").allow_log("ended before its first request"),
-        |site| {
-            let first = connections(site);
-            assert_eq!((first.len(), site.marks("boots")), (WORKERS, 1), "{}", site.log());
-            assert!(template(site).is_some());
-            let killed = *first.keys().next().unwrap();
-            signal(killed as u32, Signal::KILL);
-            assert!(eventually(PATIENCE, || !serving(site).contains(&(killed as u32))));
-            let then = connections(site);
-            let new: Vec<_> = then.iter().filter(|(worker, _)| !first.contains_key(worker)).collect();
-            assert_eq!((new.len(), site.marks("boots")), (1, 1), "the replacement does not boot: {then:?}");
-            assert!(first.values().all(|connection| connection != new[0].1));
-        },
-    );
-}
-
-#[test]
-fn a_worker_that_gets_no_connection_is_replaced_and_the_boot_stays() {
-    let server = Server::mariadb();
-    run(
-        Mode::Snapshot,
-        |s| {
-            let logs = [
-                "said once",
-                "ended before its first request",
-                "no way to the server",
-                "connect_each_worker",
-                "does not boot",
-            ];
-            logs.into_iter().fold(connected(s, server.port), Setup::allow_log)
-        },
-        |site| {
-            let killed = *wait_for_workers(site).first().unwrap();
-            std::fs::write(site.file("broken.txt"), "").unwrap();
-            signal(killed, Signal::KILL);
-            assert!(eventually(PATIENCE, || site.log().contains("no way to the server")), "{}", site.log());
-            std::fs::remove_file(site.file("broken.txt")).unwrap();
-            assert_eq!((connections(site).len(), site.marks("boots")), (WORKERS, 1), "{}", site.log());
-        },
-    );
-}
-
-#[test]
-fn other_settings_of_the_database_server_have_the_application_booted_again() {
-    let server = Server::mariadb();
-    run(
-        Mode::Snapshot,
-        |s| {
-            let logs = ["said once", "ended before its first request", "the server's have changed", "does not boot"];
-            logs.into_iter().fold(connected(s, server.port), Setup::allow_log)
-        },
-        |site| {
-            let workers = wait_for_workers(site);
-            server.run("SET GLOBAL sql_mode = ''");
-            signal(*workers.first().unwrap(), Signal::KILL);
-            assert!(eventually(PATIENCE, || site.log().contains("the server's have changed")), "{}", site.log());
-            // The other workers' sessions cannot be reset any more: they are replaced when a request has changed one.
-            assert!(connections(site).len() >= WORKERS);
-            assert_eq!(site.marks("boots"), 2, "{}", site.log());
         },
     );
 }

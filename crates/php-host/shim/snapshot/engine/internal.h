@@ -177,6 +177,8 @@ ssize_t snapshot_maps_read(snapshot_state *s, const char *path);
 bool snapshot_maps_next(const char **text, snapshot_mapping *mapping);
 bool snapshot_maps_store(snapshot_state *s);
 bool snapshot_maps_replace(snapshot_state *s);
+/* The range that the snapshot has of this address, or NULL. */
+const snapshot_range *snapshot_range_of(const snapshot_state *s, const void *address);
 /* Called after a fork: gives this process a separate view of the copy, and records the current layout. */
 bool snapshot_maps_adopt(snapshot_state *s);
 /* Unmaps new mappings and maps again what is missing or has other rights. */

@@ -160,6 +160,20 @@ static bool list_ranges(snapshot_state *s) {
     return true;
 }
 
+const snapshot_range *snapshot_range_of(const snapshot_state *s, const void *address) {
+    size_t low = 0, high = s->n_ranges;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->ranges[middle].end <= (const char *)address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const snapshot_range *range = &s->ranges[low];
+    return low < s->n_ranges && range->start <= (const char *)address ? range : NULL;
+}
+
 static bool is_zero(const char *page) {
     const uint64_t *words = (const uint64_t *)page;
     for (size_t i = 0; i < SNAPSHOT_PAGE / sizeof *words; i += 8) {
@@ -214,20 +228,44 @@ static bool map_range(const snapshot_state *s, const snapshot_range *range, char
     return true;
 }
 
+/* Finds the next part of a range that is stored, not a hole, from an address on. False at the end. */
+static bool next_stored(const snapshot_state *s, const snapshot_range *range, char **start, char **end) {
+    char *base = range->start - range->offset;
+    off_t data = lseek(s->memfd, *start - base, SEEK_DATA);
+    off_t hole = data < 0 ? -1 : lseek(s->memfd, data, SEEK_HOLE);
+    if (hole < 0 || base + data >= range->end) {
+        return false;
+    }
+    *start = base + data;
+    *end = base + hole < range->end ? base + hole : range->end;
+    return true;
+}
+
 /* Maps the stored pages of a range for reading, so that later only writing causes faults. */
 static void populate(const snapshot_state *s, const snapshot_range *range) {
 #ifdef MADV_POPULATE_READ
-    off_t end = (off_t)(range->offset + (size_t)(range->end - range->start));
-    off_t hole;
-    for (off_t at = (off_t)range->offset; at < end; at = hole) {
-        at = lseek(s->memfd, at, SEEK_DATA);
-        if (at < 0 || at >= end || (hole = lseek(s->memfd, at, SEEK_HOLE)) < 0) {
-            return;
-        }
-        off_t stop = hole < end ? hole : end;
-        madvise(range->start + (at - (off_t)range->offset), (size_t)(stop - at), MADV_POPULATE_READ);
+    char *end;
+    for (char *start = range->start; start < range->end && next_stored(s, range, &start, &end); start = end) {
+        madvise(start, (size_t)(end - start), MADV_POPULATE_READ);
     }
 #endif
+}
+
+size_t snapshot_find(const void *what, size_t length, void **places, size_t most) {
+    const snapshot_state *s = snapshot_state_;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        const snapshot_range *range = &s->ranges[i];
+        char *end;
+        for (char *start = range->start; start < range->end && next_stored(s, range, &start, &end); start = end) {
+            for (char *at = start; n < most && (at = memmem(at, (size_t)(end - at), what, length)) != NULL; at++) {
+                if ((uintptr_t)at % 4 == 0) {
+                    places[n++] = at;
+                }
+            }
+        }
+    }
+    return n;
 }
 
 /* The memfd is not written to any more: a change by one process would appear in all that share it. */

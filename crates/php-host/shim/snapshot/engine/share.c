@@ -228,6 +228,43 @@ static void save_used_heap(snapshot_state *s) {
     }
 }
 
+/* Notes a page whose content in this process's snapshot differs from the memfd. */
+static bool note_own_page(snapshot_state *s, char *to, const char *from) {
+    for (size_t i = 0; i < s->n_own; i++) {
+        if (s->own[i].to == to) {
+            return true;
+        }
+    }
+    if (s->n_own == SNAPSHOT_MAX_OWN) {
+        snapshot_set_reason("a forked worker differs from the application in too many pages");
+        return false;
+    }
+    snapshot_trim_never(s, from);
+    s->own[s->n_own++] = (snapshot_run){to, from, SNAPSHOT_PAGE};
+    return true;
+}
+
+bool snapshot_change(void *place, const void *bytes, size_t length) {
+    snapshot_state *s = snapshot_state_;
+    const snapshot_range *range = snapshot_range_of(s, place);
+    char *start = place;
+    if (range == NULL || start + length > range->end) {
+        snapshot_set_reason("memory to be changed is not in the snapshot");
+        return false;
+    }
+    char *copy = s->copy + range->offset + (start - range->start);
+    memcpy(start, bytes, length);
+    memcpy(copy, bytes, length);
+    snapshot_lines_forget(s);
+    size_t before = (uintptr_t)start % SNAPSHOT_PAGE;
+    for (size_t at = 0; at < before + length; at += SNAPSHOT_PAGE) {
+        if (!note_own_page(s, start - before + at, copy - before + at)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Copies written pages that differ from the memfd into this process's view of it. */
 static bool keep_own_pages(snapshot_state *s) {
     s->n_own = 0;
@@ -237,13 +274,10 @@ static bool keep_own_pages(snapshot_state *s) {
             if (memcmp(run->to + at, run->from + at, SNAPSHOT_PAGE) == 0) {
                 continue;
             }
-            if (s->n_own == SNAPSHOT_MAX_OWN) {
-                snapshot_set_reason("a forked worker differs from the application in too many pages");
+            if (!note_own_page(s, run->to + at, run->from + at)) {
                 return false;
             }
             memcpy((char *)run->from + at, run->to + at, SNAPSHOT_PAGE);
-            snapshot_trim_never(s, run->from + at);
-            s->own[s->n_own++] = (snapshot_run){run->to + at, run->from + at, SNAPSHOT_PAGE};
         }
     }
     return true;

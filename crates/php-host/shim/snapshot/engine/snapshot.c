@@ -94,19 +94,7 @@ bool snapshot_prepare(void) {
 
 bool snapshot_covers(const void *address) {
     const snapshot_state *s = snapshot_state_;
-    if (s == NULL || !s->taken) {
-        return false;
-    }
-    size_t low = 0, high = s->n_ranges;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (s->ranges[middle].end <= (const char *)address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < s->n_ranges && s->ranges[low].start <= (const char *)address;
+    return s != NULL && s->taken && snapshot_range_of(s, address) != NULL;
 }
 
 /* Copies the stack from the frame of snapshot_take() up. */

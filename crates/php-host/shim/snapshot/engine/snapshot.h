@@ -110,6 +110,12 @@ int snapshot_file(const snapshot_range **ranges, size_t *n);
 
 /* Returns the reason why workers cannot be forked from this process after its snapshot, or NULL. */
 const char *snapshot_unshareable(void);
+/* Finds `length` bytes in the snapshot, at multiples of 4: the addresses of the first `most` places. Returns their
+ * number. */
+size_t snapshot_find(const void *what, size_t length, void **places, size_t most);
+/* Changes bytes both in memory and in what this process restores from. Called while memory is that of the snapshot.
+ * False: there is no room to note the page. */
+bool snapshot_change(void *place, const void *bytes, size_t length);
 /* Called first in a fork of the process: separates its locks and files. False: it must end (reason set). */
 bool snapshot_forked(void);
 /* Called in a fork that becomes a worker: its current memory becomes its own snapshot, in which everything that equals

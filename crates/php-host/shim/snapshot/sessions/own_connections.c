@@ -1,9 +1,10 @@
 /* A driver's memory says which descriptor a connection has and that it is idle, and nothing else that differs between
- * two connections, except MySQL's connection id. So a forked worker keeps the driver's state of the boot: a function of
- * the application opens a connection as it did at boot, that takes the descriptor of the boot's, and the restore that
- * follows makes the driver forget the opening.
+ * two connections, except MySQL's connection id and PostgreSQL's two numbers with which a query is cancelled. So a
+ * forked worker keeps the driver's state of the boot: a function of the application opens a connection as it did at
+ * boot, that takes the descriptor of the boot's, and the restore that follows makes the driver forget the opening.
  *
- * Only MySQL's: PostgreSQL's drivers remember the key with which a query is cancelled. */
+ * MySQL's id is only shown to scripts. PostgreSQL's numbers must be the worker's own, or it would cancel queries of
+ * another: they are searched in the snapshot, and replaced there. */
 #include "snapshot/sessions/own_connections.h"
 
 #include "shim.h"
@@ -50,7 +51,7 @@ PHP_FUNCTION(Howdah_connect_each_worker) {
 /* Returns the first renewable connection from the n-th on, and counts on; NULL at the end. */
 static tap *next_renewable(size_t *n) {
     tap *t;
-    while ((t = tap_of_snapshot((*n)++)) != NULL && !t->renewable) {
+    while ((t = tap_of_snapshot((*n)++)) != NULL && !tap_is_renewable(t)) {
     }
     return t;
 }
@@ -86,9 +87,9 @@ static bool part_from_connections(void) {
 }
 
 /* Returns the renewable connection that the function with this number opens, or NULL. */
-static const tap *renewable_of(uint32_t opener) {
+static tap *renewable_of(uint32_t opener) {
     size_t n = 0;
-    const tap *t;
+    tap *t;
     while ((t = next_renewable(&n)) != NULL && t->opener != opener) {
     }
     return t;
@@ -97,7 +98,7 @@ static const tap *renewable_of(uint32_t opener) {
 /* In the order of the boot: a function may rely on the one before it. */
 static const char *open_all(void) {
     for (uint32_t opener = 1; opener <= zend_hash_num_elements(Z_ARRVAL(openers)); opener++) {
-        const tap *t = renewable_of(opener);
+        tap *t = renewable_of(opener);
         if (t == NULL) {
             continue;
         }
@@ -106,7 +107,7 @@ static const char *open_all(void) {
             shim_loop_report_exception();
             return "a function of Howdah\\connect_each_worker() has failed";
         }
-        if (fd < 0 || !snapshot_replace_boot_descriptor(t->fd, fd)) {
+        if (fd < 0 || !tap_opened_instead(t, fd)) {
             return "a function of Howdah\\connect_each_worker() has left no connection open";
         }
     }
@@ -128,7 +129,7 @@ const char *shim_own_connections_open(void) {
 const char *shim_own_connections_set_up(void) {
     size_t n = 0;
     for (tap *t; (t = next_renewable(&n)) != NULL;) {
-        if (!mysql_renew(t)) {
+        if (!tap_renew(t)) {
             return "a connection of the worker's own has other settings than the boot's: the server's have changed";
         }
     }

@@ -119,6 +119,13 @@ static void take_message(tap *t, const packet_stream *in) {
     case 'S':
         take_setting(t, in);
         break;
+    case 'K':
+        /* Drivers keep both as numbers of the processor. Longer keys, of version 3.2, are not followed. */
+        if (in->taken == sizeof p->backend) {
+            p->backend[0] = (int32_t)number(in->start);
+            p->backend[1] = (int32_t)number(in->start + sizeof *p->backend);
+        }
+        break;
     case 'E':
         t->failed = true;
         break;
@@ -313,7 +320,8 @@ static bool query(tap *t, const char *sql) {
 
 static bool sum_settings(tap *t) {
     /* Without those of extensions, which appear as extensions are loaded. */
-    return query(t, "SELECT name, setting FROM pg_settings WHERE category <> 'Customized Options' ORDER BY name") &&
+    return query(t, "SELECT name, setting FROM pg_settings WHERE category <> 'Customized Options' UNION ALL "
+                    "SELECT 'user', concat_ws(' ', current_user, session_user, current_database()) ORDER BY 1") &&
            t->session.sum != 0;
 }
 
@@ -345,6 +353,11 @@ static bool reset(tap *t) {
         return false;
     }
     return tap_session_repeat(t, query) && is_boot_state(&t->pgsql) && tap_session_is_back(t, sum_settings);
+}
+
+bool pgsql_renew(tap *t) {
+    tap_session_doubt(t);
+    return t->pgsql.backend[1] != 0 && !t->session.holds_data && reset(t);
 }
 
 const char *pgsql_settle(tap *t) {

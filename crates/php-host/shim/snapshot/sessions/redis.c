@@ -25,6 +25,8 @@ static bool is_in(const char *word, const char *const list[]) {
 static void changed(tap *t, const char *what) {
     if (!t->own && t->spoiled == NULL && snapshot_taken()) {
         t->spoiled = what;
+    } else if (!snapshot_taken() && !tap_is_opening()) {
+        t->redis.set_up = true;
     }
 }
 
@@ -265,6 +267,13 @@ static bool send_command(tap *t, const char *command) {
     return tap_exchange(t, command, strlen(command), redis_idle);
 }
 
+static bool select_database(tap *t) {
+    char number[16], command[64];
+    int length = snprintf(number, sizeof number, "%u", t->redis.database);
+    snprintf(command, sizeof command, "*2\r\n$6\r\nSELECT\r\n$%d\r\n%s\r\n", length, number);
+    return send_command(t, command);
+}
+
 const char *redis_boot(tap *t) {
     tap_redis *r = &t->redis;
     if (r->collecting || r->watching) {
@@ -274,8 +283,15 @@ const char *redis_boot(tap *t) {
     return NULL;
 }
 
+/* The function that opens the connection repeats what it set up. */
+bool redis_renew(tap *t) {
+    bool renewed = !t->redis.set_up && select_database(t);
+    t->redis.selected = false;
+    return renewed;
+}
+
 const char *redis_settle(tap *t) {
-    tap_redis *r = &t->redis;
+    const tap_redis *r = &t->redis;
     if (!r->collecting && !r->watching && !r->selected) {
         return NULL;
     }
@@ -286,13 +302,8 @@ const char *redis_settle(tap *t) {
     if (r->watching && !send_command(t, "*1\r\n$7\r\nUNWATCH\r\n")) {
         return "watched keys";
     }
-    if (selected) {
-        char number[16], command[64];
-        int length = snprintf(number, sizeof number, "%u", r->database);
-        snprintf(command, sizeof command, "*2\r\n$6\r\nSELECT\r\n$%d\r\n%s\r\n", length, number);
-        if (!send_command(t, command)) {
-            return "another database";
-        }
+    if (selected && !select_database(t)) {
+        return "another database";
     }
     shim_snapshot_count_reset();
     if (collecting) {

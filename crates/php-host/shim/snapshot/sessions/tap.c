@@ -35,7 +35,7 @@ static tap *taps[MAX_FD];
 /* The taps of the snapshot. */
 static tap *kept[SNAPSHOT_MAX_KEPT];
 static size_t n_kept;
-static bool *proven;
+static tap_lasting *lasting;
 static bool opening;
 static int opened = -1;
 /* Counts transfers, to order them. */
@@ -194,6 +194,8 @@ static int tap_connect(int fd, const struct sockaddr *address, socklen_t length)
             free(t);
             taps[fd] = NULL;
             tap_made(fd);
+        } else if (opening && (t == NULL || t->gone)) {
+            tap_made(fd);
         } else if (t != NULL && !t->gone) {
             mark(fd, "the script has connected its socket to something else");
         }
@@ -268,15 +270,15 @@ int tap_opening_end(void) {
     return opened;
 }
 
+bool tap_is_opening(void) {
+    return opening;
+}
+
 void tap_opened_by(int fd, uint32_t opener) {
     tap *t = tap_of(fd);
     if (t != NULL) {
         t->opener = opener;
     }
-}
-
-tap *tap_of_snapshot(size_t n) {
-    return n < n_kept ? kept[n] : NULL;
 }
 
 /* --- our own exchanges --- */
@@ -348,12 +350,13 @@ typedef struct protocol {
     bool (*idle)(const tap *t);
     const char *(*boot)(tap *t);
     const char *(*settle)(tap *t);
+    bool (*renew)(tap *t);
 } protocol;
 
 static const protocol protocols[] = {
-    [TAP_MYSQL] = {"MySQL", mysql_idle, mysql_boot, mysql_settle},
-    [TAP_PGSQL] = {"PostgreSQL", pgsql_idle, pgsql_boot, pgsql_settle},
-    [TAP_REDIS] = {"Redis", redis_idle, redis_boot, redis_settle},
+    [TAP_MYSQL] = {"MySQL", mysql_idle, mysql_boot, mysql_settle, mysql_renew},
+    [TAP_PGSQL] = {"PostgreSQL", pgsql_idle, pgsql_boot, pgsql_settle, pgsql_renew},
+    [TAP_REDIS] = {"Redis", redis_idle, redis_boot, redis_settle, redis_renew},
 };
 
 static bool is_followed(const tap *t) {
@@ -448,15 +451,53 @@ const char *shim_snapshot_tap_boot(void) {
             (snprintf)(why, sizeof why, "a connection to %s is open: %s", name, trouble);
             return why;
         }
-        if (proven == NULL) {
-            proven = snapshot_lasting_memory(SNAPSHOT_MAX_KEPT * sizeof *proven);
+        if (lasting == NULL) {
+            lasting = snapshot_lasting_memory(SNAPSHOT_MAX_KEPT * sizeof *lasting);
         }
-        t->session.proven = proven != NULL ? &proven[n_kept] : NULL;
-        t->renewable = t->opener != 0 && t->protocol == TAP_MYSQL && is_followed(t) && mysql_renew(t);
+        t->lasting = lasting != NULL ? &lasting[n_kept] : NULL;
+        t->session.proven = lasting != NULL ? &lasting[n_kept].proven : NULL;
+        t->renewable = t->lasting != NULL && t->opener != 0 && is_followed(t) && protocols[t->protocol].renew(t);
         t->used = t->asked_last = false;
         kept[n_kept++] = t;
     }
     return NULL;
+}
+
+tap *tap_of_snapshot(size_t n) {
+    return n < n_kept ? kept[n] : NULL;
+}
+
+bool tap_is_renewable(const tap *t) {
+    if (!t->renewable || t->protocol != TAP_PGSQL) {
+        return t->renewable;
+    }
+    tap_lasting *l = t->lasting;
+    if (l->n_places == 0) {
+        l->n_places = snapshot_find(t->pgsql.backend, sizeof t->pgsql.backend, l->places, TAP_PLACES);
+    }
+    /* The driver's, and the tap's own. */
+    return l->n_places > 1 && l->n_places < TAP_PLACES;
+}
+
+bool tap_opened_instead(tap *t, int fd) {
+    const tap *new = tap_of(fd);
+    if (new == NULL || new->protocol != t->protocol || new->opaque) {
+        return false;
+    }
+    if (t->protocol == TAP_PGSQL) {
+        memcpy(t->lasting->backend, new->pgsql.backend, sizeof new->pgsql.backend);
+    }
+    return snapshot_replace_boot_descriptor(t->fd, fd);
+}
+
+bool tap_renew(tap *t) {
+    const tap_lasting *l = t->lasting;
+    for (size_t i = 0; i < l->n_places; i++) {
+        if (!snapshot_change(l->places[i], l->backend, sizeof l->backend)) {
+            return false;
+        }
+    }
+    return protocols[t->protocol].renew(t);
 }
 
 /* A pipe has one direction: data written to one may be answered on another. */

@@ -48,7 +48,7 @@ typedef struct tap_session {
     session_change change;       /* by a request */
     uint64_t settings;           /* a checksum over all settings at the snapshot; 0: not known */
     uint64_t sum;
-    bool *proven; /* outside of the snapshot: a reset has restored these settings */
+    bool *proven; /* of tap_lasting */
 } tap_session;
 
 typedef struct tap_mysql {
@@ -80,6 +80,7 @@ typedef struct tap_pgsql {
     unsigned n_boot_settings;
     uint32_t n_prepared, prepared; /* those not closed yet, of the boot and of the request: their number, and a checksum
                                       over their names */
+    int32_t backend[2];            /* the server's process, and the key with which its queries are cancelled */
 } tap_pgsql;
 
 typedef struct tap_redis {
@@ -97,8 +98,20 @@ typedef struct tap_redis {
     unsigned waiting;
 
     bool selected, watching, collecting;
+    bool set_up;       /* the boot has changed the state of the connection after opening it */
     uint32_t database; /* that the boot has chosen */
 } tap_redis;
+
+/* Maximum number of places where a driver may keep the numbers of a connection. */
+#define TAP_PLACES 4
+
+/* What is known about a connection in this process; outside of the snapshot. */
+typedef struct tap_lasting {
+    bool proven;        /* a reset has restored the settings of the boot */
+    int32_t backend[2]; /* PostgreSQL: of the worker's own connection */
+    size_t n_places;
+    void *places[TAP_PLACES]; /* where the driver keeps these numbers */
+} tap_lasting;
 
 typedef struct tap {
     int fd;
@@ -116,6 +129,7 @@ typedef struct tap {
     const char *spoiled; /* a change by a request that cannot be undone, as a literal */
     uint32_t opener;     /* number of the function that opens it in each worker; 0: none */
     bool renewable;      /* a new connection by that function can get the session of the boot */
+    tap_lasting *lasting;
     tap_session session;
     union {
         tap_mysql mysql;
@@ -131,13 +145,22 @@ const char *shim_snapshot_tap_boot(void);
 const char *shim_snapshot_tap_settle(bool cut_off);
 bool shim_snapshot_has_connections(void);
 
-/* Between these two, the last socket is noted that is connected and stays open. The second returns it, or -1. */
+/* Between these two, the last socket is noted that is connected and stays open, and its conversation is followed. The
+ * second returns it, or -1. */
 void tap_opening_begin(void);
 int tap_opening_end(void);
+bool tap_is_opening(void);
 /* At boot: the function with this number opens the connection. */
 void tap_opened_by(int fd, uint32_t opener);
 /* The n-th connection of the snapshot; NULL at the end. */
 tap *tap_of_snapshot(size_t n);
+/* Called before workers are forked from this process: true if each gets its own connection instead of this one. */
+bool tap_is_renewable(const tap *t);
+/* Called in a forked worker, before the restore: this descriptor is the new connection. */
+bool tap_opened_instead(tap *t, int fd);
+/* Called after the restore: gives the new connection the session that the boot's had. False if the server does not
+ * allow that, or has other settings now. */
+bool tap_renew(tap *t);
 
 /* Sends data of our own on a boot-time connection and follows it until it is answered. False if that failed, took too
  * long, or the answer is an error. */
@@ -163,12 +186,11 @@ bool tap_session_is_back(tap *t, bool (*ask)(tap *t));
 void tap_session_doubt(tap *t);
 
 /* --- one set per protocol: received and sent data, whether everything is answered, the check at the snapshot (NULL, or
- * why it cannot be taken), and undoing a request's changes (NULL, or why that is impossible) --- */
+ * why it cannot be taken), undoing a request's changes (NULL, or why that is impossible), and giving a new connection
+ * the session of the boot --- */
 void mysql_sent(tap *t, const char *data, size_t length);
 void mysql_received(tap *t, const char *data, size_t length);
 bool mysql_idle(const tap *t);
-/* Gives a new connection the session that the boot's had. False if the server does not allow that, or has other
- * settings now. */
 bool mysql_renew(tap *t);
 const char *mysql_boot(tap *t);
 const char *mysql_settle(tap *t);
@@ -178,11 +200,13 @@ void pgsql_received(tap *t, const char *data, size_t length);
 bool pgsql_idle(const tap *t);
 const char *pgsql_boot(tap *t);
 const char *pgsql_settle(tap *t);
+bool pgsql_renew(tap *t);
 
 void redis_sent(tap *t, const char *data, size_t length);
 void redis_received(tap *t, const char *data, size_t length);
 bool redis_idle(const tap *t);
 const char *redis_boot(tap *t);
 const char *redis_settle(tap *t);
+bool redis_renew(tap *t);
 
 #endif

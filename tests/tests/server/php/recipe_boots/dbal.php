@@ -8,7 +8,7 @@ final class Connection
 
     public function getParams(): array
     {
-        return ['driver' => 'pdo_mysql'];
+        return ['driver' => '__DRIVER__'];
     }
 
     public function isConnected(): bool
@@ -23,11 +23,16 @@ final class Connection
 
     public function getNativeConnection(): \PDO
     {
-        return $this->pdo ??= new \PDO('mysql:host=127.0.0.1;port=__PORT__;dbname=mysql', 'tester', '');
+        return $this->pdo ??= new \PDO('__DSN__', 'tester', '');
+    }
+
+    public function fetchOne(string $sql): mixed
+    {
+        return $this->getNativeConnection()->query($sql)->fetchColumn();
     }
 
     public function id(): string
     {
-        return (string) $this->getNativeConnection()->query('SELECT CONNECTION_ID(), SLEEP(0.01)')->fetchColumn();
+        return (string) $this->fetchOne('SELECT __ID__, __SLEEP__(0.01)');
     }
 }
