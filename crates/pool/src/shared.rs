@@ -49,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) learned: Arc<Learned>,
     /// The fallback pool, which serves whenever this one does not.
     way_back: OnceLock<Weak<Self>>,
+    is_fallback: AtomicBool,
     report: OnceLock<Report>,
     /// Demotions of its routes to another pool, if enabled.
     pub(crate) demotions: OnceLock<Arc<Demotions>>,
@@ -132,6 +133,7 @@ impl Shared {
             has_slow_log,
             learned,
             way_back: OnceLock::new(),
+            is_fallback: AtomicBool::new(false),
             report: OnceLock::new(),
             demotions: OnceLock::new(),
             memory_is_short: AtomicBool::default(),
@@ -182,6 +184,12 @@ impl Shared {
     pub(crate) fn yields_to(&self, other: &Arc<Self>) {
         // Called once, when both pools are created.
         let _ = self.way_back.set(Arc::downgrade(other));
+        other.is_fallback.store(true, Relaxed);
+    }
+
+    /// `true` if another pool hands requests to this one.
+    pub(crate) fn is_fallback(&self) -> bool {
+        self.is_fallback.load(Relaxed)
     }
 
     pub(crate) fn way_back(&self) -> Option<Arc<Self>> {

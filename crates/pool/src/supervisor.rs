@@ -39,6 +39,7 @@ mod lost;
 mod memory;
 mod query_text;
 mod reloading;
+mod resting;
 mod scaling;
 mod slow_boot;
 mod slow_log;
@@ -87,6 +88,10 @@ pub(crate) struct Supervisor {
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// No process is started before the first reload.
     waits_for_order: bool,
+    /// Since when this fallback pool has had nothing to do.
+    unneeded_since: Option<Instant>,
+    /// There is no zygote until a request needs it.
+    rests: bool,
     /// The worker that was killed because of its warm-up.
     refused: Option<u32>,
     /// The advice to set a warm-up was logged.
@@ -130,6 +135,8 @@ impl Supervisor {
             shrunk_at: None,
             stop: None,
             waits_for_order: false,
+            unneeded_since: None,
+            rests: false,
             refused: None,
             advised: false,
             next_is_learnt: false,
@@ -467,7 +474,7 @@ impl Supervisor {
         if self.stop.is_some() || self.not_before.is_some_and(|t| t > Instant::now()) {
             return;
         }
-        if self.current.is_none() && !self.waits_for_order {
+        if self.current.is_none() && !self.waits_for_order && !self.rests {
             self.not_before = None;
             match self.start_generation() {
                 Ok(generation) => {
@@ -519,6 +526,7 @@ impl Supervisor {
         self.grow();
         self.keep_spare();
         self.shrink();
+        self.rest();
         self.tick_ahead();
         self.advised = self.advised || warm_up::advise(self.pool.config(), self.pool.lock().lanes.iter().flatten());
         if let Some((deadline, _)) = &self.stop

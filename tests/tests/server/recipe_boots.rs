@@ -2,7 +2,7 @@
 
 use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, Served, need_symfony};
 use howdah_tests::php;
-use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::process::{PATIENCE, eventually, tree};
 use howdah_tests::servers::Server;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -245,6 +245,31 @@ fn workers_of_a_laravel_application_share_its_boot_with_a_connection_to_postgres
         project.write("routes/web.php", &(project.read("routes/web.php") + asks));
         serves_with_or_without_a_connection(project.serve(&[]), encryption);
     }
+}
+
+/// Comparisons need it: each request is compared here.
+#[test]
+fn a_fallback_that_is_not_needed_ends_php_and_starts_it_again_when_it_is() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write("howdah.toml", "app = \"symfony\"\nmode = \"snapshot\"\ncompare_one_in = 1\n");
+    let served = project.serve_with_times("shrink_after=20ms", &[]);
+    served.wait_for_mode("snapshot");
+    let command_line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let has_ended = || !tree(served.pid()).iter().any(|process| command_line(process.pid).contains("--pool=default"));
+    let said = |text: &str, times: usize| served.log().matches(text).count() >= times;
+    for times in 1..=3 {
+        let rests = || said("PHP ends until the next request", times) && has_ended();
+        assert!(eventually(PATIENCE, rests), "{}", served.log());
+        if times == 3 {
+            project.command(&["reload"]);
+        }
+        assert_eq!(served.get("/").0, 200, "{}", served.log());
+        let wakes = || times == 3 || said("starting PHP and a worker", times);
+        assert!(eventually(PATIENCE, wakes), "{}", served.log());
+    }
+    served.wait_for_mode("snapshot");
+    served.finish();
 }
 
 #[test]

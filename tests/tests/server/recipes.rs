@@ -107,6 +107,11 @@ impl Project {
 
     /// Serves the project with these flags in addition to those that tests need.
     pub(super) fn serve(&self, flags: &[&str]) -> Served<'_> {
+        self.serve_with_times("", flags)
+    }
+
+    /// With these durations instead of the usual ones: `name=duration`, separated by commas.
+    pub(super) fn serve_with_times(&self, times: &str, flags: &[&str]) -> Served<'_> {
         let socket = self.top.path().join("http.sock");
         let log = self.top.path().join("log");
         let listen = format!("unix:{}", socket.display());
@@ -118,7 +123,7 @@ impl Project {
         command.args(errors).args(flags);
         command.current_dir(&self.dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("TMPDIR", self.top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
-        command.env("HOWDAH_WORKERS", "2");
+        command.env("HOWDAH_WORKERS", "2").env("HOWDAH_TEST_TIMES", times);
         let child = command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let served = Served { project: self, child: Some(child), target: Target::Unix(socket), log };
         assert!(
@@ -158,6 +163,11 @@ impl Served<'_> {
     pub(super) fn get(&self, path: &str) -> (u16, String) {
         let response = self.send(Request::get(path));
         (response.status, response.text())
+    }
+
+    /// The server's process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
     }
 
     pub(super) fn log(&self) -> String {

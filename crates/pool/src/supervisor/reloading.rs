@@ -80,6 +80,7 @@ impl Supervisor {
         // An on-demand pool's worker that only verified the boot ends after its idle timeout.
         self.target = needed;
         self.waits_for_order = false;
+        self.rests = false;
         self.old.extend(self.current.replace(next));
         let mut scheduler = self.pool.lock();
         for index in 0..scheduler.lanes.len() {

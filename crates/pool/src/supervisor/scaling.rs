@@ -18,6 +18,9 @@ impl Supervisor {
     /// workers does not wait for `GROW_AFTER`: no worker could become free meanwhile.
     pub(super) fn grow(&mut self) {
         self.grow_at = None;
+        if self.wake() {
+            return;
+        }
         let max = self.most_workers();
         let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
         let pool = self.pool.clone();
