@@ -196,7 +196,7 @@ fn hint(part: &str, there: &str, here: &str) -> &'static str {
     match (part, there, here) {
         ("status", "404", "200") => "a file or a front controller that the web server did not serve",
         ("status", "200", "404") => {
-            "a rewrite that is missing: `howdah import` takes the web server's over, `howdah explain` shows the way of a request"
+            "a rewrite that is missing: `howdah init FILE` takes the web server's over, `howdah explain` shows a request's way"
         }
         ("status", _, "403") => "a path that Howdah withholds: `howdah explain` shows why",
         ("status", "403" | "401", _) => "an access rule of the web server that is missing: take it over, or it is open",
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(parts, ["set-cookie", "x-frame-options", "x-new", "body"]);
         let missing = differences(&there, &response(404, &there_fields(), "not found"));
         assert_eq!((missing[0].part.as_str(), missing.len()), ("status", 1));
-        assert!(missing[0].hint.contains("howdah import"));
+        assert!(missing[0].hint.contains("howdah init"));
     }
 
     fn there_fields() -> [(&'static str, &'static str); 2] {

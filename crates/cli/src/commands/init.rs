@@ -46,7 +46,7 @@ fn found_with_schema(dir: &Path) -> Result<(std::path::PathBuf, String)> {
 fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
     if dir.is_file() {
-        let text = std::fs::read_to_string(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
+        let text = import::text(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
         let page = import::converted(&dir, &text).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
         return Ok((std::env::current_dir()?, page));
     }

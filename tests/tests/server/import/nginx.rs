@@ -1,6 +1,6 @@
 //! nginx's configurations, as published for applications.
 
-use super::{ANNA, Applications, Differs, OF_NGINX, PATHS_OF_NGINX, USERS, compare, compare_refusals};
+use super::{ANNA, Applications, Differs, OF_NGINX, PATHS_OF_NGINX, USERS, ask, compare, compare_refusals};
 use howdah_tests::nginx::Nginx;
 use howdah_tests::{Backend, Setup, Site};
 use std::fs;
@@ -93,6 +93,7 @@ const REQUESTS: &[(&str, &str, &str, u16)] = &[
     ("GET", "/blog/one/two", "", 200),
     ("GET", "/a.txt", "", 404),
     ("GET", "/a.txt", "X-Files: other", 200),
+    ("GET", "/vendor/a.txt", "", 403),
 ];
 
 #[test]
@@ -104,6 +105,12 @@ fn conditions_and_access_control_of_nginx_decide_alike() {
     let nginx = Nginx::start(1, |_, ports| all(&format!("127.0.0.1:{}", ports[0])));
     let ours = applications.serve("nginx.conf", &all(&format!("127.0.0.1:{}", applications.port.number)));
     compare_refusals("refusals.localhost", &ours, nginx.port(0), REQUESTS);
+    // A condition that has no counterpart, and that nearly no request meets: it is not left open.
+    let statuses = [nginx.port(0), ours.port].map(|port| ask(port, "refusals.localhost", "/robots.txt").status);
+    assert_eq!(statuses, [200, 403], "{}", ours.page);
+    let line = 1 + REFUSALS[0].1.lines().position(|line| line.contains("$connection_requests")).unwrap();
+    let comment = format!("# LINE {line}: if ($connection_requests = 1000)\n");
+    assert!(ours.page.contains(&comment) && ours.page.contains("# ALL CLIENTS ARE REFUSED because"), "{}", ours.page);
     drop(ours);
     truth.finish();
 }

@@ -19,6 +19,7 @@ mod unit;
 mod yaml;
 
 use super::fpm;
+pub(crate) use include::text;
 use serde_json::Value;
 use std::path::Path;
 
@@ -41,7 +42,7 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     } else if first.starts_with('[') {
         fpm::init::converted(text)
     } else if is_apache(text) {
-        apache::converted(text)
+        apache::converted(text, path.parent())
     } else if name.contains("caddyfile") || is_caddy(text) {
         caddy::converted(text, path.parent())
     } else if text.contains('{') && !first.starts_with('{') {

@@ -1,6 +1,7 @@
 //! The `howdah.toml` under construction: top-level keys, sites, and the report. Used by all importers.
 
-use super::report::Report;
+use super::directive::Directive;
+use super::report::{Report, refuses};
 use super::site::{Keys, Rule, Site, commas, section_of};
 use std::fmt::Write as _;
 
@@ -21,6 +22,17 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn section(&mut self, name: &str) -> &mut Keys {
         section_of(&mut self.sections, name)
+    }
+
+    /// For a block that refuses some clients on a condition without a counterpart: refuses all, since ignoring it would
+    /// open what it protects. Returns `false`, and writes nothing, if the block refuses nobody.
+    pub(super) fn close(&mut self, block: &Directive, why: &str, base: &Rule, site: &mut Site) -> bool {
+        let closes = refuses(block);
+        if closes {
+            site.rules.push(base.closed(block));
+            self.report.closed(block, why);
+        }
+        closes
     }
 
     /// Text of the file. Its first line names the original configuration format.

@@ -1,5 +1,6 @@
 //! A site of the `howdah.toml` under construction: keys, sections, rules.
 
+use super::directive::Directive;
 use howdah_config::quoted;
 use std::fmt::Write as _;
 
@@ -164,6 +165,8 @@ pub(super) struct Rule {
     pub(super) unless: Keys,
     /// Actions. A rule without actions is not written.
     pub(super) keys: Keys,
+    /// Lines above the rule.
+    comment: String,
 }
 
 pub(super) fn section_of<'a>(sections: &'a mut Vec<(String, Keys)>, name: &str) -> &'a mut Keys {
@@ -203,7 +206,7 @@ impl Rule {
 
     /// A rule with the same conditions and without actions.
     pub(super) fn conditions(&self) -> Self {
-        Self { keys: Keys::default(), ..self.clone() }
+        Self { keys: Keys::default(), comment: String::new(), ..self.clone() }
     }
 
     /// A rule with the conditions of both and without actions; `None` if one rule cannot have both.
@@ -217,7 +220,7 @@ impl Rule {
             except: both(&self.except, &other.except),
             when: self.when.and(&other.when)?,
             unless: self.unless.and(&other.unless)?,
-            keys: Keys::default(),
+            ..Self::default()
         })
     }
 
@@ -228,12 +231,33 @@ impl Rule {
         }
     }
 
+    /// `true` if its only condition is that the path names nothing.
+    pub(super) fn is_for_missing(&self) -> bool {
+        let when = &self.when.0;
+        let has_others =
+            !self.paths.is_empty() || !self.except.is_empty() || !self.unless.is_empty() || when.len() != 1;
+        !has_others && self.when.text("exists").as_deref() == Some("no")
+    }
+
+    /// A rule that refuses all requests under these conditions, for a block that refuses some of them.
+    pub(super) fn closed(&self, block: &Directive) -> Self {
+        let mut rule = self.conditions();
+        rule.keys.write("deny", "true");
+        rule.comment = format!(
+            "# LINE {}: {}\n# Its condition has no counterpart, so every client is refused. Write the condition into this rule, or\n\
+             # delete the rule to admit every client.\n",
+            block.line,
+            block.shown()
+        );
+        rule
+    }
+
     /// Text of the rule under `[[site.rule]]` or `[[rule]]`; empty without actions.
     pub(super) fn text(&self, header: &str) -> String {
         if self.keys.is_empty() {
             return String::new();
         }
-        let mut text = format!("\n[[{header}]]\n");
+        let mut text = format!("\n{}[[{header}]]\n", self.comment);
         if !self.paths.is_empty() {
             let _ = writeln!(text, "path = {}", list(&self.paths));
         }

@@ -39,8 +39,7 @@ fn add(test: &Test, is_negated: bool, rule: &mut Rule) -> Result<(), String> {
             return https((texts[0] == "https") != is_negated, rule);
         }
         ("REQUEST_FILENAME", Test::Exists(kind)) => {
-            let conditions = if is_negated { &mut rule.unless } else { &mut rule.when };
-            return set(conditions.has("exists"), || conditions.set("exists", kind));
+            return exists(kind, is_negated, rule);
         }
         ("REQUEST_URI", _) => return path(test, is_negated, rule).ok_or_else(no_counterpart),
         _ => {}
@@ -76,6 +75,30 @@ fn set(is_there: bool, write: impl FnOnce()) -> Result<(), String> {
     }
     write();
     Ok(())
+}
+
+fn exists(kind: &str, is_negated: bool, rule: &mut Rule) -> Result<(), String> {
+    let before = rule.unless.text("exists");
+    match before.as_deref() {
+        _ if !is_negated => return same(rule.when.text("exists"), kind, || rule.when.set("exists", kind)),
+        Some(before) if before == kind => {}
+        // Neither a file nor a directory.
+        Some(_) => {
+            rule.unless.remove("exists");
+            return same(rule.when.text("exists"), "no", || rule.when.set("exists", "no"));
+        }
+        None if rule.when.text("exists").as_deref() == Some("no") => {}
+        None => rule.unless.set("exists", kind),
+    }
+    Ok(())
+}
+
+/// Sets a condition that the rule may have already.
+fn same(before: Option<String>, value: &str, write: impl FnOnce()) -> Result<(), String> {
+    match before {
+        Some(before) if before == value => Ok(()),
+        before => set(before.is_some(), write),
+    }
 }
 
 fn https(is_on: bool, rule: &mut Rule) -> Result<(), String> {

@@ -1,27 +1,31 @@
 //! Apache's virtual hosts: each becomes a site, and its sections become rules.
 
 mod condition;
+mod directory;
 mod expression;
 mod file;
 mod require;
 mod rewrite;
+mod rewrite_condition;
 mod table;
 
 use super::directive::Directive;
+use super::include::names_file;
 use super::page::Page;
-use super::report::refuses;
 use super::site::{Rule, Site, escaped};
-use super::table::{Scope, apply};
+use super::table::{Scope, apply, drop_reason};
+use directory::{Served, with_contents};
 use expression::Node;
+use rewrite::Outcome;
 use std::path::Path;
 use table::TABLE;
 
-/// Converts a configuration, with a comment for each line.
+/// Converts a configuration, with a comment for each line. Files that it includes are read from `directory`.
 ///
 /// # Errors
 /// A mistake in the configuration, or a configuration that serves nothing.
-pub(super) fn converted(text: &str) -> Result<String, String> {
-    let all = file::parse(text)?;
+pub(super) fn converted(text: &str, directory: Option<&Path>) -> Result<String, String> {
+    let all = file::parse(text, directory)?;
     let mut import = Import::default();
     let is_host = |directive: &&Directive| directive.name.eq_ignore_ascii_case("VirtualHost");
     let (hosts, others): (Vec<&Directive>, Vec<&Directive>) = all.iter().partition(is_host);
@@ -37,8 +41,9 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
         import.site(&lines, &sections, Site::default());
     } else {
         for line in lines {
-            if !import.listen(line) {
-                import.page.report.dropped(line, "it is outside of <VirtualHost>: see the guide of settings");
+            if !import.listen(line) && !import.is_unread(line) {
+                let known = drop_reason(TABLE, &line.name);
+                import.page.report.dropped(line, known.unwrap_or("it is outside of <VirtualHost>: set it by hand"));
             }
         }
     }
@@ -77,6 +82,11 @@ fn is_one_of(line: &Directive, names: &[&str]) -> bool {
     names.iter().any(|name| line.name.eq_ignore_ascii_case(name))
 }
 
+/// `true` for lines that decide who may come in.
+fn restricts(line: &Directive) -> bool {
+    require::is_part(line) || is_one_of(line, PROTECTING) || is_one_of(line, &["Limit", "LimitExcept"])
+}
+
 #[derive(Default)]
 struct Import {
     page: Page,
@@ -92,7 +102,19 @@ impl Import {
         is_listen
     }
 
+    /// Reports an `Include` whose file could not be read: others are replaced by their content.
+    fn is_unread(&mut self, line: &Directive) -> bool {
+        let is_unread = is_one_of(line, &["Include"]) && names_file(line);
+        if is_unread {
+            self.page.report.unread(line);
+        }
+        is_unread
+    }
+
     fn apply(&mut self, directive: &Directive, mut scope: Scope<'_>) {
+        if self.is_unread(directive) {
+            return;
+        }
         let became = apply(TABLE, directive, &mut scope);
         self.page.report.say(directive, became);
     }
@@ -105,23 +127,28 @@ impl Import {
         if !site.keys.has("root") && !lines.iter().any(|line| line.name.to_ascii_lowercase().starts_with("re")) {
             site.keys.set("root", "/var/www/html");
         }
-        let root = lines.iter().rfind(|line| line.name.eq_ignore_ascii_case("DocumentRoot"));
-        let root = root.map_or("/var/www/html", |line| line.word(0)).trim_end_matches('/').to_owned();
-        let surroundings = Environment { root, lines };
-        self.sections(sections, "", &Rule::default(), &surroundings, &mut site);
+        self.sections(sections, "", &Rule::default(), &Served::new(lines, sections), &mut site);
         self.page.sites.push(site);
     }
 
     /// Handles the lines of a site. Rewrite lines are collected, because a RewriteRule uses the conditions before it.
     fn lines<'a>(&mut self, lines: impl Iterator<Item = &'a Directive>, directory: Option<&str>, site: &mut Site) {
-        let mut conditions: Vec<Directive> = Vec::new();
+        let mut list = rewrite::List::default();
         for line in lines {
             match line.name.to_ascii_lowercase().as_str() {
-                "rewritecond" => conditions.push(line.clone()),
+                "rewritecond" => list.condition(line),
                 "rewriterule" => {
-                    let became = rewrite::rewrite(line, &conditions, directory, site);
-                    let became = became.map_or_else(|why| format!("dropped: {why}"), str::to_owned);
-                    conditions.drain(..).for_each(|condition| self.page.report.say(&condition, became.as_str()));
+                    let (conditions, outcome) = list.rule(line, directory, site);
+                    let became = match outcome {
+                        Outcome::Taken(what) => what.to_owned(),
+                        Outcome::Dropped(why) => format!("dropped: {why}"),
+                        Outcome::Closed(base, why) => {
+                            site.rules.push(base.closed(line));
+                            self.page.report.closed(line, &why);
+                            format!("changed: all clients are refused: {why}")
+                        }
+                    };
+                    conditions.iter().for_each(|condition| self.page.report.say(condition, became.as_str()));
                     self.page.report.say(line, became);
                 }
                 _ => self.apply(line, Scope::Site(site)),
@@ -130,18 +157,11 @@ impl Import {
     }
 
     /// Handles sections, those with an expression last, as Apache does. `base` has the conditions around them.
-    fn sections(
-        &mut self,
-        sections: &[&Directive],
-        within: &str,
-        base: &Rule,
-        surroundings: &Environment<'_>,
-        site: &mut Site,
-    ) {
+    fn sections(&mut self, sections: &[&Directive], within: &str, base: &Rule, served: &Served, site: &mut Site) {
         let (conditions, others): (Vec<&Directive>, Vec<&Directive>) =
             sections.iter().partition(|one| is_one_of(one, &["If", "ElseIf", "Else"]));
         for section in others {
-            self.section(section, within, surroundings, site);
+            self.section(section, within, served, site);
         }
         // None of the expressions before holds; an unknown one leaves what follows it unknown.
         let mut before: Result<Option<Node>, String> = Ok(None);
@@ -173,7 +193,13 @@ impl Import {
             .and_then(|rules| rules.iter().map(both).collect::<Result<Vec<_>, _>>());
         let rules = match rules {
             Ok(rules) => rules,
-            Err(why) => return self.unknown(section, &why, base, site),
+            Err(why) => {
+                let why = format!("{why}: write it as rules by hand");
+                if !self.page.close(section, &why, base, site) {
+                    self.page.report.dropped_block(section, &why);
+                }
+                return;
+            }
         };
         self.page.report.say(section, "taken: the conditions of rules");
         let (sections, lines): (Vec<&Directive>, Vec<&Directive>) =
@@ -203,41 +229,32 @@ impl Import {
         }
     }
 
-    /// Handles an `<If>` whose expression has no counterpart. If it refuses some clients, all are refused: ignoring it
-    /// would open what it protects.
-    fn unknown(&mut self, section: &Directive, why: &str, base: &Rule, site: &mut Site) {
-        if !section.inner().iter().any(refuses) {
-            return self.page.report.dropped_block(section, &format!("{why}: write it as rules by hand"));
-        }
-        let mut rule = base.conditions();
-        rule.deny();
-        site.rules.push(rule);
-        let became = format!("changed: all clients are refused: {why}: write it as rules by hand");
-        self.page.report.say(section, became.as_str());
-        section.inner().iter().for_each(|line| self.page.report.say(line, became.as_str()));
-    }
-
     /// Handles a section, for the whole site or, as a rule, for some paths. `within` is the path of the enclosing
     /// directory.
-    fn section(&mut self, section: &Directive, within: &str, surroundings: &Environment<'_>, site: &mut Site) {
+    fn section(&mut self, section: &Directive, within: &str, served: &Served, site: &mut Site) {
         let name = section.name.to_ascii_lowercase();
         let place = section.word(0);
-        let path = match name.as_str() {
-            "directory" => match surroundings.path(place) {
+        let own_paths = match name.as_str() {
+            "directory" if !place.contains(['*', '?', '[', '~']) => match served.paths(place) {
                 None => return self.page.report.dropped(section, "no path leads to this directory"),
-                path => path,
+                paths => paths,
             },
-            "location" => Some(place.trim_end_matches('/').to_owned()),
+            "location" if place != "~" => Some(vec![place.trim_end_matches('/').to_owned()]),
             _ => None,
         };
-        let paths = match (&*name, &path) {
-            (_, Some(path)) if path.is_empty() => Vec::new(),
-            (_, Some(path)) => vec![path.clone(), format!("{path}/*")],
+        let paths = match (&*name, &own_paths) {
+            (_, Some(paths)) if paths.iter().all(String::is_empty) => Vec::new(),
+            (_, Some(paths)) => with_contents(paths),
+            ("location", _) => vec![format!("~{}", section.word(1))],
             ("locationmatch", _) => vec![format!("~{place}")],
             ("filesmatch", _) => vec![files(place, within)],
             ("files", _) if place == "~" => vec![files(section.word(1), within)],
             ("files", _) => vec![format!("{within}*/{place}")],
             ("proxy", _) => return self.page.report.dropped(section, "it is built in"),
+            ("ifmodule" | "ifdefine" | "ifversion" | "iffile", _) if !place.starts_with(['~', '/']) => {
+                let why = "dropped: this condition does not hold: Apache 2.4 with all modules";
+                return self.page.report.say_all(section, why);
+            }
             _ => return self.page.report.dropped_block(section, "write it as rules by hand"),
         };
         self.page.report.say(section, if paths.is_empty() { "taken: the site" } else { "taken: a rule" });
@@ -252,15 +269,30 @@ impl Import {
             true => is_one_of(line, PROTECTING),
             false => !line.name.to_ascii_lowercase().starts_with("rewrite"),
         };
-        own.iter().filter(in_rule).for_each(|line| self.apply(line, Scope::Rule(&mut rule)));
+        let (old, other): (Vec<&Directive>, Vec<&Directive>) =
+            own.iter().copied().filter(|line| in_rule(&line)).partition(|line| is_one_of(line, PROTECTING));
+        other.iter().for_each(|line| self.apply(line, Scope::Rule(&mut rule)));
         site.rules.push(rule);
-        self.protect(&protecting, &[], &base, site);
         let (limits, sections): (Vec<&Directive>, Vec<&Directive>) =
             sections.into_iter().partition(|one| is_one_of(one, &["Limit", "LimitExcept"]));
-        limits.iter().for_each(|limit| self.limit(limit, &protecting, &base, site));
-        let directory = path.as_deref().filter(|_| name == "directory");
-        self.lines(own.iter().filter(|line| !in_rule(line)).copied(), directory, site);
-        self.sections(&sections, path.as_deref().unwrap_or(within), &base, surroundings, site);
+        match if name == "directory" { served.decided(place) } else { Some(base.clone()) } {
+            Some(mut access) => {
+                self.protect(&protecting, &[], &access, site);
+                limits.iter().for_each(|limit| self.limit(limit, &protecting, &access, site));
+                old.iter().for_each(|line| self.apply(line, Scope::Rule(&mut access)));
+                site.rules.push(access);
+            }
+            None => {
+                let lines = protecting.iter().chain(&limits).chain(&old);
+                lines.for_each(|line| self.page.report.say_all(line, "taken: nothing: directories within it decide"));
+            }
+        }
+        let first = own_paths.as_ref().map(|paths| paths.first().map_or("", String::as_str));
+        self.lines(own.iter().filter(|line| !in_rule(line)).copied(), first.filter(|_| name == "directory"), site);
+        let all = own_paths.clone().filter(|paths| !paths.is_empty());
+        for path in all.unwrap_or_else(|| vec![first.unwrap_or(within).to_owned()]) {
+            self.sections(&sections, &path, &base, served, site);
+        }
     }
 }
 
@@ -313,31 +345,6 @@ impl Import {
             }
         }
         site.rules.push(rule);
-    }
-}
-
-/// Directories that a site serves.
-struct Environment<'a> {
-    root: String,
-    lines: &'a [&'a Directive],
-}
-
-impl Environment<'_> {
-    /// Path that leads to a directory: empty for the root and its parents; the path of the `Alias` for directories
-    /// outside the root.
-    fn path(&self, directory: &str) -> Option<String> {
-        let directory = directory.trim_end_matches('/');
-        if Path::new(&self.root).starts_with(directory) || directory.is_empty() {
-            return Some(String::new());
-        }
-        if let Ok(rest) = Path::new(directory).strip_prefix(&self.root) {
-            return Some(format!("/{}", rest.display()));
-        }
-        self.lines.iter().filter(|line| line.name.eq_ignore_ascii_case("Alias")).find_map(|alias| {
-            let rest = Path::new(directory).strip_prefix(alias.word(1)).ok()?;
-            let path = alias.word(0).trim_end_matches('/');
-            Some(if rest.as_os_str().is_empty() { path.to_owned() } else { format!("{path}/{}", rest.display()) })
-        })
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::commands::import::loading::loaded;
 
 fn of(inner: &str) -> String {
-    let page = converted(&format!("<VirtualHost *:80>\nDocumentRoot /srv/a\n{inner}\n</VirtualHost>\n")).unwrap();
+    let page = converted(&format!("<VirtualHost *:80>\nDocumentRoot /srv/a\n{inner}\n</VirtualHost>\n"), None).unwrap();
     let page = page.split("\n# The lines").next().unwrap().to_owned();
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("users"), "anna:{SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=\n").unwrap();
@@ -84,7 +84,7 @@ fn each_directive_has_its_counterpart() {
         ),
         (
             "<Directory /srv/a/b>\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^(.+)$ c.php?p=$1\n</Directory>",
-            "path = \"~^/b/(.+)$\" exists = \"no\" rewrite = \"/b/c.php?p=$1\"",
+            "path = \"~^/b/(.+)$\" not = { exists = \"file\" } rewrite = \"/b/c.php?p=$1\"",
         ),
         (
             "<Location /p>\nAuthType Basic\nAuthName \"A b\"\nAuthUserFile /srv/a/users\nRequire user anna\n</Location>",
@@ -101,24 +101,150 @@ fn a_host_with_and_without_tls_is_one_site_and_each_line_is_reported() {
     let text = "Listen 443\n<VirtualHost *:80>\nServerName a.example\nRedirect permanent / https://a.example/\n</VirtualHost>\n\
                 <VirtualHost _default_:443>\nServerName a.example\nDocumentRoot /srv/a\nSSLEngine on\nSSLCertificateFile a.pem\n\
                 SSLCertificateKeyFile a.key\nBogus x\nRewriteCond %{TIME_HOUR} >12\nRewriteRule ^/a /b\n</VirtualHost>\n";
-    let page = converted(text).unwrap();
+    let page = converted(text, None).unwrap();
     assert!(page.contains("listen = [\":80\", \"https://:443\"]"), "{page}");
     assert_eq!(page.matches("[[site]]").count(), 1, "{page}");
     assert!(page.contains("https = false\nredirect = \"https://a.example$1\"\nstatus = 301\n"), "{page}");
-    for line in ["12: Bogus x: dropped: there is no counterpart", "14: RewriteRule ^/a /b: dropped: its conditions"] {
+    for line in ["12: Bogus x: dropped: there is no counterpart", "14: RewriteRule ^/a /b: dropped: rules have no such"]
+    {
         assert!(page.contains(line), "{page}");
     }
     for number in 1..=13 {
         let is_close = text.lines().nth(number - 1).unwrap().starts_with("</");
         assert!(is_close || page.contains(&format!("\n# {number}: ")), "{number}\n{page}");
     }
-    assert!(converted("<Directory /a>\n</Directory>\n").is_err() && converted("<VirtualHost *:80>").is_err());
+    assert!(
+        converted("<Directory /a>\n</Directory>\n", None).is_err() && converted("<VirtualHost *:80>", None).is_err()
+    );
+}
+
+#[test]
+fn conditions_of_rewrites_become_those_of_rules() {
+    let of = |inner: &str| {
+        let page = converted(&format!("DocumentRoot /srv/a\n{inner}\n"), None).unwrap();
+        let (rules, report) = page.split_once("\n# The lines").unwrap();
+        (rules.replace('\n', " "), report.to_owned())
+    };
+    for (inner, expected) in [
+        (
+            "RewriteCond %{HTTP_USER_AGENT} bad [NC,OR]\nRewriteCond %{HTTP_REFERER} ^http://evil\nRewriteRule .* - [F,L]",
+            "[[site.rule]] path = \"~.*\" header.\"User-Agent\" = \"~(?i)bad\" deny = true  [[site.rule]] path = \"~.*\" \
+             header.\"Referer\" = \"~^http://evil\" deny = true",
+        ),
+        (
+            "RewriteCond %{REMOTE_ADDR} !=10.0.0.1\nRewriteRule ^/a - [R=404]",
+            "not = { client = [\"10.0.0.1\"] } status = 404",
+        ),
+        (
+            "RewriteCond %{REQUEST_METHOD} ^(TRACE|TRACK)\nRewriteRule .* - [F]",
+            "method = [\"TRACE\", \"TRACK\"] deny = true",
+        ),
+        (
+            "RewriteCond %{SERVER_PORT} !^443$\nRewriteRule ^ https://a.example%{REQUEST_URI} [R]",
+            "https = false redirect",
+        ),
+        (
+            "RewriteCond %{HTTP_HOST} ^a\\. [OR]\nRewriteCond %{HTTP_HOST} =b\nRewriteCond %{HTTP_COOKIE} x\nRewriteRule ^/y /z",
+            "path = \"~^/y\" host = ['~^a\\.'] header.\"Cookie\" = \"~x\" rewrite = \"/z\"  [[site.rule]] path = \"~^/y\" \
+             host = [\"b\"] header",
+        ),
+        ("RewriteCond %{REQUEST_URI} ^/x\nRewriteRule .* - [F]", "path = \"~^/x\" deny = true"),
+        // What a rule without a target takes out of the list.
+        (
+            "RewriteCond %{REQUEST_FILENAME} -s [OR]\nRewriteCond %{REQUEST_FILENAME} -l [OR]\nRewriteCond %{REQUEST_FILENAME} -d\n\
+             RewriteRule ^.*$ - [NC,L]\nRewriteRule ^.*$ index.php [NC,L]",
+            "front_controller = \"index.php\"",
+        ),
+        (
+            "RewriteRule ^/a - [L]\nRewriteRule ^/(.*)$ /b/$1",
+            "path = \"~^/(.*)$\" not = { path = \"~^/a\" } rewrite = \"/b/$1\"",
+        ),
+        // A condition that has no counterpart, at a rule that refuses.
+        ("RewriteCond %{QUERY_STRING} sql\nRewriteRule ^/a - [F]", "[[site.rule]] path = \"~^/a\" deny = true"),
+        (
+            "RewriteCond %{THE_REQUEST} x\nRewriteRule ^ - [G]",
+            "# ALL CLIENTS ARE REFUSED because of conditions in the lines 3",
+        ),
+    ] {
+        let (rules, report) = of(inner);
+        assert!(rules.contains(expected), "{inner}\nexpected: {expected}\nfound: {rules}\n{report}");
+    }
+    for (inner, why) in [
+        ("RewriteCond %{QUERY_STRING} a\nRewriteRule ^ - [L]\nRewriteRule ^/x /y", "a rule before it ends the list"),
+        ("RewriteRule ^/x - [C]\nRewriteRule ^/x /y", "a rule before it chains or skips"),
+        ("RewriteRule ^ - [S=1]\nRewriteRule ^/x /y", "a rule before it chains or skips"),
+    ] {
+        let (rules, report) = of(inner);
+        assert!(!rules.contains("rewrite =") && report.contains(why), "{inner}\n{rules}\n{report}");
+    }
+}
+
+#[test]
+fn of_nested_directories_the_innermost_decides() {
+    let of = |inner: &str| {
+        let page =
+            converted(&format!("DocumentRoot /srv/a\nAlias /x /opt/x\nAlias /y /opt/y\n{inner}\n"), None).unwrap();
+        let (rules, report) = page.split_once("\n# The lines").unwrap();
+        let rules = rules.replace('\n', " ");
+        let at = rules.find("alias = \"/opt/y\"").unwrap();
+        (rules[at..].replace("alias = \"/opt/y\" front_controller = \"\"   # files alone", ""), report.to_owned())
+    };
+    let denied = |place: &str| format!("<Directory {place}>\nRequire all denied\n</Directory>\n");
+    let granted = |place: &str| format!("<Directory {place}>\nRequire all granted\n</Directory>\n");
+    for (inner, expected) in [
+        // Debian's apache2.conf: the root is open, and what no other section opens is not.
+        (denied("/") + &granted("/srv"), "  [[site.rule]] path = [\"/x\", \"/x/*\", \"/y\", \"/y/*\"] deny = true "),
+        (
+            denied("/") + &granted("/srv/") + &granted("/opt/x"),
+            "  [[site.rule]] path = [\"/y\", \"/y/*\"] deny = true ",
+        ),
+        (
+            denied("/") + &granted("/opt"),
+            "  [[site.rule]] not = { path = [\"/x\", \"/x/*\", \"/y\", \"/y/*\"] } deny = true ",
+        ),
+        (denied("/srv/a") + &granted("/srv/a/b"), "  [[site.rule]] not = { path = [\"/b\", \"/b/*\"] } deny = true "),
+        (denied("/opt"), "  [[site.rule]] path = [\"/x\", \"/x/*\", \"/y\", \"/y/*\"] deny = true "),
+        (denied("/opt/x/z"), "  [[site.rule]] path = [\"/x/z\", \"/x/z/*\"] deny = true "),
+        (denied("/") + &granted("/srv") + &granted("/opt"), " "),
+    ] {
+        let (rules, report) = of(&inner);
+        assert_eq!(rules, expected, "{inner}{report}");
+    }
+    let (_, report) = of(&(denied("/") + &granted("/srv") + &granted("/opt")));
+    assert!(report.contains("Require all denied: taken: nothing: directories within it decide"), "{report}");
+    // Patterns are not followed, and that is said.
+    let page = converted(&format!("DocumentRoot /srv/a\n{}", denied("/srv/*/b")), None).unwrap();
+    assert!(page.contains("NOT TAKEN OVER: access control in the lines 3."), "{page}");
+}
+
+#[test]
+fn sections_that_ask_for_modules_and_versions_are_decided() {
+    for (section, holds) in [
+        ("IfModule mod_x.c", true),
+        ("IfModule !mod_x.c", false),
+        ("IfVersion >= 2.3", true),
+        ("IfVersion < 2.3", false),
+        ("IfVersion 2.4", true),
+        ("IfVersion = 2.2", false),
+        ("IfVersion <= 2.4", false),
+        ("IfDefine none", false),
+        ("IfDefine !none", true),
+        ("IfDefine given", true),
+    ] {
+        let name = section.split(' ').next().unwrap();
+        let text = format!(
+            "Define given\nDocumentRoot /srv/a\n<{section}>\n<Location />\nDeny from all\n</Location>\n</{name}>\n"
+        );
+        let page = converted(&text, None).unwrap();
+        assert!(page.contains("deny = true") == holds && !page.contains("NOT TAKEN OVER"), "{section}\n{page}");
+        assert_eq!(page.contains("Deny from all: dropped: this condition does not hold"), !holds, "{section}\n{page}");
+    }
 }
 
 #[test]
 fn expressions_of_sections_become_the_conditions_of_rules() {
     let of = |inner: &str| {
-        let page = converted(&format!("DocumentRoot /srv/a\n{inner}\n")).unwrap();
+        let page = converted(&format!("DocumentRoot /srv/a\n{inner}\n"), None).unwrap();
         let (rules, report) = page.split_once("\n# The lines").unwrap();
         (rules.replace('\n', " "), report.to_owned())
     };

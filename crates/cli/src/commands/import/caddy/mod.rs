@@ -116,7 +116,9 @@ impl Import {
             let (rule, bare) = match conditions(directive, base, named) {
                 Ok(found) => found,
                 Err(why) => {
-                    self.page.report.dropped(directive, &why);
+                    if !self.page.close(directive, &why, base, site) {
+                        self.page.report.dropped(directive, &why);
+                    }
                     continue;
                 }
             };

@@ -101,6 +101,27 @@ fn files_and_snippets_are_imported() {
 }
 
 #[test]
+fn matchers_without_a_counterpart_refuse_all_where_they_refuse_some() {
+    for (inner, rule) in [
+        ("@no expression {http.request.uri.query}.contains('x')\nrespond @no 403", "deny = true"),
+        ("@no vars a b\nabort @no", "deny = true"),
+        ("@no vars a b\nhandle @no {\nbasic_auth {\nanna x\n}\nrespond hello\n}", "deny = true"),
+        ("@no vars a b\nhandle /x/* {\nerror @no 404\n}", "path = \"/x/*\" deny = true"),
+        ("@no vars a b\nredir @no /x", ""),
+        ("@no vars a b\nrespond @no hello 200", ""),
+    ] {
+        let page = imported(&format!("http://a.example {{\nroot * /srv\n{inner}\n}}\n")).unwrap();
+        let shown = page.split("\n# The lines").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            shown.contains("ALL CLIENTS ARE REFUSED because of conditions in the lines"),
+            !rule.is_empty(),
+            "{page}"
+        );
+        assert!(shown.contains(rule) && shown.contains("deny = true") == !rule.is_empty(), "{page}");
+    }
+}
+
+#[test]
 fn addresses_tls_and_global_options_are_the_servers() {
     let page = of(
         "{\n email ops@example.org\n frankenphp {\n  num_threads 16\n  worker {\n   file /srv/worker.php\n   num 8\n  }\n }\n}\n\

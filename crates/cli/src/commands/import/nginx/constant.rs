@@ -1,16 +1,23 @@
-//! nginx's constants: a `set` in a server with a fixed text is replaced wherever it is named.
+//! nginx's constants: the only `set` of a variable, in a server and with a fixed text, is replaced wherever it is named.
 
 use crate::commands::import::directive::Directive;
 
 pub(super) fn replaced(block: &[Directive]) -> Vec<Directive> {
     let mut constants: Vec<(String, String)> = Vec::new();
-    for set in block.iter().filter(|directive| directive.name == "set") {
+    let is_only = |set: &&Directive| set.name == "set" && times(block, set.word(0)) == 1;
+    for set in block.iter().filter(is_only) {
         let value = with(set.word(1), &constants);
         if !value.contains('$') {
             constants.push((set.word(0).to_owned(), value));
         }
     }
     block.iter().map(|directive| inside(directive, &constants)).collect()
+}
+
+/// Number of times that a variable is set.
+fn times(block: &[Directive], variable: &str) -> usize {
+    let of = |one: &Directive| usize::from(one.name == "set" && one.word(0) == variable) + times(one.inner(), variable);
+    block.iter().map(of).sum()
 }
 
 fn inside(directive: &Directive, constants: &[(String, String)]) -> Directive {

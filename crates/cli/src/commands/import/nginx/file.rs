@@ -24,16 +24,14 @@ pub(super) fn parse(text: &str, directory: Option<&Path>) -> Result<Vec<Directiv
 fn with_files(all: Vec<Directive>, directory: &Path, depth: usize) -> Result<Vec<Directive>, String> {
     let mut found = Vec::new();
     for mut one in all {
-        // The content of these files is built in.
-        let is_built_in = ["fastcgi_params", "fastcgi.conf", "mime.types"].iter().any(|end| one.word(0).ends_with(end));
-        let files =
-            if one.name == "include" && !is_built_in { include::texts(one.word(0), directory) } else { Vec::new() };
+        let reads = one.name == "include" && !is_built_in(&one);
+        let files = if reads { include::texts_of_server(one.word(0), directory) } else { Vec::new() };
         if depth == MAX_DEPTH && !files.is_empty() {
             return Err(format!("line {}: files include one another", one.line));
         }
         for (file, text) in &files {
             let inner = parse_one(text).map_err(|why| format!("{}: {why}", file.display()))?;
-            let inner = inner.into_iter().map(|inner| at_line(inner, one.line)).collect();
+            let inner = inner.into_iter().map(|inner| inner.at_line(one.line)).collect();
             found.extend(with_files(inner, directory, depth + 1)?);
         }
         if files.is_empty() {
@@ -44,9 +42,9 @@ fn with_files(all: Vec<Directive>, directory: &Path, depth: usize) -> Result<Vec
     Ok(found)
 }
 
-fn at_line(directive: Directive, line: usize) -> Directive {
-    let block = directive.block.map(|block| block.into_iter().map(|inner| at_line(inner, line)).collect());
-    Directive { block, line, ..directive }
+/// `true` for files whose content is built in.
+pub(super) fn is_built_in(include: &Directive) -> bool {
+    ["fastcgi_params", "fastcgi.conf", "mime.types", "proxy_params"].iter().any(|end| include.word(0).ends_with(end))
 }
 
 fn parse_one(text: &str) -> Result<Vec<Directive>, String> {

@@ -12,6 +12,9 @@ use std::cell::Cell;
 /// directive in a server.
 pub(super) const ENTRY: &str = "map";
 
+/// Name of the directives around an `if` whose map has no counterpart, with the reason.
+pub(super) const UNKNOWN: &str = "if without counterpart";
+
 /// The maps of a configuration.
 #[derive(Default)]
 pub(super) struct Maps(Vec<Map>);
@@ -91,10 +94,14 @@ impl Maps {
                 [map] => map.conditions(directive, self),
                 _ => Err("it has variables of several maps".to_owned()),
             };
-            return found.unwrap_or_else(|why| {
-                report.dropped_block(directive, &why);
-                Vec::new()
-            });
+            // The importer decides: it knows the location.
+            let unknown = |why| Directive {
+                name: UNKNOWN.to_owned(),
+                words: vec![why],
+                block: Some(vec![directive.clone()]),
+                line: directive.line,
+            };
+            return found.unwrap_or_else(|why| vec![unknown(why)]);
         }
         if let Some(block) = &directive.block {
             return vec![Directive { block: Some(self.expanded(block, report)), ..directive.clone() }];
@@ -176,6 +183,11 @@ impl Map {
         let realm = entries.iter().map(|entry| &*entry.value).find(|value| !matches!(*value, "off" | ""));
         vec![self.with(directive, realm.unwrap_or("Restricted"))]
     }
+}
+
+/// A block for an entry of a map, as the report names it.
+pub(super) fn shown(entry: &Directive) -> Directive {
+    Directive { name: "if".to_owned(), words: vec![format!("({})", entry.word(0))], ..entry.clone() }
 }
 
 /// Directives that become a rule for each entry of a map whose variable they name.

@@ -15,12 +15,13 @@ mod part;
 mod table;
 
 use super::directive::Directive;
+use super::include::names_file;
 use super::page::Page;
 use super::site::{Rule, Site};
 use super::table::{Scope, apply, drop_reason};
 use access::protects;
 use location::{Location, excepted, location, resolved};
-use map::{ENTRY, Maps};
+use map::{ENTRY, Maps, UNKNOWN};
 use std::path::Path;
 use table::{GLOBALS, TABLE, variables};
 
@@ -65,6 +66,7 @@ impl Import {
                 // Reported at the end.
                 ("map", Some(_)) => {}
                 ("http", Some(block)) => self.blocks(block),
+                _ if is_missing(directive) => self.page.report.unread(directive),
                 _ => {
                     let why = drop_reason(GLOBALS, &directive.name).or_else(|| drop_reason(TABLE, &directive.name));
                     self.page.report.dropped(directive, why.unwrap_or("it is outside of server { }: set it by hand"));
@@ -74,6 +76,9 @@ impl Import {
     }
 
     fn apply(&mut self, directive: &Directive, mut scope: Scope<'_>) {
+        if is_missing(directive) {
+            return self.page.report.unread(directive);
+        }
         let became = apply(TABLE, directive, &mut scope);
         self.page.report.say(directive, became);
     }
@@ -99,6 +104,7 @@ impl Import {
                 ("location", Some(inner)) => self.location(directive, inner, None, &place, &mut site),
                 ("if", Some(inner)) => self.condition(directive, inner, None, &Rule::default(), &mut site),
                 (ENTRY, Some(inner)) => self.entry(directive, inner, None, &Rule::default(), &mut site),
+                (UNKNOWN, Some(inner)) => self.unknown(&inner[0], directive.word(0), &Rule::default(), &mut site),
                 ("types", Some(inner)) => self.types(directive, inner, &mut types),
                 (_, Some(_)) => self.page.report.dropped(directive, part::BY_HAND),
             }
@@ -222,11 +228,17 @@ impl Import {
                     self.apply(part, Scope::Rule(&mut rule));
                 }
                 "internal" => self.page.report.dropped(part, "clients may name the front controller, too"),
+                _ if is_missing(part) => self.page.report.unread(part),
                 _ => self.page.report.dropped(part, "it is built in"),
             }
             site.rules.push(rule);
         }
     }
+}
+
+/// `true` for an `include` whose file could not be read: others are replaced by their content.
+fn is_missing(directive: &Directive) -> bool {
+    directive.name == "include" && names_file(directive) && !file::is_built_in(directive)
 }
 
 /// Refuses scripts that no location sends to PHP, if none sends all of them.

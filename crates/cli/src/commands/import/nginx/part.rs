@@ -5,8 +5,9 @@ use super::Import;
 use super::access::{self, protects};
 use super::condition;
 use super::location::{Location, location};
-use super::map::ENTRY;
+use super::map::{self, ENTRY, UNKNOWN};
 use crate::commands::import::directive::Directive;
+use crate::commands::import::report::refuses;
 use crate::commands::import::site::{Rule, Site};
 use crate::commands::import::table::Scope;
 
@@ -21,7 +22,8 @@ const MATCH_ALL: &[&str] = &["^", "^.*$", "^.*", ".*", "^/", ".", "^.+$"];
 
 /// `true` for directives that `rewrites` and `protect` handle, and for locations.
 pub(super) fn is_handled_before(part: &Directive) -> bool {
-    matches!(&*part.name, ENTRY | "rewrite" | "if" | "limit_except" | "location" | "set" | "break") || protects(part)
+    matches!(&*part.name, ENTRY | UNKNOWN | "rewrite" | "if" | "limit_except" | "location" | "set" | "break")
+        || protects(part)
 }
 
 /// Adds to a location's block what it inherits from the enclosing one.
@@ -140,6 +142,7 @@ impl Import {
                 }
                 ("if", Some(block)) => self.condition(part, block, own, base, site),
                 (ENTRY, Some(block)) => self.entry(part, block, own, base, site),
+                (UNKNOWN, Some(_)) => self.unknown(&part.inner()[0], part.word(0), base, site),
                 ("set", None) => {
                     self.page.report.dropped(part, "there are no variables; a fixed text may be set in server")
                 }
@@ -180,14 +183,23 @@ impl Import {
         let has_path = |rule: &Rule| rule.paths != base.paths;
         // Groups of a condition other than the path are unknown to targets.
         let uses_groups = |part: &Directive| part.name == "return" && part.words.iter().any(|word| word.contains("$1"));
+        // Whoever is refused needs no variable.
+        let is_variable = |part: &Directive| part.name == "set" && !inner.iter().any(refuses);
         let is_known = condition::add(&directive.words, &mut rule).is_some()
-            && inner.iter().all(|part| part.block.is_none() && part.name != "set")
+            && inner.iter().all(|part| part.block.is_none() && !is_variable(part))
             && (has_path(&rule) || !inner.iter().any(uses_groups));
         if !is_known {
-            return self.page.report.dropped_block(directive, BY_HAND);
+            return self.unknown(directive, BY_HAND, base, site);
         }
         self.page.report.say(directive, "taken: the conditions of a rule");
         self.under(rule, inner, own, base, site);
+    }
+
+    /// An `if` without a counterpart.
+    pub(super) fn unknown(&mut self, directive: &Directive, why: &str, base: &Rule, site: &mut Site) {
+        if !self.page.close(directive, why, base, site) {
+            self.page.report.dropped_block(directive, why);
+        }
     }
 
     /// An entry of a map: like an `if` with its conditions.
@@ -201,6 +213,7 @@ impl Import {
     ) {
         match self.maps.rule(directive, base) {
             Some(rule) => self.under(rule, inner, own, base, site),
+            None if self.page.close(&map::shown(directive), BY_HAND, base, site) => {}
             None => inner.iter().for_each(|part| self.page.report.dropped_block(part, BY_HAND)),
         }
     }

@@ -244,7 +244,7 @@ fn directives_that_name_a_map_become_a_rule_for_each_of_its_entries() {
         (
             "$http_a $b { x 1; }",
             "if ($b ~ 1) { return 403; }",
-            "return 403: dropped: the value of a map can only be compared",
+            "return 403: changed: all clients are refused: the value of a map can only be compared",
         ),
         ("$request_uri $b { /a?b=c 1; }", "if ($b) { return 404; }", "paths of rules have no query"),
         (
@@ -264,15 +264,83 @@ fn directives_that_name_a_map_become_a_rule_for_each_of_its_entries() {
         ),
     ] {
         let (rules, report, _) = of(map, inner);
-        let refuses = inner.contains("return 40") && rules.contains("NOT TAKEN OVER: access control in the lines 1.");
-        assert!(refuses || !inner.contains("return 40"), "{rules}");
-        let is_left_out = ["headers.", "deny", "status"].iter().all(|key| !rules.contains(key));
+        // What would be open without its condition is closed.
+        let is_closed = rules.contains("ALL CLIENTS ARE REFUSED") && rules.contains("[[site.rule]] deny = true");
+        assert_eq!(is_closed, inner.contains("return 40"), "{rules}");
+        let is_left_out = ["headers.", "status"].iter().all(|key| !rules.contains(key));
         assert!(report.contains(line) && is_left_out, "{map} {inner}\n{rules}\n{report}");
     }
 }
 
 fn imported(text: &str) -> Result<String, String> {
     converted(text, None)
+}
+
+#[test]
+fn conditions_without_a_counterpart_refuse_all_where_they_refuse_some() {
+    for (inner, rule) in [
+        ("if ($ssl_client_verify != SUCCESS) { return 403; }", "[[site.rule]] deny = true"),
+        ("if ($invalid_referer) { set $a 1; return 444; }", "[[site.rule]] deny = true"),
+        (
+            "location /x/ { if ($a = b) { return 410; } } location /x/y/ { root /srv/b; }",
+            "[[site.rule]] path = [\"/x\", \"/x/*\"] not = { path = [\"/x/y\", \"/x/y/*\"] } deny = true",
+        ),
+        ("location /x { if ($uri = /x/a) { return 404; } }", "[[site.rule]] path = [\"/x\", \"/x/*\"] deny = true"),
+        // Set twice, so it is no constant.
+        (
+            "set $bad 0; if ($query_string ~ sql) { set $bad 1; } if ($bad = 1) { return 403; }",
+            "[[site.rule]] deny = true",
+        ),
+    ] {
+        let page = imported(&format!("server {{\nroot /srv;\n{inner}\n}}")).unwrap();
+        let (rules, report) = page.split_once("\n# The lines").unwrap();
+        let rules = rules.replace('\n', " ");
+        let warning = "# ALL CLIENTS ARE REFUSED because of conditions in the lines 3: see \"LINE\" below. ";
+        let comment = "# LINE 3: if (";
+        assert!(rules.contains(warning) && rules.contains(comment) && rules.contains(rule), "{inner}\n{rules}");
+        assert!(
+            report.lines().any(|line| line.contains("return 4") && line.contains("all clients are refused")),
+            "{page}"
+        );
+        drop(loaded(&page.replace("/srv/b", "/usr").replace("/srv", "/usr")));
+    }
+    // Where nobody is refused, nobody is now; with a condition that is known, a variable beside the refusal does not count.
+    for (inner, expected) in [
+        ("if ($a) { return 301 /b; }", ""),
+        ("if (-f $document_root/maintenance) { return 503; }", ""),
+        ("if ($http_x_stop) { set $a 1; return 403; }", "header.\"X-Stop\" = true deny = true"),
+        ("if ($http_x_stop) { set $a 1; }", ""),
+    ] {
+        let page = imported(&format!("server {{ root /srv; {inner} }}")).unwrap();
+        let rules = page.split("\n# The lines").next().unwrap().replace('\n', " ");
+        assert!(!rules.contains("REFUSED") && rules.contains(expected), "{inner}\n{rules}");
+        assert_eq!(rules.contains("deny = true"), !expected.is_empty(), "{inner}\n{rules}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_and_not_called_built_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "http {\ninclude none.conf;\ninclude conf.d/*.conf;\nserver {\nroot /srv;\ninclude bots.conf;\n\
+                location ~ \\.php$ {\ninclude php.conf;\ninclude fastcgi_params;\nfastcgi_pass x;\n}\n}\n}\n";
+    let page = converted(text, Some(dir.path())).unwrap();
+    assert!(page.contains("# NOT READ: files that are included in the lines 2, 6, 8.\n"), "{page}");
+    for line in [
+        "# 6: include bots.conf: dropped: NO FILE OF THIS NAME CAN BE READ HERE",
+        "# 3: include conf.d/*.conf: dropped: ",
+        "# 9: include fastcgi_params: dropped: it is built in",
+    ] {
+        assert!(page.contains(line) && !page.contains("lines 3"), "{line}\n{page}");
+    }
+}
+
+#[test]
+fn control_characters_and_long_words_leave_a_file_that_can_be_read() {
+    let long = "a".repeat(1 << 20);
+    let page = imported(&format!("server {{ root /usr; x '\u{1}\u{7f}\r\n\u{2028}'; y {long}; }}"));
+    let page = page.unwrap();
+    assert!(page.len() < 10_000 && page.contains("aaa…: dropped"), "{}", page.len());
+    drop(loaded(&page));
 }
 
 #[test]
