@@ -172,10 +172,34 @@ fn init_as_root_names_the_user_that_serve_needs() {
     assert_eq!(init("false").contains("\nphp.user = \"www-data\"\n"), is_root);
     assert!(!init("true").contains("user ="));
     // As a user types it: no environment, and only the file.
-    fs::write(dir.join("howdah.toml"), init("false")).unwrap();
-    let output = howdah(top.path(), &dir, &["check"]).env_remove("HOWDAH_ALLOW_ROOT").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let check = |text: &str| {
+        fs::write(dir.join("howdah.toml"), text).unwrap();
+        let output = howdah(top.path(), &dir, &["check"]).env_remove("HOWDAH_ALLOW_ROOT").output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = check(&init("false"));
     assert!(!said.contains("started as root"), "{said}");
+    // The same for configurations of other servers, which name no user of PHP.
+    let public = dir.join("public").display().to_string();
+    for (name, text) in [
+        ("nginx.conf", format!("server {{ listen 8080; root {public}; if ($a) {{ return 403; }} }}\n")),
+        ("site.conf", format!("<VirtualHost *:8080>\nDocumentRoot {public}\n</VirtualHost>\n")),
+        (
+            "Caddyfile",
+            format!("{{\n frankenphp {{\n  php_ini precision 9\n }}\n}}\n:8080\nroot * {public}\nphp_server\n"),
+        ),
+        (
+            ".rr.yaml",
+            "http:\n  address: 127.0.0.1:8080\nserver:\n  command: php worker.php\n  env:\n    - A: b\n".to_owned(),
+        ),
+    ] {
+        fs::write(dir.join(name), text).unwrap();
+        let output = howdah(top.path(), &dir, &["init", "--print", name]).env("HOWDAH_ALLOW_ROOT", "false").output();
+        let page = String::from_utf8(output.unwrap().stdout).unwrap();
+        let said = check(&page);
+        assert!(page.contains("user = \"www-data\"") == is_root && !said.contains("started as root"), "{page}{said}");
+        assert!(!said.contains("TOML") && !said.contains("duplicate"), "{page}{said}");
+    }
 }
 
 #[test]

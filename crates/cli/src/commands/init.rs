@@ -47,8 +47,10 @@ fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
     if dir.is_file() {
         let text = import::text(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
-        let page = import::converted(&dir, &text).map_err(|why| anyhow!("{}: {why}", dir.display()))?;
-        return Ok((std::env::current_dir()?, page));
+        let file = dir.display().to_string();
+        let named = |why: String| if why.starts_with(&file) { anyhow!(why) } else { anyhow!("{file}: {why}") };
+        let page = import::converted(&dir, &text).map_err(named)?;
+        return Ok((std::env::current_dir()?, with_user(&page, user())));
     }
     if let Some(found) = howdah_detect::look(&dir) {
         let page = of_application(&found);
@@ -119,6 +121,18 @@ fn user() -> &'static str {
     }
     "\n# Started by root, PHP runs as this user. The server becomes the user `howdah` where there is one, else this one too.\n\
      php.user = \"www-data\"\n"
+}
+
+/// Adds the user that `serve` needs to a converted configuration, if that names none.
+fn with_user(page: &str, user: &str) -> String {
+    let of_php = |line: &str| line.starts_with("user = ") || line.starts_with("php.user = ");
+    match page.split_once("\n\n") {
+        Some((head, rest)) if !user.is_empty() && !page.lines().any(of_php) => match rest.split_once("[php]\n") {
+            Some((before, after)) => format!("{head}\n\n{before}[php]\nuser = \"www-data\"\n{after}"),
+            None => format!("{head}\n{user}\n{rest}"),
+        },
+        _ => page.to_owned(),
+    }
 }
 
 const LOG: &str = "\n[log]\naccess = \"stdout\"\n";

@@ -141,10 +141,14 @@ mod tests {
             ("syslog.facility = none", "unknown facility"),
             ("process.max = -1", "expected a number"),
         ] {
-            let config = parse(&format!("[global]\n{text}\n[a]\npm = static\n")).unwrap();
+            let config = parse(&format!("[global]\n{text}\n[a]\npm = static\n"), Path::new("/etc/fpm.conf")).unwrap();
             assert!(global(&config.global, &given).unwrap_err().contains(why), "{text}");
         }
-        let config = parse("[a]\npm = static\nrlimit_core = unlimited\nlog = x\nlisten.backlog = -1\n").unwrap();
+        let config = parse(
+            "[a]\npm = static\nrlimit_core = unlimited\nlog = x\nlisten.backlog = -1\n",
+            Path::new("/etc/fpm.conf"),
+        )
+        .unwrap();
         let lines = pool(&config.pools[0], &given).unwrap();
         assert!(lines.contains(&"\trlimit_core = -1".to_owned()) && lines[0] == "[a]", "{lines:?}");
     }

@@ -136,14 +136,15 @@ pub(crate) fn read(path: &Path, prefix: &Path) -> Result<Config, String> {
     Ok(reader.config)
 }
 
-/// Parses the text of a file without following `include`.
+/// Parses the text of a file and the files that it includes. Variables of the environment are empty.
 ///
 /// # Errors
-/// An invalid line.
-pub(crate) fn parse(text: &str) -> Result<Config, String> {
+/// An included file that cannot be read, or an invalid line.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Config, String> {
     let none = |_: &str| None;
-    let mut reader = Reader { config: Config::default(), in_pool: false, prefix: Path::new("/"), variable: &none };
-    reader.text(text, Path::new("the file"), MAX_DEPTH)?;
+    let prefix = path.parent().unwrap_or(Path::new("/"));
+    let mut reader = Reader { config: Config::default(), in_pool: false, prefix, variable: &none };
+    reader.text(text, path, 0)?;
     Ok(reader.config)
 }
 
@@ -332,7 +333,9 @@ mod tests {
 
     #[test]
     fn numbers_times_and_switches_are_read_as_php_fpm_does() {
-        let config = parse("[p]\na = 5\nb = 2m\nc = 1h\nd = 3x\ne = ms\nf = On\ng = maybe\nh = 0\n").unwrap();
+        let config =
+            parse("[p]\na = 5\nb = 2m\nc = 1h\nd = 3x\ne = ms\nf = On\ng = maybe\nh = 0\n", Path::new("/etc/fpm.conf"))
+                .unwrap();
         let pool = &config.pools[0];
         assert_eq!(
             (pool.seconds("a"), pool.seconds("b"), pool.seconds("c")),

@@ -10,8 +10,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// An invalid directive, which PHP-FPM would refuse too.
-pub(crate) fn converted(text: &str) -> Result<String, String> {
-    let config = parse(text)?;
+pub(crate) fn converted(text: &str, path: &Path) -> Result<String, String> {
+    let config = parse(text, path)?;
     let section = config.pools.first().ok_or("there is no pool in it, which begins with [NAME]")?;
     let prefix = Path::new("/usr");
     let dropped = pool::dropped(section, true)?;
@@ -49,6 +49,11 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
     ];
     let own = own.into_iter().filter(|name| section.has(name));
     let own = own.map(|name| (name, "only howdah-fpm has it"));
+    let others: Vec<&str> = config.pools[1..].iter().map(|pool| &*pool.name).collect();
+    if !others.is_empty() {
+        let all = others.join(", ");
+        let _ = write!(page, "\n# NOT TAKEN OVER: the pools {all}. Convert each alone; howdah-fpm reads all.\n");
+    }
     let left: Vec<String> = own.chain(dropped).map(|(name, why)| format!("# {name}: {why}.\n")).collect();
     if !left.is_empty() {
         let _ = write!(page, "\n# Without a counterpart here:\n{}", left.concat());
@@ -60,8 +65,25 @@ pub(crate) fn converted(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
+    fn of(text: &str) -> Result<String, String> {
+        converted(text, Path::new("/etc/fpm.conf"))
+    }
+
+    #[test]
+    fn included_pools_are_read_and_those_after_the_first_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("php-fpm.conf");
+        let pool = "user = u\nlisten = /run/x\npm = static\npm.max_children = 3\n";
+        std::fs::write(dir.path().join("a.conf"), format!("[a]\n{pool}[b]\n{pool}[c]\n{pool}")).unwrap();
+        let page = converted("[global]\npid = x\ninclude = a.conf\n", &file).unwrap();
+        assert!(page.contains("workers = 3\n") && page.contains("# NOT TAKEN OVER: the pools b, c. "), "{page}");
+        assert!(!of(&format!("[a]\n{pool}")).unwrap().contains("NOT TAKEN"));
+        let wrong = converted("[global]\n\ninclude = none.conf\n", &file).unwrap_err();
+        assert!(wrong.contains("php-fpm.conf:3: ") && wrong.contains("none.conf"), "{wrong}");
+    }
+
     fn lines_of(pool: &str) -> Vec<String> {
-        let page = converted(&format!("[global]\npid = x\n[www]\n{pool}")).unwrap();
+        let page = of(&format!("[global]\npid = x\n[www]\n{pool}")).unwrap();
         page.lines().filter(|line| line.contains('=')).map(str::to_owned).collect()
     }
 
@@ -83,7 +105,7 @@ mod tests {
                     request_slowlog_timeout = 5\nslowlog = /var/log/$pool.slow\npm.status_path = /status ; see below\n\
                     ping.path = /ping\nclear_env = no\nenv[APP_ENV] = \"prod\"\nphp_admin_value[memory_limit] = 128M\n\
                     php_flag[display_errors] = off\nrlimit_files = 512\n; a comment\n[second]\nuser = other\n";
-        let page = converted(&format!("[www]\n{pool}")).unwrap();
+        let page = of(&format!("[www]\n{pool}")).unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("public")).unwrap();
         std::fs::write(dir.path().join("howdah.toml"), &page).unwrap();
@@ -130,9 +152,9 @@ mod tests {
             ("chroot = /srv\n", "chroot is not supported"),
             ("pm = static\npm.max_children = 1\nrequest_slowlog_timeout = 1\n", "needs a slowlog"),
         ] {
-            assert!(converted(&format!("[www]\n{pool}")).unwrap_err().contains(message), "{pool}");
+            assert!(of(&format!("[www]\n{pool}")).unwrap_err().contains(message), "{pool}");
         }
-        assert!(converted("<?php\n").is_err());
-        assert!(converted("[global]\n").unwrap_err().contains("there is no pool"));
+        assert!(of("<?php\n").is_err());
+        assert!(of("[global]\n").unwrap_err().contains("there is no pool"));
     }
 }

@@ -39,8 +39,8 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
         octane::converted(text, &environment.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default())
     } else if name.ends_with(".json") || (first.starts_with('{') && serde_json::from_str::<Value>(text).is_ok()) {
         unit::converted(text)
-    } else if first.starts_with('[') {
-        fpm::init::converted(text)
+    } else if first.starts_with('[') && first.ends_with(']') {
+        fpm::init::converted(text, path)
     } else if is_apache(text) {
         apache::converted(text, path.parent())
     } else if name.contains("caddyfile") || is_caddy(text) {

@@ -2,7 +2,7 @@
 
 use super::condition;
 use super::expression::Node;
-use super::rewrite_condition;
+use super::rewrite_condition::{self, flags};
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site, escaped};
 use howdah_htaccess::expression::Word;
@@ -197,23 +197,6 @@ fn is_error(status: &str) -> bool {
 
 fn is_any_case(flags: &[String]) -> bool {
     flags.iter().any(|flag| flag == "NC")
-}
-
-/// The flags of a rule or condition, by their short names.
-pub(super) fn flags(word: &str) -> Vec<String> {
-    let inside = word.trim_start_matches('[').trim_end_matches(']');
-    let long = |flag: &str| match flag.split('=').next().unwrap_or_default().to_ascii_lowercase().as_str() {
-        "nocase" => "NC".to_owned(),
-        "forbidden" => "F".to_owned(),
-        "gone" => "G".to_owned(),
-        "last" => "L".to_owned(),
-        "chain" => "C".to_owned(),
-        "ornext" => "OR".to_owned(),
-        "skip" => flag.find('=').map_or_else(|| "S=".to_owned(), |at| format!("S{}", &flag[at..])),
-        "redirect" => flag.find('=').map_or_else(|| "R".to_owned(), |at| format!("R{}", &flag[at..])),
-        _ => flag.to_owned(),
-    };
-    inside.split(',').map(str::trim).filter(|flag| !flag.is_empty()).map(long).collect()
 }
 
 /// Converts a pattern to a condition on the whole path.

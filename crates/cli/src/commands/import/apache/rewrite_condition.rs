@@ -1,7 +1,6 @@
 //! The RewriteCond lines of a rule as an expression, which condition.rs converts as it does those of `<If>`.
 
 use super::expression::Node;
-use super::rewrite::flags;
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::escaped;
 use howdah_htaccess::expression::{Compare, Word};
@@ -89,4 +88,21 @@ fn compared(subject: &str, pattern: &str, any_case: bool) -> Result<Node, String
         None if matches!(pattern, "." | ".+" | "^.+$" | "^.") => Ok(Node::Unary(b'n', variable())),
         None => Ok(Node::Matches(variable(), format!("{case}{pattern}"))),
     }
+}
+
+/// The flags of a rule or condition, by their short names.
+pub(super) fn flags(word: &str) -> Vec<String> {
+    let inside = word.trim_start_matches('[').trim_end_matches(']');
+    let long = |flag: &str| match flag.split('=').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "nocase" => "NC".to_owned(),
+        "forbidden" => "F".to_owned(),
+        "gone" => "G".to_owned(),
+        "last" => "L".to_owned(),
+        "chain" => "C".to_owned(),
+        "ornext" => "OR".to_owned(),
+        "skip" => flag.find('=').map_or_else(|| "S=".to_owned(), |at| format!("S{}", &flag[at..])),
+        "redirect" => flag.find('=').map_or_else(|| "R".to_owned(), |at| format!("R{}", &flag[at..])),
+        _ => flag.to_owned(),
+    };
+    inside.split(',').map(str::trim).filter(|flag| !flag.is_empty()).map(long).collect()
 }
