@@ -52,7 +52,11 @@ counts() {
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return
     scripts/pusher-clients.sh "$target/pusher-clients" || [ $? = 2 ] || return
-    scripts/unpack-extensions.sh "$target/extensions" && scripts/unpack-prometheus.sh "$target/prometheus"
+    scripts/unpack-extensions.sh "$target/extensions" || return
+    scripts/unpack-package.sh "$target/prometheus" prometheus usr/bin/prometheus || return
+    scripts/unpack-package.sh "$target/web-servers" caddy usr/bin/caddy || return
+    scripts/unpack-package.sh "$target/web-servers" libfcgi-bin usr/bin/cgi-fcgi || return
+    scripts/unpack-package.sh "$target/web-servers" libfcgi0ldbl,libfcgi0t64 'usr/lib/*/libfcgi.so.0'
 }
 
 rm -f "$target/test-run/flaky.txt"

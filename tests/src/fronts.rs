@@ -6,11 +6,13 @@ use crate::site::Port;
 use rustix::process::Signal;
 use std::fs;
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const APACHE: [&str; 7] = ["mpm_event", "authz_core", "dir", "mime", "rewrite", "proxy", "proxy_fcgi"];
+/// Caddy, below the build directory.
+pub const CADDY: &str = "web-servers/caddy";
 /// Additional Apache modules for arbitrary virtual hosts.
 const APACHE_FURTHER: [&str; 10] = [
     "authz_host",
@@ -25,6 +27,15 @@ const APACHE_FURTHER: [&str; 10] = [
     "setenvif",
 ];
 
+/// A program below the build directory that `scripts/unpack-package.sh` unpacks. Tests that need it are skipped if it is
+/// missing.
+pub fn unpacked(file: &str) -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+    let file = target.join(file);
+    file.exists().then(|| file.canonicalize().unwrap_or_else(|e| panic!("{e}")))
+}
+
 /// A running web server. Dropping it ends the server.
 pub struct Front {
     process: Child,
@@ -38,7 +49,7 @@ impl Front {
         let (root, socket) = (root.display(), socket.display());
         Self::apache_with(|_| {
             format!(
-                "DocumentRoot {root}\n<Directory {root}>\nRequire all granted\nRewriteEngine on\n\
+                "DocumentRoot {root}\nDirectoryIndex index.php\n<Directory {root}>\nRequire all granted\nRewriteEngine on\n\
                  RewriteRule ^pretty/(.*)$ dump.php/$1 [L]\n</Directory>\n\
                  <FilesMatch \"\\.php$\">\nSetHandler \"proxy:unix:{socket}|fcgi://localhost\"\n</FilesMatch>\n"
             )
@@ -66,7 +77,7 @@ impl Front {
         Self::start("/usr/sbin/haproxy", &["-db", "-f"], |_, port| {
             format!(
                 "defaults\n mode http\n timeout connect 10s\n timeout client 60s\n timeout server 60s\n\
-                 fcgi-app php\n docroot {root}\n index dump.php\n path-info ^(/.+\\.php)(/.*)?$\n\
+                 fcgi-app php\n docroot {root}\n index index.php\n path-info ^(/.+\\.php)(/.*)?$\n\
                  frontend f\n bind 127.0.0.1:{port}\n default_backend php\n\
                  backend php\n use-fcgi-app php\n server s {socket} proto fcgi\n"
             )
@@ -80,11 +91,37 @@ impl Front {
             let dir = dir.display();
             format!(
                 "server.modules = (\"mod_rewrite\", \"mod_fastcgi\")\nserver.document-root = \"{root}\"\n\
-                 server.bind = \"127.0.0.1\"\nserver.port = {port}\nserver.errorlog = \"{dir}/error.log\"\n\
+                 server.bind = \"127.0.0.1\"\nindex-file.names = (\"index.php\")\nserver.port = {port}\nserver.errorlog = \"{dir}/error.log\"\n\
                  server.upload-dirs = (\"{dir}\")\n\
                  url.rewrite-once = (\"^/pretty/(.*)$\" => \"/dump.php/$1\")\n\
                  fastcgi.server = (\".php\" => ((\"socket\" => \"{socket}\")))\n"
             )
+        })
+    }
+
+    /// Caddy with its `php_fastcgi`. `/pretty/…` is rewritten to `/dump.php/…`.
+    ///
+    /// # Panics
+    /// Caddy is not unpacked.
+    pub fn caddy(root: &Path, socket: &Path) -> Self {
+        let (root, socket) = (root.display(), socket.display());
+        Self::caddy_with(|port| {
+            format!(
+                ":{port} {{\n\troot * {root}\n\t@pretty path_regexp pretty ^/pretty/(.*)$\n\
+                 \trewrite @pretty /dump.php/{{re.pretty.1}}\n\tphp_fastcgi unix/{socket}\n}}\n"
+            )
+        })
+    }
+
+    /// Caddy with the sites that `sites` returns for its port.
+    ///
+    /// # Panics
+    /// Caddy is not unpacked.
+    pub fn caddy_with(sites: impl FnOnce(u16) -> String) -> Self {
+        let program = unpacked(CADDY).unwrap_or_else(|| panic!("no {CADDY}"));
+        let arguments = ["run", "--adapter", "caddyfile", "--config"];
+        Self::start(&program.display().to_string(), &arguments, |_, port| {
+            format!("{{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}}\n{}", sites(port))
         })
     }
 
@@ -97,6 +134,8 @@ impl Front {
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", "--", program]).args(arguments).arg(&file).env_remove("APACHE_RUN_DIR");
+        // Caddy's own files.
+        command.env("HOME", directory.path());
         let process = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
         let process = process.unwrap_or_else(|e| panic!("cannot start {program}: {e}"));
         let front = Self { process, port, _directory: directory };

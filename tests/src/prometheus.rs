@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes a server. It comes from Debian's package, which `scripts/unpack-prometheus.sh` unpacks.
+//! A Prometheus that scrapes a server. It comes from Debian's package, which `scripts/unpack-package.sh` unpacks.
 
 use crate::pebble::curl;
 use crate::process::{PATIENCE, eventually};
@@ -23,9 +23,7 @@ pub struct Prometheus {
 impl Prometheus {
     /// Path of the program. Tests that need it are skipped if it is missing.
     pub fn program() -> Option<PathBuf> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
-        Some(target.join("prometheus/prometheus")).filter(|program| program.exists())
+        crate::fronts::unpacked("prometheus/prometheus")
     }
 
     /// Starts Prometheus, which scrapes an admin address of this machine twice a second, including exemplars.

@@ -15,7 +15,7 @@ const CONFIGURATION: &str = include_str!("php/dokuwiki/configuration.php");
 
 /// Installs a wiki with one administrator, whose password is `secret`. Configuration and pages lie outside of the
 /// document root, not reachable over the web, as in Debian's own layout.
-fn install(side: &mut Side) {
+pub(crate) fn install(side: &mut Side) {
     let place = side.site.place();
     let (conf, data) = (place.top.join("conf"), place.top.join("data"));
     copy_tree(&packaged("usr/share/dokuwiki"), &place.root);
@@ -37,7 +37,7 @@ fn install(side: &mut Side) {
     write(&data.join("pages/long.txt"), &"===== Part =====\n\nSome text. ÄÖÜ €.\n\n  code\n\n".repeat(400));
 }
 
-fn rules() -> Rules {
+pub(crate) fn rules() -> Rules {
     Rules::new(&[
         // The cookie's name contains a hash of the port.
         (r"\bDW[0-9a-f]{32}", "<login>"),
@@ -72,7 +72,7 @@ fn read_as_a_stranger(pair: &mut Pair) {
     pair.get("the remote interface, switched off", 200, "/lib/exe/xmlrpc.php");
 }
 
-fn log_in(pair: &mut Pair) {
+pub(crate) fn log_in(pair: &mut Pair) {
     pair.get("the login page", 200, "/doku.php/start?do=login");
     pair.step("a wrong password", 403, |side| {
         posted_form(side, "/doku.php/start?do=login", "dw__login", &[("u", "ada"), ("p", "wrong")])
@@ -169,7 +169,7 @@ fn visit(pair: &mut Pair) {
 }
 
 /// Settings take effect with the next request: OPcache checks each file for changes.
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     Setup::default().allow_log("PHP Warning").ini("opcache.revalidate_freq", "0")
 }
 

@@ -20,6 +20,7 @@ mod browser;
 mod database;
 mod dokuwiki;
 mod files;
+mod fronts;
 mod growth;
 mod laravel;
 mod normal;

@@ -3,13 +3,17 @@
 
 use crate::browser::Browser;
 use crate::normal::{self, Rules};
-use howdah_tests::{Backend, Mode, Request, Response, Setup, Site};
+use howdah_tests::fronts::Front;
+use howdah_tests::{Backend, Mode, Request, Response, Setup, Site, Target};
 use std::fmt::Write;
+use std::path::Path;
 
 /// One of the two sites and its visitor.
 pub(crate) struct Side {
     pub(crate) site: Site,
     pub(crate) browser: Browser,
+    /// The web server that the browser visits, in place of the site's own.
+    front: Option<Front>,
     /// The last response.
     pub(crate) last: Response,
 }
@@ -18,6 +22,11 @@ impl Side {
     /// The last response's body as text.
     pub(crate) fn page(&self) -> String {
         self.last.text()
+    }
+
+    /// The port that the browser visits.
+    fn port(&self) -> u16 {
+        self.front.as_ref().map_or(self.site.port(), Front::port)
     }
 }
 
@@ -33,7 +42,7 @@ pub(crate) struct Pair {
 fn side(backend: Backend, setup: &Setup) -> Side {
     let site = Site::start(backend, setup);
     let browser = Browser::new(site.target().clone());
-    Side { site, browser, last: Response::default() }
+    Side { site, browser, front: None, last: Response::default() }
 }
 
 impl Pair {
@@ -42,6 +51,21 @@ impl Pair {
         howdah_tests::time_limit(600, "a visitor clicks through an application, and each page is compared");
         let sides = [side(mode.into(), setup), side(Backend::Reference, setup)];
         Self { sides, rules, differences: Vec::new(), steps: 0 }
+    }
+
+    /// Puts a web server in front of the FastCGI sockets of both, and a new visitor in front of that.
+    pub(crate) fn behind(&mut self, start: fn(&Path, &Path) -> Front) {
+        for side in &mut self.sides {
+            side.front = None;
+            let front = start(&side.site.place().root, &side.site.fastcgi());
+            side.browser = Browser::new(Target::Tcp(([127, 0, 0, 1], front.port()).into()));
+            side.front = Some(front);
+        }
+    }
+
+    /// A text without parts that differ by design.
+    fn alike(&self, side: &Side, text: &str) -> String {
+        self.rules.replace(&side.site.place().top.display().to_string(), side.port(), text)
     }
 
     /// Makes Howdah boot its pools anew, as after a deployment.
@@ -105,7 +129,7 @@ impl Pair {
             found.push(format!("status {} and {} (the reference) instead of {status}", statuses[0], statuses[1]));
         }
         let head = |side: &Side| {
-            normal::headers(&side.last).iter().map(|l| self.rules.apply(&side.site, l)).collect::<Vec<_>>()
+            normal::headers(&side.last).iter().map(|l| self.alike(side, l)).collect::<Vec<_>>()
         };
         let (mine, truth) = (head(ours), head(theirs));
         found.extend(truth.iter().filter(|l| !mine.contains(l)).map(|l| format!("header missing: {l}")));
@@ -138,7 +162,7 @@ impl Pair {
         let (Ok(mine), Ok(truth)) = texts else {
             return Some(format!("binary bodies of {} and {} bytes differ", mine.len(), truth.len()));
         };
-        let (mine, truth) = (self.rules.apply(&ours.site, &mine), self.rules.apply(&theirs.site, &truth));
+        let (mine, truth) = (self.alike(ours, &mine), self.alike(theirs, &truth));
         if mine == truth {
             return None;
         }
@@ -186,7 +210,7 @@ impl Pair {
         println!("{} steps compared", self.steps);
         assert!(self.differences.is_empty(), "answers differ:\n- {}", self.differences.join("\n- "));
         let [ours, theirs] = self.sides;
-        drop((ours.browser, theirs.browser));
+        drop((ours.browser, theirs.browser, ours.front, theirs.front));
         theirs.site.finish();
         ours.site.abandon();
     }
@@ -198,7 +222,7 @@ impl Pair {
         if !differences.is_empty() {
             println!("{} differences:\n- {}", differences.len(), differences.join("\n- "));
         }
-        drop((ours.browser, theirs.browser));
+        drop((ours.browser, theirs.browser, ours.front, theirs.front));
         theirs.site.finish();
         ours.site.finish();
         assert!(differences.is_empty(), "{} answers differ, see above", differences.len());

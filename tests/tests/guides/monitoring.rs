@@ -41,7 +41,7 @@ fn alerts_and_dashboard_use_metrics_that_exist() {
 #[test]
 fn prometheus_loads_the_alerts_and_evaluates_the_dashboard() {
     let Some(program) = Prometheus::program() else {
-        skip!("prometheus", "`scripts/unpack-prometheus.sh` unpacks it");
+        skip!("prometheus", "`scripts/unpack-package.sh` unpacks it");
     };
     let prometheus = Prometheus::start(&program, 1);
     let rules = prometheus.ask("/api/v1/rules", &[]);

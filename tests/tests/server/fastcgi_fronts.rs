@@ -1,13 +1,17 @@
-//! Apache, HAProxy and lighttpd in front of the FastCGI listener, compared with the same servers in front of PHP-FPM;
+//! Apache, Caddy, HAProxy, lighttpd and cgi-fcgi in front of the FastCGI listener, compared with the same servers in front of PHP-FPM;
 //! and failures behind a web server.
 
-use howdah_tests::fronts::Front;
+use howdah_skip::skip;
+use howdah_tests::fronts::{CADDY, Front, unpacked};
+use howdah_tests::nginx::Nginx;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
-use howdah_tests::{Backend, Conn, Mode, Request, Response, Setup, Site, php, run};
+use howdah_tests::{Backend, Conn, Mode, Request, Response, Setup, Site, Target, php, run};
 use serde_json::{Map, Value};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 /// Times and the environment of processes.
 const DIFFERENT: &[&str] = &[
@@ -45,8 +49,13 @@ fn web_servers_give_scripts_the_same_as_before_php_fpm() {
         if rustix::process::geteuid().is_root() { setup.setting("listen_group", "\"www-data\"") } else { setup };
     let ours = Site::start(Mode::Classic, &setup.clone().behind_nginx().allow_log("Primary script unknown"));
     let theirs = Site::start(Backend::Reference, &setup);
-    let fronts: [(&str, fn(&_, &_) -> Front); 3] =
-        [("Apache", Front::apache), ("HAProxy", Front::haproxy), ("lighttpd", Front::lighttpd)];
+    let mut fronts: Vec<(&str, fn(&_, &_) -> Front)> =
+        vec![("Apache", Front::apache), ("HAProxy", Front::haproxy), ("lighttpd", Front::lighttpd)];
+    if unpacked(CADDY).is_some() {
+        fronts.push(("Caddy", Front::caddy));
+    } else {
+        howdah_skip::record("caddy", "scripts/unpack-package.sh unpacks Debian's package");
+    }
     for (name, front) in fronts {
         let both = [&ours, &theirs].map(|site| (site, front(&site.place().root, &site.fastcgi())));
         let plain = dump(both[0].0, &both[0].1, &Request::get("/dump.php"));
@@ -64,6 +73,92 @@ fn web_servers_give_scripts_the_same_as_before_php_fpm() {
             assert_eq!(mine, truth, "{name}: {request:?}");
         }
     }
+    ours.finish();
+    theirs.finish();
+}
+
+#[test]
+fn cgi_fcgi_prints_what_it_prints_of_php_fpm() {
+    let Some(program) = unpacked("web-servers/cgi-fcgi") else {
+        skip!("cgi-fcgi", "scripts/unpack-package.sh unpacks Debian's package");
+    };
+    let setup = Setup::default().workers(2).php("r.php", php!("fastcgi/responses.php"));
+    let ours = Site::start(Mode::Classic, &setup.clone().behind_nginx().allow_log("Primary script unknown"));
+    let theirs = Site::start(Backend::Reference, &setup);
+    let printed = |site: &Site, script: &str, query: &str, body: &str| {
+        let mut command = Command::new(&program);
+        command.args(["-bind", "-connect"]).arg(site.fastcgi()).env_clear();
+        let method = if body.is_empty() { "GET" } else { "POST" };
+        command.envs([("REQUEST_METHOD", method), ("QUERY_STRING", query), ("CONTENT_TYPE", "text/plain")]);
+        command.env("SCRIPT_FILENAME", site.file(script)).env("CONTENT_LENGTH", body.len().to_string());
+        command.env("LD_LIBRARY_PATH", program.parent().unwrap());
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        process.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+        let output = process.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), error)
+    };
+    let body = "b".repeat(200_000);
+    for (script, query, body) in [
+        ("r.php", "do=length", ""),
+        ("r.php", "do=redirect", ""),
+        ("r.php", "do=404", ""),
+        ("r.php", "do=large", ""),
+        ("r.php", "do=hash", &*body),
+        ("none.php", "", ""),
+    ] {
+        let [own, truth] = [&ours, &theirs].map(|site| printed(site, script, query, body));
+        assert_eq!(own, truth, "{script} {query}");
+        assert!(own.1.contains("\r\n\r\n"), "{own:?}");
+    }
+    ours.finish();
+    theirs.finish();
+}
+
+/// As with PHP-FPM, one pool serves all of a web server's hosts, and the web server sends files that scripts hand over.
+#[test]
+fn hosts_of_a_web_server_share_a_pool_and_files_are_left_to_it() {
+    let setup = Setup::default().workers(2);
+    let setup =
+        if rustix::process::geteuid().is_root() { setup.setting("listen_group", "\"www-data\"") } else { setup };
+    let ours = Site::start(Mode::Classic, &setup.clone().behind_nginx());
+    let theirs = Site::start(Backend::Reference, &setup);
+    let answers = [&ours, &theirs].map(|site| {
+        let top = &site.place().top;
+        for host in ["a", "b"] {
+            let public = top.join(host).join("public");
+            fs::create_dir_all(&public).unwrap();
+            fs::write(public.join("index.php"), format!("<?php\n{}", php!("fastcgi/hosts.php"))).unwrap();
+            fs::write(top.join(host).join("private.txt"), format!("of {host}")).unwrap();
+        }
+        let nginx = Nginx::start(1, |_, ports| {
+            let server = |host: &str| {
+                format!(
+                    "server {{ listen 127.0.0.1:{0}; server_name {host}.localhost; root {1}/{host}/public;
+                       location /private/ {{ internal; alias {1}/{host}/; }}
+                       location / {{ include /etc/nginx/fastcgi.conf; fastcgi_pass unix:{2};
+                         fastcgi_param SCRIPT_FILENAME $document_root/index.php; }} }}",
+                    ports[0],
+                    top.display(),
+                    site.fastcgi().display()
+                )
+            };
+            server("a") + &server("b")
+        });
+        let ask = |host: &str, path: &str| {
+            let mut conn = Conn::open(&Target::Tcp(([127, 0, 0, 1], nginx.port(0)).into()));
+            let response = conn.exchange(&Request::get(path).header("Host", &format!("{host}.localhost")).close());
+            let field = |name: &str| response.header(name).unwrap_or_default().to_owned();
+            let text = response.text().replace(&top.display().to_string(), "TOP");
+            (response.status, text, field("x-accel-redirect"), field("x-sendfile"), field("content-type"))
+        };
+        ["a", "b", "a"].map(|host| ["/", "/?accel", "/?sendfile", "/private/private.txt"].map(|path| ask(host, path)))
+    });
+    assert_eq!(answers[0], answers[1]);
+    let [a, b, _] = &answers[0];
+    assert_eq!((a[0].1.as_str(), b[0].1.as_str()), ("TOP/a/public TOP/a/public/index.php", "TOP/b/public TOP/b/public/index.php"));
+    assert_eq!((a[1].1.as_str(), b[1].1.as_str()), ("of a", "of b"), "nginx sends the file");
+    assert!(a[2].3.ends_with("/private.txt") && a[3].0 == 404, "{a:?}");
     ours.finish();
     theirs.finish();
 }

@@ -5,6 +5,7 @@ use howdah_skip::skip;
 use howdah_tests::fpm::{Fpm, front, get, howdah_fpm, is_root, open_directory, php_fpm};
 use howdah_tests::nginx::Nginx;
 use howdah_tests::process::{PATIENCE, eventually, signal};
+use howdah_tests::site::Port;
 use howdah_tests::{Conn, Request, Response, Target, php};
 use rustix::process::Signal;
 use std::fs;
@@ -157,6 +158,43 @@ fn paths_of_a_pool_are_relative_to_its_prefix() {
     assert!(eventually(PATIENCE, is_logged), "{}", fpm.log());
     assert!(prefix.join("slow.log").exists() && top.path().join("error.log").exists(), "{}", fpm.log());
     fpm.end();
+}
+
+#[test]
+fn clients_that_are_not_allowed_run_nothing() {
+    if !is_root() {
+        return;
+    }
+    let Some((php_fpm, _)) = php_fpm() else { skip!("php-fpm", "the server to compare with") };
+    let root = scripts();
+    fs::write(root.path().join("a/index.php"), "<?php echo 'ran';").unwrap();
+    let (mine, truth) = (open_directory(), open_directory());
+    let statuses = [(howdah_fpm(mine.path()), mine.path()), (php_fpm, truth.path())].map(|(program, top)| {
+        let port = Port::hold();
+        let pool = format!(
+            "{GLOBAL}{POOL}listen = 127.0.0.1:{}\nlisten.allowed_clients = 127.0.0.9\npm = static\npm.max_children = 1\n",
+            port.number
+        );
+        fs::write(top.join("php-fpm.conf"), pool).unwrap();
+        let fpm = Fpm::start(&program, top, &[]);
+        let nginx = Nginx::start(1, |_, ports| {
+            let location = |path: &str, from: &str| {
+                format!(
+                    "location = {path} {{ include /etc/nginx/fastcgi.conf; fastcgi_bind {from};
+                       fastcgi_param SCRIPT_FILENAME $document_root/a/index.php; fastcgi_pass 127.0.0.1:{}; }}",
+                    port.number
+                )
+            };
+            let both = location("/allowed", "127.0.0.9") + &location("/other", "127.0.0.8");
+            format!("server {{ listen 127.0.0.1:{}; root {}; {both} }}", ports[0], root.path().display())
+        });
+        assert!(eventually(PATIENCE, || get(&nginx, "/allowed").text() == "ran"), "{}", fpm.log());
+        let status = get(&nginx, "/other").status;
+        fpm.end();
+        status
+    });
+    // PHP-FPM drops the connection.
+    assert_eq!(statuses, [403, 502]);
 }
 
 #[test]

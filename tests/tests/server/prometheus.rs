@@ -22,7 +22,7 @@ fn wait(site: &OnAddress, us: u32) -> f64 {
 #[test]
 fn prometheus_computes_quantiles_and_links_traces() {
     let Some(program) = Prometheus::program() else {
-        skip!("prometheus", "scripts/unpack-prometheus.sh unpacks Debian's package");
+        skip!("prometheus", "scripts/unpack-package.sh unpacks Debian's package");
     };
     let collector = Collector::start();
     let traces = format!("telemetry = {}", collector.section("parent = \"always\""));

@@ -1,7 +1,10 @@
-//! Caddy's configurations, including FrankenPHP's directives. The tests do not use Caddy: its responses are recorded.
+//! Caddy's configurations, including FrankenPHP's directives, which Debian's Caddy does not have: their responses are
+//! recorded.
 
-use super::{Applications, ask};
-use howdah_tests::php;
+use super::{Applications, Differs, ask, compare};
+use howdah_skip::skip;
+use howdah_tests::fronts::{CADDY, Front, unpacked};
+use howdah_tests::{Backend, Setup, Site, php};
 use std::fs;
 use std::path::Path;
 
@@ -49,4 +52,24 @@ fn sites_of_a_caddyfile_answer_as_under_caddy() {
             ours.page
         );
     }
+}
+
+/// Intended differences from Caddy.
+const DIFFERENT: &[Differs] = &[];
+
+#[test]
+fn sites_of_a_caddyfile_serve_the_same_paths_as_caddy() {
+    if unpacked(CADDY).is_none() {
+        skip!("caddy", "scripts/unpack-package.sh unpacks Debian's package");
+    }
+    let truth = Site::start(Backend::Reference, &Setup::default().workers(4));
+    // Without the last one, which has FrankenPHP's directives.
+    let applications = Applications::new(&APPLICATIONS[..2]);
+    let all = |port: u16| applications.text(&port.to_string(), &truth.fastcgi());
+    let caddy = Front::caddy_with(all);
+    let ours = applications.serve("Caddyfile", &all(applications.port.number));
+    let further = ["/old", "/blog/2026/a", "/health", "/vendor/none", "/assets/a.png", "/api/style.css?x=y", "/api/none"];
+    compare(&applications, &ours, caddy.port(), &further, DIFFERENT);
+    drop(ours);
+    truth.finish();
 }
