@@ -8,6 +8,7 @@ use std::thread;
 use super::*;
 use crate::cases::{App, Expect};
 use crate::record::{CaseRecord, Errors, Latency, Role, Settings, SystemRecord};
+use crate::systems::front::FrontWorker;
 use crate::systems::{Script, Site, missing};
 use crate::view::sample_results;
 
@@ -261,6 +262,7 @@ fn an_application_without_the_right_script_is_skipped() {
         async_script: None,
         boot_file: None,
         recipe: None,
+        front_worker: None,
         path: "/".into(),
         workers: 1,
         processes: None,
@@ -274,7 +276,15 @@ fn an_application_without_the_right_script_is_skipped() {
         dir: "/tmp".into(),
     };
     assert_eq!(Script::Any.unsupported_reason(&site(None)), None);
-    assert!(Script::Worker.unsupported_reason(&site(None)).unwrap().contains("worker.php"));
+    for script in [Script::Worker, Script::WorkerOrRecipe, Script::WorkerOrBoot] {
+        assert!(script.unsupported_reason(&site(None)).unwrap().contains("worker.php"), "{script:?}");
+    }
+    let symfony = Site { recipe: Some("symfony"), front_worker: Some(FrontWorker::Alone), ..site(None) };
+    for script in [Script::Worker, Script::WorkerOrRecipe, Script::WorkerOrBoot] {
+        assert_eq!(script.unsupported_reason(&symfony), None, "{script:?}");
+    }
+    let wordpress = Site { app: App::WordPress, recipe: Some("wordpress"), ..site(None) };
+    assert!(Script::WorkerOrRecipe.unsupported_reason(&wordpress).is_some(), "its recipe is for snapshots only");
     assert_eq!(Script::Worker.unsupported_reason(&site(Some("/srv/worker.php".into()))), None);
     assert!(Script::Swoole.unsupported_reason(&site(None)).is_some());
 }

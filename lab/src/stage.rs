@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::jit;
 use crate::load::{Target, Tls};
 use crate::services::Services;
-use crate::systems::Site;
+use crate::systems::{Site, front};
 
 /// The prepared directory and the services in it.
 #[derive(Debug)]
@@ -85,14 +85,20 @@ impl Stage {
             apps::write_address(&root, &address.to_string())?;
         }
         let existing = |path: PathBuf| path.is_file().then_some(path);
+        let is_user = case.app == App::User;
+        let worker_script = existing(root.join("worker.php"));
+        let boot_file = root.parent().and_then(|app| existing(app.join("boot.php")));
+        // Scripts of its own come first.
+        let is_bare = is_user && worker_script.is_none() && boot_file.is_none();
         Ok(Site {
             app: case.app,
             front_controller: root.join("index.php").is_file(),
-            worker_script: existing(root.join("worker.php")),
+            front_worker: if is_bare { front::worker(&root) } else { None },
+            worker_script,
             swoole_script: root.parent().and_then(|app| existing(app.join("swoole.php"))),
             async_script: root.parent().and_then(|app| existing(app.join("async.php"))),
-            boot_file: root.parent().and_then(|app| existing(app.join("boot.php"))),
-            recipe: is_wordpress.then_some("wordpress"),
+            boot_file,
+            recipe: if is_bare { front::recipe(&root) } else { is_wordpress.then_some("wordpress") },
             path: case.path.clone(),
             root,
             certificate: self.certificate.clone().filter(|_| case.transport != Transport::Plain),

@@ -192,6 +192,7 @@ mod tests {
             async_script: None,
             boot_file: None,
             recipe: None,
+            front_worker: None,
             path: "/".into(),
             workers: 4,
             processes: None,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use super::front::FrontWorker;
 use super::{Running, Script, Site, System, found, missing, program, version_line};
 use crate::cases::Protocol;
 use crate::record::{Role, SystemStatus};
@@ -29,6 +30,20 @@ const HOW: &str = "download the release binary for this architecture from https:
                    CGO_ENABLED=1 CGO_CFLAGS=$(php-config --includes) CGO_LDFLAGS=\"$(php-config --ldflags) $(php-config --libs)\" \
                    xcaddy build --with github.com/dunglas/frankenphp/caddy --output frankenphp";
 
+/// Returns the worker of a site for the Caddyfile: its worker script, else its front controller if that can be one.
+fn worker_block(site: &Site) -> String {
+    let (script, further) = match (&site.worker_script, site.front_worker) {
+        (Some(script), _) => (script.clone(), "            match *.php /api/*\n".to_owned()),
+        (None, Some(FrontWorker::Alone)) => (site.root.join("index.php"), String::new()),
+        (None, Some(FrontWorker::With(runtime))) => {
+            (site.root.join("index.php"), format!("            env APP_RUNTIME {runtime}\n"))
+        }
+        (None, None) => return String::new(),
+    };
+    let (script, workers) = (script.display(), site.workers);
+    format!("        worker {{\n            file {script}\n            num {workers}\n{further}        }}\n")
+}
+
 impl System for FrankenPhp {
     fn id(&self) -> String {
         if self.worker { "frankenphp-worker".into() } else { "frankenphp-classic".into() }
@@ -53,7 +68,9 @@ impl System for FrankenPhp {
         ];
         if self.worker {
             notes.push(
-                "worker mode: the script boots once per thread and keeps its connections to MariaDB and Redis".into(),
+                "worker mode: the script boots once per thread and keeps its connections to MariaDB and Redis. An \
+                 application of Symfony without one: its front controller, with the runtime for FrankenPHP that is installed"
+                    .into(),
             );
         }
         notes
@@ -73,14 +90,7 @@ impl System for FrankenPhp {
 
     fn start(&self, site: &Site) -> Result<Running> {
         let binary = binary().context("frankenphp is not there")?;
-        let worker = match (&site.worker_script, self.worker) {
-            (Some(script), true) => format!(
-                "        worker {{\n            file {}\n            num {}\n            match *.php /api/*\n        }}\n",
-                script.display(),
-                site.workers
-            ),
-            _ => String::new(),
-        };
+        let worker = if self.worker { worker_block(site) } else { String::new() };
         // FrankenPHP needs at least one thread more than its workers.
         let threads = site.workers + u32::from(!worker.is_empty());
         let config = site.write(
@@ -107,5 +117,31 @@ impl System for FrankenPhp {
         ]);
         running.spawn(&launch)?;
         Ok(running)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_controller_is_a_worker_where_there_is_no_script_for_that() {
+        let site = |script: Option<&str>, front_worker| Site {
+            worker_script: script.map(PathBuf::from),
+            front_worker,
+            ..crate::systems::howdah::tests::site("/srv".as_ref(), false, false)
+        };
+        let block = |site: Site| worker_block(&site).split_whitespace().collect::<Vec<_>>().join(" ");
+        let runtime = "Runtime\\FrankenPhpSymfony\\Runtime";
+        assert_eq!(
+            block(site(Some("/srv/worker.php"), Some(FrontWorker::Alone))),
+            "worker { file /srv/worker.php num 4 match *.php /api/* }"
+        );
+        assert_eq!(
+            block(site(None, Some(FrontWorker::With(runtime)))),
+            format!("worker {{ file /srv/index.php num 4 env APP_RUNTIME {runtime} }}")
+        );
+        assert_eq!(block(site(None, Some(FrontWorker::Alone))), "worker { file /srv/index.php num 4 }");
+        assert_eq!(block(site(None, None)), "");
     }
 }

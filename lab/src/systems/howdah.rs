@@ -174,6 +174,9 @@ impl System for Howdah {
             workers.into(),
             "PHP: Debian's php.ini and extensions of the embed SAPI, OPcache on, JIT only in cases that name it".into(),
         ];
+        if matches!(self.mode, Mode::Worker | Mode::Snapshot) {
+            notes.push("an application of Symfony or Laravel without a worker script: Howdah's recipe for it".into());
+        }
         match self.mode {
             Mode::Classic => {}
             Mode::Worker => notes.push(
@@ -203,7 +206,7 @@ impl System for Howdah {
     fn script(&self) -> Script {
         match self.mode {
             Mode::Classic => Script::Any,
-            Mode::Worker => Script::Worker,
+            Mode::Worker => Script::WorkerOrRecipe,
             Mode::Snapshot => Script::WorkerOrBoot,
             Mode::Async => Script::Async,
         }
@@ -273,9 +276,13 @@ impl Howdah {
         Ok(running)
     }
 
-    /// Returns the recipe that boots the application. It determines the mode and the warm-up.
+    /// Returns the recipe that boots the application. In snapshot mode it also determines the warm-up.
     fn recipe(&self, site: &Site) -> Option<&'static str> {
-        site.recipe.filter(|_| self.mode == Mode::Snapshot)
+        match self.mode {
+            Mode::Snapshot => site.recipe,
+            Mode::Worker => site.worker_recipe(),
+            Mode::Classic | Mode::Async => None,
+        }
     }
 
     /// Writes settings that the command line does not accept to a file.
@@ -292,7 +299,7 @@ impl Howdah {
         }
         let mut settings = String::new();
         if let Some(recipe) = self.recipe(site) {
-            settings.push_str(&format!("app = {recipe:?}\nmode = \"snapshot\"\n"));
+            settings.push_str(&format!("app = {recipe:?}\nmode = {:?}\n", self.mode.name()));
         } else if self.mode == Mode::Snapshot {
             settings.push_str(&format!("warmup = [{:?}]\n", site.path));
         }
@@ -341,10 +348,10 @@ impl Howdah {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn site(dir: &std::path::Path, worker: bool, boot: bool) -> Site {
+    pub(crate) fn site(dir: &std::path::Path, worker: bool, boot: bool) -> Site {
         let file = |there: bool, name: &str| there.then(|| dir.join(name));
         Site {
             app: crate::cases::App::WordPress,
@@ -355,6 +362,7 @@ mod tests {
             async_script: file(worker, "async.php"),
             boot_file: file(boot, "boot.php"),
             recipe: None,
+            front_worker: None,
             path: "/a?b=c".into(),
             workers: 4,
             processes: None,
@@ -411,6 +419,18 @@ mod tests {
             std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(),
             "app = \"wordpress\"\nmode = \"snapshot\"\n"
         );
+    }
+
+    #[test]
+    fn a_recipe_for_several_modes_boots_in_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let bare = site(dir.path(), false, false);
+        let site = Site { app: crate::cases::App::User, recipe: Some("symfony"), ..bare };
+        for mode in [Mode::Worker, Mode::Snapshot] {
+            assert_eq!(arguments(mode, &site), "--config DIR/howdah.toml");
+            let written = std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap();
+            assert_eq!(written, format!("app = \"symfony\"\nmode = \"{}\"\n", mode.name()));
+        }
     }
 
     #[test]

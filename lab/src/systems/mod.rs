@@ -6,6 +6,7 @@
 pub mod apache;
 pub mod custom;
 pub mod frankenphp;
+pub mod front;
 pub mod haproxy_fpm;
 pub mod howdah;
 pub mod nginx;
@@ -32,6 +33,7 @@ use crate::jit;
 use crate::load::{Target, client};
 pub use crate::programs::{newest_php, program, version_line};
 use crate::record::{Role, SystemStatus};
+use front::FrontWorker;
 
 /// Time limit until a system responds.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -56,8 +58,10 @@ pub struct Site {
     pub async_script: Option<PathBuf>,
     /// File that boots the application for snapshots of Howdah, if the application has no worker script.
     pub boot_file: Option<PathBuf>,
-    /// Howdah's own recipe that boots the application for snapshots, if that is measured.
+    /// Howdah's own recipe that boots the application, if that is measured.
     pub recipe: Option<&'static str>,
+    /// How the front controller runs as a worker of FrankenPHP, if it can.
+    pub front_worker: Option<FrontWorker>,
     /// The path that will be requested.
     pub path: String,
     /// PHP workers.
@@ -84,6 +88,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// Howdah's recipe, if it boots the application in worker mode too.
+    pub fn worker_recipe(&self) -> Option<&'static str> {
+        self.recipe.filter(|_| self.app == App::User)
+    }
+
     /// Writes a configuration file into the private directory.
     pub fn write(&self, name: &str, content: &str) -> Result<PathBuf> {
         let path = self.dir.join(name);
@@ -172,12 +181,14 @@ impl Running {
 pub enum Script {
     /// Any script in the document root.
     Any,
-    /// A script that boots once and then handles requests.
+    /// A script that boots once and then handles requests, or a front controller that can.
     Worker,
     /// A Swoole server.
     Swoole,
     /// A script that boots once and then handles many requests at once.
     Async,
+    /// A script that boots once, or a recipe.
+    WorkerOrRecipe,
     /// A script that boots once, a file that only boots, or a recipe.
     WorkerOrBoot,
 }
@@ -186,7 +197,11 @@ impl Script {
     /// Returns the reason why an application cannot run in this way, if there is one.
     pub fn unsupported_reason(self, site: &Site) -> Option<&'static str> {
         match self {
-            Self::Worker if site.worker_script.is_none() => {
+            Self::Worker if site.worker_script.is_none() && site.front_worker.is_none() => Some(
+                "the application has neither a script that boots once (worker.php in its document root) nor, if it is Symfony's, a \
+                 runtime for FrankenPHP (runtime/frankenphp-symfony)",
+            ),
+            Self::WorkerOrRecipe if site.worker_script.is_none() && site.worker_recipe().is_none() => {
                 Some("the application has no script that boots once (worker.php in its document root)")
             }
             Self::Swoole if site.swoole_script.is_none() => {
