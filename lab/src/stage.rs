@@ -88,7 +88,7 @@ impl Stage {
         let is_user = case.app == App::User;
         let worker_script = existing(root.join("worker.php"));
         let boot_file = root.parent().and_then(|app| existing(app.join("boot.php")));
-        // Scripts of its own come first.
+        // The application's scripts come first.
         let is_bare = is_user && worker_script.is_none() && boot_file.is_none();
         Ok(Site {
             app: case.app,

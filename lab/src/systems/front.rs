@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What a front controller needs to run as a worker of FrankenPHP.
+/// Requirement of a front controller that runs as a worker of FrankenPHP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrontWorker {
     /// Nothing: `symfony/runtime` has a runner for it since 7.4.

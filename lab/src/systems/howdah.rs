@@ -276,7 +276,7 @@ impl Howdah {
         Ok(running)
     }
 
-    /// Returns the recipe that boots the application. In snapshot mode it also determines the warm-up.
+    /// Returns the recipe that boots the application.
     fn recipe(&self, site: &Site) -> Option<&'static str> {
         match self.mode {
             Mode::Snapshot => site.recipe,
@@ -298,9 +298,12 @@ impl Howdah {
             }
         }
         let mut settings = String::new();
-        if let Some(recipe) = self.recipe(site) {
+        let recipe = self.recipe(site);
+        if let Some(recipe) = recipe {
             settings.push_str(&format!("app = {recipe:?}\nmode = {:?}\n", self.mode.name()));
-        } else if self.mode == Mode::Snapshot {
+        }
+        // A recipe for snapshot mode only determines the warm-up.
+        if self.mode == Mode::Snapshot && (recipe.is_none() || site.worker_recipe().is_some()) {
             settings.push_str(&format!("warmup = [{:?}]\n", site.path));
         }
         if let Some(ms) = site.pool.queue_timeout_ms {
@@ -429,7 +432,8 @@ pub(crate) mod tests {
         for mode in [Mode::Worker, Mode::Snapshot] {
             assert_eq!(arguments(mode, &site), "--config DIR/howdah.toml");
             let written = std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap();
-            assert_eq!(written, format!("app = \"symfony\"\nmode = \"{}\"\n", mode.name()));
+            let warmup = if mode == Mode::Snapshot { "warmup = [\"/a?b=c\"]\n" } else { "" };
+            assert_eq!(written, format!("app = \"symfony\"\nmode = \"{}\"\n{warmup}", mode.name()));
         }
     }
 

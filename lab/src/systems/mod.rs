@@ -60,7 +60,7 @@ pub struct Site {
     pub boot_file: Option<PathBuf>,
     /// Howdah's own recipe that boots the application, if that is measured.
     pub recipe: Option<&'static str>,
-    /// How the front controller runs as a worker of FrankenPHP, if it can.
+    /// Requirement of the front controller to run as a worker of FrankenPHP; none if it cannot.
     pub front_worker: Option<FrontWorker>,
     /// The path that will be requested.
     pub path: String,
