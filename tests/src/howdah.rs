@@ -13,6 +13,7 @@ use crate::service::{Manager, Passed};
 use crate::setup::Setup;
 use crate::versions::Version;
 use rustix::process::Signal;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -271,9 +272,7 @@ impl Howdah {
 
     /// Follows the server to the process that replaced it in an upgrade, once the predecessor has ended.
     pub fn follow(&mut self) {
-        let status = self.command(&["status", "--json"]);
-        let status: serde_json::Value =
-            serde_json::from_slice(&status.stdout).unwrap_or_else(|e| panic!("{e}; log:\n{}", self.log()));
+        let status = self.status();
         let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         let successor = pid.and_then(process::identity).unwrap_or_else(|| panic!("no process in {status}"));
         assert_ne!(successor.pid, self.pid(), "the same process answers; log:\n{}", self.log());
@@ -348,6 +347,24 @@ impl Howdah {
             .unwrap_or_else(|e| panic!("cannot run howdah: {e}"))
     }
 
+    /// The server's state, by `GET /status` of its admin endpoint: a scenario that waits for a state would keep a core busy
+    /// by starting `howdah status` again and again.
+    pub fn status(&self) -> Value {
+        self.try_status().unwrap_or_else(|| panic!("no status; log:\n{}", self.log()))
+    }
+
+    /// The server's state; `None` if nothing answers at its admin endpoint.
+    pub fn try_status(&self) -> Option<Value> {
+        let mut conn = Conn::try_open(&Target::Unix(self.admin.clone())).ok()?;
+        conn.try_send(&Request::get("/status").close().bytes()).ok()?;
+        Some(conn.try_response("GET")?.json())
+    }
+
+    /// The state of the first pool, see [`Self::status`].
+    pub fn pool(&self) -> Value {
+        self.status()["pools"][0].take()
+    }
+
     /// Everything that was logged so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
@@ -374,13 +391,10 @@ impl Howdah {
     /// True if this many workers (and zygotes of other pools) exist and serve, and no pool is without a worker. Only
     /// then has the server opened all the descriptors that they need.
     fn all_serve(&self, workers: usize) -> bool {
-        let status = Conn::try_open(&Target::Unix(self.admin.clone())).ok().and_then(|mut conn| {
-            conn.try_send(&Request::get("/status").close().bytes()).ok()?;
-            Some(conn.try_response("GET")?.json())
-        });
+        let status = self.try_status();
         let Some(pools) = status.as_ref().and_then(|status| status["pools"].as_array()) else { return false };
         let known: Vec<_> = pools.iter().filter_map(|pool| pool["workers"].as_array()).flatten().collect();
-        let started = |pool: &serde_json::Value| {
+        let started = |pool: &Value| {
             let on_demand = pool["manager"] == "ondemand" && !pool["php_version"].is_null();
             on_demand || !pool["down"].is_null() || pool["workers"].as_array().is_some_and(|w| !w.is_empty())
         };

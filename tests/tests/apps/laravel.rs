@@ -184,12 +184,6 @@ fn with_visitors(setup: Setup, driver: &str) -> Setup {
         .file("../storage/data.sqlite", database())
 }
 
-fn pool(site: &Site) -> serde_json::Value {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    status["pools"][0].clone()
-}
-
 /// Checks that state of one visitor is not visible to another.
 fn visitors_are_strangers(site: &Site) {
     let mut tokens = HashSet::new();
@@ -236,7 +230,7 @@ fn visitors_of_a_warm_laravel_are_strangers_to_each_other() {
                 Mode::Snapshot,
                 |s| with_visitors(if way.is_empty() { s } else { s.env("HOWDAH_SNAPSHOT_PAGES", way) }, driver),
                 |site| {
-                    let pool = pool(site);
+                    let pool = site.howdah().pool();
                     assert_eq!(pool["snapshot_warmup_refused"], false, "{pool}");
                     assert_eq!(pool["snapshot_warmup"], serde_json::json!([]));
                     assert!(pool["snapshot_template"].is_u64(), "SQLite is closed, so the boot is shared: {pool}");
@@ -259,7 +253,7 @@ fn a_warm_laravel_that_is_not_reset_is_refused() {
             Mode::Snapshot,
             |s| with_visitors(s, driver).file("laravel-worker.php", &script).expect_log("warm-up"),
             |site| {
-                let pool = pool(site);
+                let pool = site.howdah().pool();
                 assert_eq!(pool["snapshot_warmup_refused"], true, "{pool}");
                 assert!(pool["snapshot_warmup"].to_string().contains("/form: the page has"), "{pool}");
                 visitors_are_strangers(site);

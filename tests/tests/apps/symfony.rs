@@ -157,8 +157,7 @@ fn symfonys_terminate_runs_and_its_services_are_reset_after_the_warm_up() {
                         site.wait_for_mark("terminate-b", n);
                     }
                     assert_eq!(site.marks("reset"), resets, "{name}: requests find services that have been reset");
-                    let out = site.howdah().command(&["status", "--json"]);
-                    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+                    let status = site.howdah().status();
                     assert_eq!(status["pools"][0]["snapshot_warmup"], serde_json::json!([]), "{name}");
                 },
             );

@@ -44,8 +44,7 @@ fn booted(database: &Database, environment: &str) -> Pair {
 
 /// Number of requests that the booted pool has run; `None` while it does not serve.
 fn on_the_boot(pair: &Pair) -> Option<u64> {
-    let output = pair.sides[0].site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let status = pair.sides[0].site.howdah().status();
     let pools = status["pools"].as_array().unwrap();
     let pool = pools.iter().find(|pool| pool["name"] == "wordpress")?;
     let workers = pool["workers"].as_array().unwrap();

@@ -94,11 +94,6 @@ fn pools(workers: usize, body: impl FnOnce(&Site)) {
     );
 }
 
-fn status(site: &Site) -> Value {
-    let output = site.howdah().command(&["status", "--json"]);
-    serde_json::from_slice::<Value>(&output.stdout).expect("status")["pools"][0].clone()
-}
-
 /// These numbers of the connection pool with this name, as in the status.
 fn numbers(of: &Value, name: &str, which: &[&str]) -> Vec<u64> {
     let pools = of["connection_pools"].as_array().expect("connection pools");
@@ -107,8 +102,8 @@ fn numbers(of: &Value, name: &str, which: &[&str]) -> Vec<u64> {
 }
 
 fn becomes(site: &Site, name: &str, which: &[&str], expected: &[u64]) {
-    let reached = eventually(PATIENCE, || numbers(&status(site), name, which) == expected);
-    assert!(reached, "{name} {which:?}: {:?} instead of {expected:?}", numbers(&status(site), name, which));
+    let reached = eventually(PATIENCE, || numbers(&site.howdah().pool(), name, which) == expected);
+    assert!(reached, "{name} {which:?}: {:?} instead of {expected:?}", numbers(&site.howdah().pool(), name, which));
 }
 
 fn metrics(site: &Site) -> String {
@@ -128,7 +123,7 @@ fn numbers_of_connection_pools_are_in_status_and_metrics() {
             .collect();
         // Six requests, two to four in each worker, two connections in each pool.
         becomes(site, "shop", &["open", "in_use", "idle", "waiting", "acquired"], &[4, 4, 0, 2, 6]);
-        for worker in status(site)["workers"].as_array().expect("workers") {
+        for worker in site.howdah().pool()["workers"].as_array().expect("workers") {
             assert_eq!(numbers(worker, "shop", &["limit", "open", "in_use"]), [2, 2, 2]);
         }
         assert_eq!(site.get_ok("/?do=vain"), "in vain");
@@ -151,8 +146,12 @@ fn numbers_of_connection_pools_are_in_status_and_metrics() {
             assert_eq!(conn.response("GET").expect(200).text(), "held");
         }
         becomes(site, "shop", &["open", "in_use", "idle", "waiting", "waits"], &[4, 0, 4, 0, 3]);
-        let shop =
-            status(site)["connection_pools"].as_array().expect("pools").iter().find(|p| p["name"] == "shop").cloned();
+        let shop = site.howdah().pool()["connection_pools"]
+            .as_array()
+            .expect("pools")
+            .iter()
+            .find(|p| p["name"] == "shop")
+            .cloned();
         let shop = shop.expect("shop");
         assert!(
             shop["wait_us"].as_u64() > Some(0) && shop["wait_max_us"].as_u64() <= shop["wait_us"].as_u64(),
@@ -171,7 +170,7 @@ fn what_connection_pools_have_counted_outlives_them_and_their_workers() {
         becomes(site, "shop", &["acquired", "opened", "open"], &[2, 2, 1]);
         let pid: i32 = site.get_ok("/?pid=1").parse().expect("pid");
         howdah_tests::process::signal(pid as u32, rustix::process::Signal::KILL);
-        assert!(eventually(PATIENCE, || status(site)["restarts"] == 1));
+        assert!(eventually(PATIENCE, || site.howdah().pool()["restarts"] == 1));
         becomes(site, "shop", &["limit", "acquired", "opened", "open", "closed"], &[2, 2, 2, 0, 2]);
         assert_eq!(site.get_ok("/?do=same"), "shop objects-2");
         becomes(site, "shop", &["acquired", "opened"], &[3, 3]);
@@ -184,7 +183,7 @@ fn more_connection_pools_than_can_be_shown_do_no_harm() {
         assert_eq!(site.get_ok("/?do=names"), "made");
         becomes(site, &format!("1{}", "n".repeat(55)), &["limit"], &[16]);
         becomes(site, "shop", &["limit"], &[2]);
-        let shown = status(site)["connection_pools"].as_array().expect("pools").len();
+        let shown = site.howdah().pool()["connection_pools"].as_array().expect("pools").len();
         assert_eq!((shown, metrics(site).matches("howdah_connection_pool_limit{").count()), (21, 21));
     });
 }

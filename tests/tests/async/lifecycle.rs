@@ -288,8 +288,7 @@ fn a_deadline_ends_its_own_request_only() {
 fn worker(site: &Site) -> u32 {
     let mut found = Vec::new();
     let _ = eventually(PATIENCE, || {
-        let status = site.howdah().command(&["status", "--json"]).stdout;
-        let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
+        let status = site.howdah().try_status().unwrap_or_default();
         let template = status["pools"][0]["snapshot_template"].as_u64();
         found = children(site.howdah().pid()).into_iter().flat_map(children).collect();
         found.retain(|pid| Some(u64::from(*pid)) != template);

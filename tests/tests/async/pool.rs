@@ -29,14 +29,8 @@ fn go(site: &Site) {
     std::fs::write(site.place().top.join("marks/go"), "go").unwrap();
 }
 
-fn status(site: &Site) -> serde_json::Value {
-    let output = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    status["pools"][0].clone()
-}
-
 fn running(site: &Site) -> u64 {
-    status(site)["workers"].as_array().unwrap().iter().filter_map(|worker| worker["in_flight"].as_u64()).sum()
+    site.howdah().pool()["workers"].as_array().unwrap().iter().filter_map(|worker| worker["in_flight"].as_u64()).sum()
 }
 
 fn pid(site: &Site) -> String {
@@ -76,8 +70,8 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
                 })
                 .collect();
             site.wait_for_mark("here", 6);
-            assert!(eventually(PATIENCE, || status(site)["queued"] == 3));
-            let pool = status(site);
+            assert!(eventually(PATIENCE, || site.howdah().pool()["queued"] == 3));
+            let pool = site.howdah().pool();
             let in_flight: Vec<_> =
                 pool["workers"].as_array().unwrap().iter().map(|w| w["in_flight"].as_u64()).collect();
             assert_eq!((in_flight, pool["concurrency"].as_u64()), (vec![Some(3), Some(3)], Some(3)));
@@ -112,7 +106,7 @@ fn a_request_past_its_deadline_is_cancelled_alone() {
             }
         });
         assert!(eventually(PATIENCE, || running(site) == 0), "the call has ended in the worker too");
-        assert_eq!((pid(site), status(site)["restarts"].as_u64()), (before, Some(0)));
+        assert_eq!((pid(site), site.howdah().pool()["restarts"].as_u64()), (before, Some(0)));
     });
 }
 
@@ -131,7 +125,7 @@ fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile
         let line = site.wait_for_log(&["worker killed; PHP stack", "do=spin"]);
         assert!(line.contains("worker.php"), "{line}");
         assert!(eventually(PATIENCE, || {
-            let pool = status(site);
+            let pool = site.howdah().pool();
             pool["restarts"] == 1 && pool["workers"].as_array().unwrap().iter().all(|w| w["phase"] == "serving")
         }));
         assert_eq!(site.get("/?n=1").status, 200);

@@ -66,8 +66,7 @@ macro_rules! needs_pebble {
 pub(super) use needs_pebble;
 
 pub(super) fn status(site: &Site) -> Value {
-    let output = site.howdah().command(&["status", "--json"]);
-    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    site.howdah().try_status().unwrap_or_default()
 }
 
 /// Waits until the condition holds for a name's state, and returns the state.

@@ -18,8 +18,7 @@ fn is_refused(site: &Site) {
         assert!(refused, "{order}: {answer}");
     }
     assert!(answers.as_object().unwrap().len() >= 8);
-    let status: serde_json::Value =
-        serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+    let status = site.howdah().status();
     assert_eq!(status["pools"][0]["reloads"], 0, "{status}");
     assert_eq!(site.get_ok("/ready.txt"), "ready\n");
 }

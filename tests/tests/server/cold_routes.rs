@@ -20,11 +20,6 @@ fn setup(setup: Setup) -> Setup {
         .setting("pool.plain.workers", "1")
 }
 
-fn pool(site: &Site) -> Value {
-    let out = site.howdah().command(&["status", "--json"]);
-    serde_json::from_slice::<Value>(&out.stdout).unwrap()["pools"][0].clone()
-}
-
 /// Mode of the route; not requested while the route is compared.
 fn mode_of_route(site: &Site) -> String {
     site.get_ok("/cold?mode=1")
@@ -42,7 +37,7 @@ fn a_route_that_is_not_warm_and_slower_than_in_classic_mode_runs_there_until_it_
         // Only as many requests as comparisons, so that the route is not learned before.
         let mut compared = None;
         let demoted = eventually(PATIENCE, || {
-            let now = pool(site);
+            let now = site.howdah().pool();
             let results = now["compared"].as_object().unwrap().values();
             let count: u64 = results.filter_map(Value::as_u64).sum();
             if compared.replace(count) != Some(count) {
@@ -50,12 +45,12 @@ fn a_route_that_is_not_warm_and_slower_than_in_classic_mode_runs_there_until_it_
             }
             now["demoted"][0]["route"] == "/cold"
         });
-        assert!(demoted, "{}\n{}", pool(site), site.log());
-        let reason = pool(site)["demoted"][0]["reason"].to_string();
+        assert!(demoted, "{}\n{}", site.howdah().pool(), site.log());
+        let reason = site.howdah().pool()["demoted"][0]["reason"].to_string();
         assert!(reason.contains("it is not warm: each restore searches for written pages"), "{reason}");
         assert_eq!(mode_of_route(site), "classic");
         let warm = eventually(PATIENCE, || mode_of_route(site) == "snapshot");
-        assert!(warm, "{}\n{}", pool(site), site.log());
+        assert!(warm, "{}\n{}", site.howdah().pool(), site.log());
         let _ = site.wait_for_log(&["warm-up: learned /cold"]);
         let _ = site.wait_for_log(&["restored: the pool has a new warm-up"]);
     });

@@ -174,8 +174,7 @@ scenario!(
 
 /// Number of requests that wait for the only worker.
 fn waiting(site: &Site) -> u64 {
-    let status: serde_json::Value =
-        serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+    let status = site.howdah().status();
     status["pools"][0]["queued"].as_u64().unwrap()
 }
 

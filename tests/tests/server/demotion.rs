@@ -19,14 +19,8 @@ fn looping(setup: Setup) -> Setup {
     compared(setup).workers(1).script("index.php").php("index.php", php!("demotion/index.php"))
 }
 
-fn pool(site: &Site) -> Value {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&out.stdout).unwrap();
-    status["pools"][0].clone()
-}
-
 fn counted(site: &Site, result: &str) -> u64 {
-    pool(site)["compared"][result].as_u64().unwrap_or(0)
+    site.howdah().pool()["compared"][result].as_u64().unwrap_or(0)
 }
 
 /// Sends requests until this many more responses have been compared with this result.
@@ -36,18 +30,18 @@ fn ask_until_compared(site: &Site, path: &str, result: &str, times: u64) {
         assert_eq!(site.get(path).status, 200);
         counted(site, result) >= before + times
     });
-    assert!(done, "{path}: {result} less than {times} times: {}", pool(site));
+    assert!(done, "{path}: {result} less than {times} times: {}", site.howdah().pool());
 }
 
 fn ask_until_demoted(site: &Site, path: &str) -> Value {
     let mut found = Value::Null;
     let done = eventually(PATIENCE, || {
         let _ = site.get(path);
-        let demoted = pool(site)["demoted"].as_array().unwrap().clone();
+        let demoted = site.howdah().pool()["demoted"].as_array().unwrap().clone();
         found = demoted.into_iter().find(|route| route["route"] == path).unwrap_or_default();
         !found.is_null()
     });
-    assert!(done, "{path} is not demoted: {}\n{}", pool(site), site.log());
+    assert!(done, "{path} is not demoted: {}\n{}", site.howdah().pool(), site.log());
     found
 }
 
@@ -115,7 +109,7 @@ fn a_reload_gives_every_route_another_chance() {
         ask_until_demoted(site, "/leak");
         let reload = site.howdah().command(&["reload"]);
         assert!(reload.status.success(), "{}", String::from_utf8_lossy(&reload.stderr));
-        assert_eq!(pool(site)["demoted"].as_array().unwrap().len(), 0);
+        assert_eq!(site.howdah().pool()["demoted"].as_array().unwrap().len(), 0);
         let _ = site.get_ok("/leak");
         assert!(site.get_ok("/leak") != "<p>visits: 1</p>");
     });
@@ -125,7 +119,7 @@ fn a_reload_gives_every_route_another_chance() {
 fn what_changes_by_itself_demotes_nothing() {
     run(Mode::Worker, looping, |site| {
         ask_until_compared(site, "/fine", "same", 4);
-        let pool = pool(site);
+        let pool = site.howdah().pool();
         // On a busy machine the route may also be suspected of being slower.
         let mut suspected = pool["suspected"].as_array().unwrap().iter();
         let differs = suspected.any(|route| route["differed"] != 0) || !pool["compared"]["differs"].is_null();
@@ -168,7 +162,7 @@ fn a_streamed_response_is_compared_and_a_long_one_is_not() {
         assert_eq!(site.get_ok("/long").len(), 700_000);
         ask_until_demoted(site, "/streamed");
         assert_eq!(site.get_ok("/streamed"), "begin there");
-        assert_eq!(pool(site)["demoted"].as_array().unwrap().len(), 1);
+        assert_eq!(site.howdah().pool()["demoted"].as_array().unwrap().len(), 1);
     });
 }
 
@@ -178,7 +172,7 @@ fn a_route_that_takes_longer_than_in_classic_mode_is_demoted() {
         let demoted = ask_until_demoted(site, "/slow");
         let reason = demoted["reason"].as_str().unwrap();
         assert!(reason.contains("requests took longer than in classic mode, at last "), "{reason}");
-        assert!(counted(site, "slower") >= 8 && counted(site, "differs") == 0, "{}", pool(site));
+        assert!(counted(site, "slower") >= 8 && counted(site, "differs") == 0, "{}", site.howdah().pool());
         assert_eq!((site.get_ok("/slow").as_str(), mode(site).as_str()), ("the same", "worker"));
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
         assert!(text.contains(" took longer"), "{text}");
@@ -216,7 +210,7 @@ fn what_may_have_a_side_effect_runs_once() {
             let _ = site.send(&browser).expect(200);
             site.marks("count") > asked
         });
-        assert!(run_again, "others are: {}", pool(site));
+        assert!(run_again, "others are: {}", site.howdah().pool());
     });
 }
 
@@ -225,7 +219,7 @@ fn classic_modes_own_failure_demotes_nothing() {
     run(Mode::Worker, looping, |site| {
         ask_until_compared(site, "/fails", "inconclusive", 4);
         assert_eq!(site.get_ok("/fails"), "worker");
-        assert_eq!(counted(site, "differs"), 0, "{}", pool(site));
+        assert_eq!(counted(site, "differs"), 0, "{}", site.howdah().pool());
     });
 }
 
@@ -238,7 +232,7 @@ fn a_route_whose_requests_kill_their_workers_is_demoted() {
             assert_eq!(site.get("/kill").status, 502);
             let _ = site.wait_for_log(&["WARN", "demoted", "/kill", "its requests have killed 3 workers"]);
             assert_eq!(site.get_ok("/kill"), "alive");
-            assert_eq!(pool(site)["demoted"][0]["route"], "/kill");
+            assert_eq!(site.howdah().pool()["demoted"][0]["route"], "/kill");
             assert!(eventually(PATIENCE, || mode(site) == "worker"));
         },
     );

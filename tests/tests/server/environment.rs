@@ -91,7 +91,7 @@ scenario!(
             .setting("htaccess", "true")
             .setting("php.clear_env", "true")
             .env("OF_THE_POOL", "pools")
-            .file(".htaccess", &format!("PassEnv {names} OTEL_EXPORTER_OTLP_HEADERS OF_THE_APPLICATION OF_THE_POOL\n"))
+            .file(".htaccess", format!("PassEnv {names} OTEL_EXPORTER_OTLP_HEADERS OF_THE_APPLICATION OF_THE_POOL\n"))
             .php("pass.php", php!("environment/pass.php"))
     },
     |site| {

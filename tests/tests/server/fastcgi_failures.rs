@@ -77,7 +77,7 @@ fn web_servers_report_killed_processes_as_behind_php_fpm() {
         let mut waiting: Vec<(&str, Conn)> = waiting
             .into_iter()
             .map(|(name, mut conn)| {
-                conn.send(&Request::form("/a/pid.php", &format!("file={}", file.display())).close().bytes());
+                conn.send(Request::form("/a/pid.php", &format!("file={}", file.display())).close().bytes());
                 (name, conn)
             })
             .collect();

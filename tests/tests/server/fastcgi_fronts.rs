@@ -180,7 +180,7 @@ fn failures_reach_the_web_server_as_such() {
         assert_eq!(site.get_ok("/ok.php"), "fine");
         // Within the response: nginx detects that it is incomplete.
         let mut conn = site.conn();
-        conn.send(&Request::new("POST", "/begun.php").body("").close().bytes());
+        conn.send(Request::new("POST", "/begun.php").body("").close().bytes());
         let seen = || site.front_log().contains("prematurely closed");
         assert!(eventually(PATIENCE, seen), "{}", site.front_log());
         assert_eq!(site.get_ok("/ok.php"), "fine");
@@ -188,7 +188,7 @@ fn failures_reach_the_web_server_as_such() {
         // prints.
         let gate = site.gate("w");
         let mut leaving = site.conn();
-        leaving.send(&Request::get("/wait.php").close().bytes());
+        leaving.send(Request::get("/wait.php").close().bytes());
         let held = gate.wait();
         drop(leaving);
         let in_front = || site.front_log().contains("client prematurely closed connection");

@@ -22,8 +22,7 @@ scenario!(
     |site| {
         let body = "x".repeat(100_000);
         let mut conn = site.conn();
-        let mut status =
-            |path: &str, body: &str| conn.exchange(&Request::new("POST", path).body(body.to_owned())).status;
+        let mut status = |path: &str, body: &str| conn.exchange(&Request::new("POST", path).body(body)).status;
         assert_eq!(status("/some/page", &body), 200);
         limit(site, 3);
         for path in ["/some/other/page", "/front.php"] {

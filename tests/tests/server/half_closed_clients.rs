@@ -7,8 +7,7 @@ use howdah_tests::{Conn, Request, Site, scenario};
 /// True if this many requests are waiting.
 fn holds(site: &Site, requests: u64) -> bool {
     eventually(PATIENCE, || {
-        let output = site.howdah().command(&["status", "--json"]);
-        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let status = site.howdah().status();
         status["pools"][0]["queued"] == requests
     })
 }

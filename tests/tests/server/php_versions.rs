@@ -181,8 +181,7 @@ fn status_shows_the_version_of_each_pool() {
 
 /// Process ids of a pool's workers.
 fn workers_of(site: &Site, name: &str) -> Vec<u64> {
-    let status = texts(&site.howdah().command(&["status", "--json"])).0;
-    let status: Value = serde_json::from_str(&status).unwrap();
+    let status = site.howdah().status();
     let pool = status["pools"].as_array().unwrap().iter().find(|pool| pool["name"] == name).unwrap();
     let mut pids: Vec<u64> = pool["workers"].as_array().unwrap().iter().filter_map(|w| w["pid"].as_u64()).collect();
     pids.sort_unstable();

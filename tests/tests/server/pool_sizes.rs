@@ -11,7 +11,7 @@ const PID: &str = "echo getmypid();";
 const HOLD: &str = "require 'gate.php'; gate($_GET['g']); echo 'held';";
 
 fn pool_called(site: &Site, name: &str) -> Value {
-    let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+    let status = site.howdah().status();
     let pools = status["pools"].as_array().unwrap();
     pools.iter().find(|pool| pool["name"] == name).unwrap().clone()
 }

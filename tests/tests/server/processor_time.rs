@@ -2,7 +2,6 @@
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, script_scenario};
-use serde_json::Value;
 
 const OF_POOL: &str = "howdah_pool_processor_seconds_total{pool=\"default\"}";
 
@@ -16,7 +15,7 @@ fn seconds(site: &Site, metric: &str) -> f64 {
 
 /// Number of the worker with this process id.
 fn number_of(site: &Site, pid: &str) -> u64 {
-    let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+    let status = site.howdah().status();
     let workers = status["pools"][0]["workers"].as_array().unwrap();
     let pid: u64 = pid.parse().unwrap();
     let found = workers.iter().find(|worker| worker["pid"] == pid);

@@ -49,8 +49,7 @@ impl Drop for Echo {
 }
 
 pub(super) fn upgraded(site: &Site) -> u64 {
-    let output = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let status = site.howdah().status();
     status["connections"]["upgraded"].as_u64().unwrap()
 }
 

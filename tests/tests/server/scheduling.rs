@@ -5,18 +5,12 @@
 use howdah_tests::gate::Held;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
-use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-fn pool(site: &Site) -> Value {
-    let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
-    status["pools"][0].clone()
-}
-
 /// Waits until this many requests wait for a worker.
 fn wait_for_queue(site: &Site, requests: u64) {
-    let waits = || pool(site)["queued"].as_u64().unwrap();
+    let waits = || site.howdah().pool()["queued"].as_u64().unwrap();
     assert!(eventually(PATIENCE, || waits() == requests), "{} of {requests} wait", waits());
 }
 
@@ -204,14 +198,15 @@ scenario!(
         let gates: Vec<_> = (0..5).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut conns: Vec<_> = (0..5).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();
         // Each is held until all have arrived: five workers run concurrently.
-        let running = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
+        let running =
+            || site.howdah().pool()["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
         assert!(eventually(PATIENCE, || running() == 5), "{} run", running());
         let _ = site.wait_for_log(&["requests are waiting", "workers=5"]);
         for (conn, gate) in conns.iter_mut().zip(&gates) {
             gate.wait().release();
             assert_eq!(conn.response("GET").expect(200).text(), "held");
         }
-        let workers = || pool(site)["workers"].as_array().unwrap().len();
+        let workers = || site.howdah().pool()["workers"].as_array().unwrap().len();
         assert!(eventually(PATIENCE, || workers() == 1), "{} are left", workers());
     },
 );
@@ -226,13 +221,13 @@ scenario!(
         let first: Vec<String> = (0..18).map(|_| ask()).collect();
         // It could serve two more, but a spare worker is ready now, so this one ends.
         let serves = |pid: &str| {
-            let workers = pool(site)["workers"].clone();
+            let workers = site.howdah().pool()["workers"].clone();
             workers.as_array().unwrap().iter().any(|worker| worker["pid"].as_u64() == pid.parse().ok())
         };
-        assert!(eventually(PATIENCE, || !serves(&first[0])), "{}", pool(site)["workers"]);
+        assert!(eventually(PATIENCE, || !serves(&first[0])), "{}", site.howdah().pool()["workers"]);
         let pids: std::collections::BTreeSet<String> = (0..40).map(|_| ask()).chain(first).collect();
         assert!(pids.len() >= 3, "{pids:?}");
-        let workers = || pool(site)["workers"].as_array().unwrap().len();
+        let workers = || site.howdah().pool()["workers"].as_array().unwrap().len();
         assert!(eventually(PATIENCE, || workers() == 1), "{} are there", workers());
     },
 );

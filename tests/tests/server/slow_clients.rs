@@ -97,10 +97,7 @@ scenario!(
                 conn
             })
             .collect();
-        let waiting = |number: usize| {
-            let output = site.howdah().command(&["status", "--json"]);
-            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["pools"][0]["queued"] == number
-        };
+        let waiting = |number: usize| site.howdah().status()["pools"][0]["queued"] == number;
         // Otherwise a worker might be available only because the server has not seen the others yet.
         assert!(eventually(PATIENCE, || waiting(10)), "not all clients wait");
         let stays = others.pop();

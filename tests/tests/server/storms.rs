@@ -30,11 +30,7 @@ fn workers(site: &Site) -> Vec<u32> {
 }
 
 fn template(site: &Site) -> Option<u32> {
-    let look = || {
-        let out = site.howdah().command(&["status", "--json"]);
-        let status: serde_json::Value = serde_json::from_slice(&out.stdout).ok()?;
-        status["pools"][0]["snapshot_template"].as_u64().map(|pid| pid as u32)
-    };
+    let look = || site.howdah().try_status()?["pools"][0]["snapshot_template"].as_u64().map(|pid| pid as u32);
     if site.mode() != Some(Mode::Snapshot) {
         return None;
     }

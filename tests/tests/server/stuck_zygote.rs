@@ -4,7 +4,6 @@
 use howdah_tests::process::{PATIENCE, alive, eventually, identity, signal};
 use howdah_tests::{Setup, Site, scenario, script_scenario};
 use rustix::process::Signal;
-use serde_json::Value;
 
 /// One worker, which reports its process id and that of its parent, its zygote.
 fn one_worker(setup: Setup) -> Setup {
@@ -38,8 +37,7 @@ fn a_stopped_template_is_replaced() {
         "while (frankenphp_handle_request(function () { echo json_encode([getmypid(), posix_getppid()]); })) {}";
     let setup = |s: Setup| one_worker(s).allow_log("worker").script("worker.php").php("worker.php", worker);
     howdah_tests::run(howdah_tests::Mode::Snapshot, setup, |site| {
-        let output = site.howdah().command(&["status", "--json"]).stdout;
-        let status: Value = serde_json::from_slice(&output).unwrap();
+        let status = site.howdah().status();
         let template = status["pools"][0]["snapshot_template"].as_u64().expect("status names the template");
         replaces(site, "/", |_| template as u32);
     });
@@ -58,8 +56,7 @@ script_scenario!(
         let known = identity(worker).unwrap();
         // Its request is done only a moment after the client has its response.
         let is_idle = || {
-            let output = site.howdah().command(&["status", "--json"]).stdout;
-            let status: Value = serde_json::from_slice(&output).unwrap();
+            let status = site.howdah().status();
             status["pools"][0]["workers"].as_array().unwrap().iter().all(|worker| worker["busy"] == false)
         };
         assert!(eventually(PATIENCE, is_idle));

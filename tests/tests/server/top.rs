@@ -116,8 +116,7 @@ scenario!(
         top.wait_for(|text| text.contains("new workers serve"));
         top.press("q");
         assert!(eventually(PATIENCE, || top.child.try_wait().unwrap().is_some_and(|status| status.success())));
-        let status: serde_json::Value =
-            serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+        let status = site.howdah().status();
         assert_eq!(status["pools"][0]["reloads"], 1, "{status}");
         assert!(status["pools"][0]["restarts"].as_u64() >= Some(1), "{status}");
     }

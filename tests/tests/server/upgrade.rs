@@ -19,8 +19,7 @@ fn text(output: &Output) -> String {
 
 /// Process id of the server that responds now.
 fn server(site: &Site) -> u32 {
-    let output = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let status = site.howdah().status();
     u32::try_from(status["pid"].as_u64().unwrap()).unwrap()
 }
 

@@ -68,8 +68,7 @@ script_scenario!(
         let list = bearer(Request::get("/.well-known/mercure/subscriptions/room"), &token);
         let listed: Value = site.send(&list).expect(200).json();
         assert_eq!(listed["subscriptions"].as_array().unwrap().len(), 3, "{listed}");
-        let status = site.howdah().command(&["status", "--json"]).stdout;
-        let status: Value = serde_json::from_slice(&status).unwrap();
+        let status = site.howdah().status();
         assert_eq!(status["hubs"], json!([{ "site": "default", "subscribers": 3, "connections": 1, "topics": 1 }]));
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
         assert!(text.contains("hub of default: 1 WebSockets, 2 Mercure subscribers, 1 topics"), "{text}");

@@ -336,8 +336,7 @@ scenario!(
         let tries = site.marks("tries");
         assert!(tries < 100, "200 requests killed {tries} workers");
         let _ = site.wait_for_log(&["kill their workers", "GET /kill.php"]);
-        let status = site.howdah().command(&["status", "--json"]).stdout;
-        let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
+        let status = site.howdah().status();
         assert!(status["pools"][0]["faults"]["quarantined"].as_u64() > Some(0), "{status}");
         // Once it is repaired, the next request after the pause detects that.
         std::fs::write(site.file("kill.php"), "<?php echo 'repaired';").unwrap();
@@ -385,8 +384,7 @@ script_scenario!(
             stop.store(true, Ordering::Relaxed);
             outcome.unwrap();
         });
-        let status = site.howdah().command(&["status", "--json"]).stdout;
-        let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
+        let status = site.howdah().status();
         assert_eq!(status["pools"][0]["faults"], serde_json::json!({}));
     },
 );

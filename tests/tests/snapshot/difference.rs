@@ -75,8 +75,7 @@ fn expected(targets: &[String], setup: impl FnOnce(Setup) -> Setup) -> BTreeMap<
 
 /// For each worker, private resident memory in KiB, descriptors and mappings.
 fn sizes(site: &Site) -> BTreeMap<u64, [u64; 3]> {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let status = site.howdah().status();
     let workers = status["pools"][0]["workers"].as_array().unwrap();
     let size = |pid: u64| {
         process::wait_until_asleep(u32::try_from(pid).unwrap());

@@ -26,8 +26,7 @@ fn boot(setup: Setup, code: &str) -> Setup {
 }
 
 fn worker_pid(site: &Site) -> u64 {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let status = site.howdah().status();
     status["pools"][0]["workers"][0]["pid"].as_u64().unwrap()
 }
 

@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Numbers of the pool in `howdah status --json`.
 fn counted(site: &Site, name: &str) -> u64 {
-    let text = site.howdah().command(&["status", "--json"]).stdout;
-    let status: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let status = site.howdah().status();
     status["pools"][0][name].as_u64().unwrap_or_else(|| panic!("no {name} in {status}"))
 }
 

@@ -284,8 +284,7 @@ fn a_snapshot_worker_ends_in_good_order() {
 }
 
 fn restored_pages(site: &Site) -> u64 {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let status = site.howdah().status();
     let worker = &status["pools"][0]["workers"][0];
     assert!(worker["snapshot_restore_us"].as_f64().unwrap() > 0.0, "{worker}");
     worker["snapshot_restored_pages"].as_u64().unwrap()

@@ -26,25 +26,19 @@ pub(super) fn script(setup: Setup, boot: &str, handle: &str) -> Setup {
 /// Responds with its process id, after a pause in which other workers get requests too.
 const WHO: &str = php!("template/who.php");
 
-fn pool(site: &Site) -> Value {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&out.stdout).unwrap();
-    status["pools"][0].clone()
-}
-
 pub(super) fn template(site: &Site) -> Option<u32> {
-    pool(site)["snapshot_template"].as_u64().map(|pid| pid as u32)
+    site.howdah().pool()["snapshot_template"].as_u64().map(|pid| pid as u32)
 }
 
 /// The processes that serve.
 pub(super) fn serving(site: &Site) -> BTreeSet<u32> {
-    let pool = pool(site);
+    let pool = site.howdah().pool();
     let workers = pool["workers"].as_array().unwrap().iter().filter(|w| w["phase"] == "serving");
     workers.map(|w| w["pid"].as_u64().unwrap() as u32).collect()
 }
 
 pub(super) fn wait_for_workers(site: &Site) -> BTreeSet<u32> {
-    assert!(eventually(PATIENCE, || serving(site).len() == WORKERS), "{}\n{}", pool(site), site.log());
+    assert!(eventually(PATIENCE, || serving(site).len() == WORKERS), "{}\n{}", site.howdah().pool(), site.log());
     serving(site)
 }
 
@@ -91,7 +85,7 @@ in_each_way!(all_workers_share_one_boot, |s: Setup| script(s, "", WHO), |site| {
     assert_eq!(site.marks("boots"), 1);
     assert!(answers.iter().all(|a| a[1].as_u64() != Some(u64::from(template))), "the template serves nothing");
     assert!(answers.iter().all(|a| a[1] == a[3]), "getmypid() is the process's own number");
-    assert_eq!(pool(site)["snapshot_unshared"], Value::Null);
+    assert_eq!(site.howdah().pool()["snapshot_unshared"], Value::Null);
 });
 
 in_each_way!(
@@ -160,8 +154,8 @@ fn a_killed_template_is_replaced_with_the_next_worker() {
             let workers = wait_for_workers(site);
             let first = template(site).unwrap();
             signal(first, Signal::KILL);
-            assert!(eventually(PATIENCE, || template(site).is_none()), "{}", pool(site));
-            assert!(pool(site)["snapshot_unshared"].as_str().unwrap().contains("has ended"));
+            assert!(eventually(PATIENCE, || template(site).is_none()), "{}", site.howdah().pool());
+            assert!(site.howdah().pool()["snapshot_unshared"].as_str().unwrap().contains("has ended"));
             assert_eq!(ask(site, WORKERS, 50, "/").len(), WORKERS * 50);
             assert_eq!((serving(site), site.marks("boots")), (workers.clone(), 1), "nobody else has ended");
             for worker in &workers {
@@ -238,7 +232,7 @@ fn boots_alone(boot: &str, because: &str) {
             let ids: BTreeSet<String> = ask_all(site).iter().map(|a| a[0].to_string()).collect();
             assert_eq!(ids.len(), WORKERS);
             assert_eq!(site.marks("boots"), WORKERS as u64);
-            let status = pool(site);
+            let status = site.howdah().pool();
             assert_eq!(status["snapshot_template"], Value::Null);
             assert!(status["snapshot_unshared"].as_str().unwrap().contains(because), "{status}");
             let text = site.howdah().command(&["status"]).stdout;
@@ -353,7 +347,7 @@ fn workers_that_wait_for_a_failed_boot_come_with_the_next() {
         |site| {
             let _ = site.wait_for_log(&["not yet", "next attempt"]);
             // The log has it a moment before the status.
-            let said = || pool(site)["last_error"].as_str().is_some_and(|error| error.contains("not yet"));
+            let said = || site.howdah().pool()["last_error"].as_str().is_some_and(|error| error.contains("not yet"));
             assert!(eventually(PATIENCE, said));
             replace_file(&site.file("ready"), "");
             let ids: BTreeSet<String> = ask_all(site).iter().map(|a| a[0].to_string()).collect();

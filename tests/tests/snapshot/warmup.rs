@@ -8,19 +8,13 @@ use std::path::Path;
 
 const WORKERS: usize = 2;
 
-fn pool(site: &Site) -> Value {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&out.stdout).unwrap();
-    status["pools"][0].clone()
-}
-
 fn findings(site: &Site) -> Vec<String> {
-    let pool = pool(site);
+    let pool = site.howdah().pool();
     pool["snapshot_warmup"].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 fn is_refused(site: &Site) -> bool {
-    pool(site)["snapshot_warmup_refused"] == true
+    site.howdah().pool()["snapshot_warmup_refused"] == true
 }
 
 /// A worker script whose warm-up requests `/page` and `/other`: `boot` runs once, `handle` is its handler's body,
@@ -56,7 +50,7 @@ fn assert_each_its_own(site: &Site) {
 macro_rules! refused {
     ($name:ident, $handle:expr, $what:expr) => {
         in_each_way!($name, |s: Setup| leaky(s, $handle).expect_log("warm-up"), |site| {
-            assert!(is_refused(site), "{}", pool(site));
+            assert!(is_refused(site), "{}", site.howdah().pool());
             let findings = findings(site);
             assert!(findings.iter().any(|text| text.starts_with("/page: ") && text.contains($what)), "{findings:?}");
             assert_each_its_own(site);
@@ -107,7 +101,7 @@ in_each_way!(
         )
     },
     |site| {
-        assert!(!is_refused(site), "{}", pool(site));
+        assert!(!is_refused(site), "{}", site.howdah().pool());
         assert_eq!(findings(site), Vec::<String>::new());
         assert!(site.get_ok("/page").ends_with("warm"), "the warm-up is in the snapshot");
         assert_eq!(site.marks("boots"), 1);
@@ -121,7 +115,7 @@ fn the_check_of_the_warm_up_can_be_switched_off() {
         Mode::Snapshot,
         |s| leaky(s, "echo '_token=\"', kept(token(...)), '\"';").setting("warmup_check", "false"),
         |site| {
-            assert!(!is_refused(site), "{}", pool(site));
+            assert!(!is_refused(site), "{}", site.howdah().pool());
             assert_eq!(site.get_ok("/page"), site.get_ok("/page"));
         },
     );
@@ -136,7 +130,7 @@ fn the_boots_of_workers_that_share_none_are_checked_too() {
                 .expect_log("warm-up")
         },
         |site| {
-            assert!(is_refused(site), "{}", pool(site));
+            assert!(is_refused(site), "{}", site.howdah().pool());
             assert_each_its_own(site);
         },
     );
@@ -159,7 +153,7 @@ fn where_the_boot_has_connections_tokens_are_known_by_their_names() {
                 let s = s.php("worker.php", &worker);
                 if refused { s.expect_log("warm-up") } else { s }
             },
-            |site| assert_eq!(is_refused(site), refused, "{}", pool(site)),
+            |site| assert_eq!(is_refused(site), refused, "{}", site.howdah().pool()),
         );
     }
 }
@@ -176,7 +170,7 @@ in_each_way!(
             .expect_log("from the boot and not from the warm-up")
     },
     |site| {
-        assert!(!is_refused(site), "there is nothing to do without: {}", pool(site));
+        assert!(!is_refused(site), "there is nothing to do without: {}", site.howdah().pool());
         let findings = findings(site);
         assert!(findings.len() == 1 && findings[0].starts_with("/page.php: the page has"), "{findings:?}");
     },
@@ -194,7 +188,7 @@ fn a_reload_checks_again() {
             howdah_tests::site::replace_file(&worker, text);
             let out = site.howdah().command(&["reload"]);
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-            assert!(!is_refused(site), "{}", pool(site));
+            assert!(!is_refused(site), "{}", site.howdah().pool());
             assert_eq!(findings(site), Vec::<String>::new());
         },
     );
@@ -221,7 +215,7 @@ in_each_way!(
             assert_eq!(seen, format!("{warm},reset,also,/page?"));
         }
         assert_eq!(site.marks("after"), 1, "in the worker that boots for all");
-        assert!(!is_refused(site), "{}", pool(site));
+        assert!(!is_refused(site), "{}", site.howdah().pool());
     },
 );
 
@@ -259,7 +253,7 @@ fn an_after_warmup_that_fails_costs_the_warm_up_only() {
         },
         |site| {
             assert_eq!(site.get_ok("/page"), "served");
-            assert!(is_refused(site) && findings(site)[0].contains("after_warmup"), "{}", pool(site));
+            assert!(is_refused(site) && findings(site)[0].contains("after_warmup"), "{}", site.howdah().pool());
         },
     );
 }
@@ -282,7 +276,7 @@ in_each_way!(
         .expect_log("/page was answered with status 500"),
     |site| {
         assert_eq!(site.get_ok("/x"), "served");
-        assert!(!is_refused(site), "{}", pool(site));
+        assert!(!is_refused(site), "{}", site.howdah().pool());
         let findings = findings(site);
         assert_eq!(findings, ["/other?x=1 was answered with status 404", "/page was answered with status 500"]);
         let shown = site.howdah().command(&["status"]);
@@ -314,7 +308,7 @@ fn a_warm_up_request_that_ends_the_script_costs_the_warm_up_only() {
                 }
             },
             |site| {
-                assert_eq!(is_refused(site), refused, "{}", pool(site));
+                assert_eq!(is_refused(site), refused, "{}", site.howdah().pool());
                 assert_eq!(site.get_ok("/page"), "served");
                 let status = site.get("/other").status;
                 assert_eq!(status, if logged.is_some() { 500 } else { 200 });
@@ -427,7 +421,7 @@ in_each_way!(
     visitors_of_a_warm_application_draw_their_own_numbers,
     |s| { script(s, "", php!("warmup/visitors_of_a_warm_application_draw_their_own_numbers.php"), "") },
     |site| {
-        assert!(!is_refused(site), "{}", pool(site));
+        assert!(!is_refused(site), "{}", site.howdah().pool());
         let mut seen = HashSet::new();
         for _ in 0..40 {
             let values: Vec<Value> = serde_json::from_str(&fresh(site, "/page")).unwrap();

@@ -48,8 +48,7 @@ fn a_request_of_the_warm_up_has_the_variables_of_a_visitor_s() {
         let seen = site.get_ok("/shop/x");
         assert!(seen.contains(r#""all":["\/shop\/cart?a=1","\/worker.php\/a\/b%20c","\/staff\/"]"#), "{seen}");
         assert!(site.get("/staff/").status == 401);
-        let out = site.howdah().command(&["status", "--json"]);
-        let status: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let status = site.howdah().status();
         let findings = status["pools"][0]["snapshot_warmup"].to_string();
         assert!(findings.contains("/plain.txt is not asked for"), "{findings}");
     });

@@ -382,8 +382,7 @@ fn a_pool_of_workers_grows_while_requests_wait_and_shrinks_when_idle() {
             // It would wait for ever if there were only one worker.
             let other = site.get_ok("/app");
             let workers = || {
-                let status = site.howdah().command(&["status", "--json"]);
-                let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+                let status = site.howdah().status();
                 let pools = status["pools"].as_array().unwrap();
                 pools.iter().find(|pool| pool["name"] == "app").unwrap()["workers"].as_array().unwrap().len()
             };
