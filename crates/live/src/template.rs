@@ -35,7 +35,8 @@ impl Template {
         while let Some((before, expression)) = rest.split_once('{') {
             let (expression, after) = expression.split_once('}')?;
             expressions += 1;
-            if expressions > MAX_PARTS {
+            // Building a large one would take long.
+            if expressions > MAX_PARTS || builder.is_too_large() {
                 return None;
             }
             for part in [push_literal(&mut builder, before)?, push_expression(&mut builder, expression)?] {
@@ -198,6 +199,7 @@ fn query(builder: &mut Builder, variables: &[Variable<'_>]) -> Fragment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::template_matcher::tests::STEPS;
 
     #[test]
     fn a_template_matches_what_it_expands_to() {
@@ -277,5 +279,24 @@ mod tests {
         ] {
             assert!(Template::new(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_match_takes_a_bounded_number_of_steps_for_each_byte() {
+        let adjacent: String = (b'a'..=b'p').map(|name| format!("{{+{}}}", char::from(name))).collect();
+        for (text, topic) in [
+            (&*adjacent, "a,".repeat(200)),
+            ("/{?a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p}", format!("/?a={}", "&b=%41".repeat(60))),
+            ("{x}{y}{z}0", "a".repeat(400)),
+            ("{x:40}{y:40}a{z:9999}", "%c3%a9\u{e9}a".repeat(40)),
+            ("{/a*}{;b*}{&c*}{.d*}{#e*}", "/a=1;b=1&c=1.d#e".repeat(20)),
+        ] {
+            let template = Template::new(text).expect(text);
+            STEPS.set(0);
+            template.matches(&topic);
+            assert!((2..=1100).contains(&template.cost()) && STEPS.get() <= template.cost() * topic.len(), "{text}");
+        }
+        let wide = format!("{{{}}}", ["x"; 16].join(",")).repeat(16);
+        assert!(Template::new(&wide).is_none(), "its cost would be too large");
     }
 }

@@ -15,7 +15,7 @@ const MAX_SELECTORS: usize = 100;
 /// Maximum length of a selector, in bytes.
 const MAX_LENGTH: usize = 4096;
 /// Maximum cost of a subscriber's selectors (`Selector::cost`): each update is matched with those that are templates.
-const MAX_COST: usize = 4096;
+const MAX_COST: usize = 8192;
 /// Bytes charged for a subscriber, without its selectors.
 const SUBSCRIBER: u64 = 1024;
 /// Maximum number of updates, and of their bytes, that may wait for a subscriber.
