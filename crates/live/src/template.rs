@@ -155,7 +155,7 @@ fn push_expression(builder: &mut Builder, expression: &str) -> Option<Fragment> 
     })
 }
 
-/// What `inside` makes behind a prefix, or nothing.
+/// A prefix and what `inside` makes, or nothing.
 fn prefixed(builder: &mut Builder, prefix: &str, inside: impl FnOnce(&mut Builder) -> Fragment) -> Fragment {
     let (before, inside) = (builder.literal(prefix), inside(builder));
     builder.sequence(before, inside).optional()
