@@ -121,7 +121,7 @@ impl Front {
         let program = unpacked(CADDY).unwrap_or_else(|| panic!("no {CADDY}"));
         let arguments = ["run", "--adapter", "caddyfile", "--config"];
         Self::start(&program.display().to_string(), &arguments, |_, port| {
-            format!("{{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}}\n{}", sites(port))
+            format!("{{\n\tadmin off\n\tauto_https off\n}}\n{}", sites(port))
         })
     }
 

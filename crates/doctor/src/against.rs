@@ -106,12 +106,14 @@ pub fn compare(options: &Options, origin: &Origin) -> Result<Comparison> {
         unanswered: Vec::new(),
         different: Vec::new(),
     };
+    let mut why = String::new();
     for (at, page) in pages.iter().filter(|page| page.method == "GET").enumerate() {
         interrupted::check()?;
         (options.progress)(&format!("{} of {}: {}", at + 1, pages.len(), page.path));
         let request = request(page, &host);
         let there: Vec<Response> = (0..SAMPLES).map(|_| client.send_to(origin.place, &request)).collect();
-        if there.iter().any(|response| response.status == 0) {
+        if let Some(response) = there.iter().find(|response| response.status == 0) {
+            why = String::from_utf8_lossy(&response.body).into_owned();
             comparison.unanswered.push(page.path.clone());
             continue;
         }
@@ -122,7 +124,7 @@ pub fn compare(options: &Options, origin: &Origin) -> Result<Comparison> {
         }
     }
     if comparison.pages == 0 {
-        bail!("{} has responded to none of {} pages", origin.address, pages.len());
+        bail!("{} has responded to none of {} pages: {why}", origin.address, pages.len());
     }
     Ok(comparison)
 }

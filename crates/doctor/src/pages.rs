@@ -138,6 +138,9 @@ fn line_of(line: &str, logged: &Regex, kept: LineFilter) -> Option<Page> {
     Some(Page::get(&local(first)?))
 }
 
+/// Maximum length of a path: servers refuse longer ones.
+const MAX_PATH: usize = 8000;
+
 /// Path of a URL, for any host.
 fn local(address: &str) -> Option<String> {
     let path = match address.split_once("://") {
@@ -145,7 +148,20 @@ fn local(address: &str) -> Option<String> {
         None => address,
     };
     let path = path.split('#').next()?;
-    path.starts_with('/').then(|| path.to_owned())
+    // Other lines are no addresses, whatever they begin with.
+    let is_path = path.starts_with('/') && path.len() <= MAX_PATH && !path.contains(is_foreign);
+    is_path.then(|| path.chars().map(encoded).collect())
+}
+
+/// `true` for characters of no address. The last one stands for bytes that are no UTF-8.
+fn is_foreign(c: char) -> bool {
+    c.is_control() || c == ' ' || c == char::REPLACEMENT_CHARACTER
+}
+
+/// A character as browsers send it: those outside of ASCII percent-encoded.
+fn encoded(c: char) -> String {
+    let is_plain = c.is_ascii();
+    if is_plain { c.to_string() } else { c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect() }
 }
 
 fn is_file(path: &str) -> bool {
@@ -266,6 +282,10 @@ mod tests {
         assert_eq!(page(&logged.replace("200", "404")), None);
         assert_eq!(page(r#"{"method":"GET","uri":"/j","status":200}"#), Some(Page::get("/j")));
         assert_eq!(page("# a comment"), None);
+        assert_eq!(page("/für"), Some(Page::get("/f%C3%BCr")));
+        for wrong in ["/\u{1}", "/\u{fffd}x", &format!("/{}", "a".repeat(MAX_PATH)), "GET /\u{7f}", "a/b"] {
+            assert_eq!(page(wrong), None, "{wrong:?}");
+        }
     }
 
     #[test]

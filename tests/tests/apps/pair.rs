@@ -128,9 +128,7 @@ impl Pair {
         if statuses != [status, status] {
             found.push(format!("status {} and {} (the reference) instead of {status}", statuses[0], statuses[1]));
         }
-        let head = |side: &Side| {
-            normal::headers(&side.last).iter().map(|l| self.alike(side, l)).collect::<Vec<_>>()
-        };
+        let head = |side: &Side| normal::headers(&side.last).iter().map(|l| self.alike(side, l)).collect::<Vec<_>>();
         let (mine, truth) = (head(ours), head(theirs));
         found.extend(truth.iter().filter(|l| !mine.contains(l)).map(|l| format!("header missing: {l}")));
         found.extend(mine.iter().filter(|l| !truth.contains(l)).map(|l| format!("header added: {l}")));

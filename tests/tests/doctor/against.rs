@@ -72,3 +72,36 @@ fn an_application_is_compared_with_the_server_that_serves_it_now() {
     assert_eq!((code, &report["different"]), (Some(0), &Value::Array(Vec::new())), "{report}");
     old.finish();
 }
+
+#[test]
+fn a_server_that_does_not_answer_and_a_list_without_pages_are_reported_with_the_reason() {
+    let top = tempfile::tempdir().unwrap();
+    let (dir, list) = (top.path().join("shop"), top.path().join("list"));
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("index.php"), "<?php echo 'home';").unwrap();
+    fs::write(dir.join("howdah.toml"), "root = \".\"\n").unwrap();
+    let asked = |address: &str, lines: &[u8]| {
+        fs::write(&list, lines).unwrap();
+        let (dir, list) = (dir.display().to_string(), list.display().to_string());
+        let output = doctor(top.path(), &[&dir, "--quiet", "--against", address, "--list", &list]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let port = howdah_tests::site::Port::hold();
+    let address = format!("http://127.0.0.1:{}", port.number);
+    let (code, said) = asked(&address, b"/\n");
+    assert!(
+        code == Some(2) && said.contains("has responded to none of 1 pages: ") && said.contains("refused"),
+        "{said}"
+    );
+    // Bytes of no encoding, some of which begin like paths.
+    let bytes = (0..=255_u8).filter(|byte| !b"\r\n\t #".contains(byte));
+    let garbage: Vec<u8> = bytes.cycle().take(5000).flat_map(|byte| [b'\n', b'/', byte, 0xff]).collect();
+    for (lines, message) in
+        [(&garbage[..], "names no page"), (b"", "names no page"), (b"POST / a=b\n", "names no page")]
+    {
+        let (code, said) = asked(&address, lines);
+        assert!(code == Some(2) && said.contains(message), "{said}");
+    }
+    let (code, said) = asked("https://127.0.0.1", b"/\n");
+    assert!(code == Some(2) && said.contains("expected http://HOST"), "{said}");
+}

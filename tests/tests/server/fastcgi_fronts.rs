@@ -96,12 +96,21 @@ fn cgi_fcgi_prints_what_it_prints_of_php_fpm() {
         process.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
         let output = process.wait_with_output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), error)
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}{error}"));
+        // The case of names, and the order of fields, say nothing. Howdah adds a length that it knows.
+        let field =
+            |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+        let mut fields: Vec<_> = head.lines().filter_map(field).collect();
+        fields.retain(|(name, _)| name != "content-length");
+        fields.sort();
+        (output.status.code(), fields, body.to_owned(), error)
     };
     let body = "b".repeat(200_000);
     for (script, query, body) in [
         ("r.php", "do=length", ""),
         ("r.php", "do=redirect", ""),
+        ("r.php", "do=fine", ""),
         ("r.php", "do=404", ""),
         ("r.php", "do=large", ""),
         ("r.php", "do=hash", &*body),
@@ -109,7 +118,6 @@ fn cgi_fcgi_prints_what_it_prints_of_php_fpm() {
     ] {
         let [own, truth] = [&ours, &theirs].map(|site| printed(site, script, query, body));
         assert_eq!(own, truth, "{script} {query}");
-        assert!(own.1.contains("\r\n\r\n"), "{own:?}");
     }
     ours.finish();
     theirs.finish();
@@ -148,15 +156,24 @@ fn hosts_of_a_web_server_share_a_pool_and_files_are_left_to_it() {
         let ask = |host: &str, path: &str| {
             let mut conn = Conn::open(&Target::Tcp(([127, 0, 0, 1], nginx.port(0)).into()));
             let response = conn.exchange(&Request::get(path).header("Host", &format!("{host}.localhost")).close());
-            let field = |name: &str| response.header(name).unwrap_or_default().to_owned();
-            let text = response.text().replace(&top.display().to_string(), "TOP");
-            (response.status, text, field("x-accel-redirect"), field("x-sendfile"), field("content-type"))
+            let plain = |text: &str| text.replace(&top.display().to_string(), "TOP");
+            let field = |name: &str| plain(response.header(name).unwrap_or_default());
+            (
+                response.status,
+                plain(&response.text()),
+                field("x-accel-redirect"),
+                field("x-sendfile"),
+                field("content-type"),
+            )
         };
         ["a", "b", "a"].map(|host| ["/", "/?accel", "/?sendfile", "/private/private.txt"].map(|path| ask(host, path)))
     });
     assert_eq!(answers[0], answers[1]);
     let [a, b, _] = &answers[0];
-    assert_eq!((a[0].1.as_str(), b[0].1.as_str()), ("TOP/a/public TOP/a/public/index.php", "TOP/b/public TOP/b/public/index.php"));
+    assert_eq!(
+        (a[0].1.as_str(), b[0].1.as_str()),
+        ("TOP/a/public TOP/a/public/index.php", "TOP/b/public TOP/b/public/index.php")
+    );
     assert_eq!((a[1].1.as_str(), b[1].1.as_str()), ("of a", "of b"), "nginx sends the file");
     assert!(a[2].3.ends_with("/private.txt") && a[3].0 == 404, "{a:?}");
     ours.finish();
@@ -205,7 +222,7 @@ fn an_address_changes_its_protocol_with_a_reload() {
     run(Mode::Classic, setup, |site| {
         let port = site.port();
         let file = site.place().run.join("howdah.toml");
-        let toml = std::fs::read_to_string(&file).unwrap();
+        let toml = fs::read_to_string(&file).unwrap();
         assert_eq!(site.get("/v.php?SCRIPT_NAME").text(), "/v.php");
         let plain = format!("127.0.0.1:{port}");
         replace_file(&file, toml.replace(&plain, &format!("fastcgi:{plain}")));

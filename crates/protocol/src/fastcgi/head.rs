@@ -71,8 +71,9 @@ pub(super) fn body_length(params: &Params) -> Option<u64> {
 
 /// Writes the head of a response in CGI form (RFC 3875, 6), with `length` if it is known.
 pub(super) fn write(out: &mut Vec<u8>, response: &Parts, length: Option<u64>) {
-    let reason = response.extensions.get::<Reason>();
-    if response.status != StatusCode::OK || reason.is_some() {
+    // As PHP-FPM, never for 200: some web servers pass the field on to the client.
+    if response.status != StatusCode::OK {
+        let reason = response.extensions.get::<Reason>();
         let usual = response.status.canonical_reason().unwrap_or("Unknown").as_bytes();
         out.extend_from_slice(b"Status: ");
         out.extend_from_slice(response.status.as_str().as_bytes());
@@ -95,4 +96,32 @@ pub(super) fn write(out: &mut Vec<u8>, response: &Parts, length: Option<u64>) {
         out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_status_than_200_is_written_with_its_reason() {
+        let head = |status: u16, reason: Option<&'static [u8]>| {
+            let mut response = http::Response::builder().status(status).body(()).unwrap();
+            response.extensions_mut().extend(
+                reason
+                    .map(|text| {
+                        let mut extensions = http::Extensions::new();
+                        extensions.insert(Reason::new(text).unwrap());
+                        extensions
+                    })
+                    .unwrap_or_default(),
+            );
+            let mut out = Vec::new();
+            write(&mut out, &response.into_parts().0, None);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(head(200, None), "\r\n");
+        assert_eq!(head(200, Some(b"Fine")), "\r\n");
+        assert_eq!(head(404, None), "Status: 404 Not Found\r\n\r\n");
+        assert_eq!(head(418, Some(b"Short")), "Status: 418 Short\r\n\r\n");
+    }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 const APPLICATIONS: &[(&str, &str)] = &[
     ("laravel", include_str!("caddy/laravel.caddyfile")),
     ("mixed", include_str!("caddy/mixed.caddyfile")),
+    ("handles", include_str!("caddy/handles.caddyfile")),
     ("worker", include_str!("caddy/worker.caddyfile")),
 ];
 
@@ -30,6 +31,11 @@ const ANSWERS: &[(&str, &str, u16, &str)] = &[
     ("mixed", "/style.css", 200, "file style.css"),
     ("mixed", "/other.php", 403, ""),
     ("mixed", "/none", 404, ""),
+    ("handles", "/style.css", 404, ""),
+    ("handles", "/images/a.png", 200, "file images/a.png"),
+    ("handles", "/images/deleted/b.png", 410, ""),
+    ("handles", "/vendor/a.txt", 403, ""),
+    ("handles", "/dir2/a.txt", 200, "file dir2/a.txt"),
     ("worker", "/any/page", 200, "in a worker /any/page"),
     ("worker", "/style.css", 200, "file style.css"),
 ];
@@ -55,7 +61,17 @@ fn sites_of_a_caddyfile_answer_as_under_caddy() {
 }
 
 /// Intended differences from Caddy.
-const DIFFERENT: &[Differs] = &[];
+const DIFFERENT: &[Differs] = &[
+    ("laravel", HIDDEN, "hidden files are never sent"),
+    ("mixed", HIDDEN, "hidden files are never sent"),
+    (
+        "mixed",
+        &["/", "/?a=1", "/index.php/page", "/dir/"],
+        "403, not 404, for a directory without an index and for a script that may not run",
+    ),
+];
+
+const HIDDEN: &[&str] = &["/.env", "/.git/config"];
 
 #[test]
 fn sites_of_a_caddyfile_serve_the_same_paths_as_caddy() {
@@ -64,11 +80,13 @@ fn sites_of_a_caddyfile_serve_the_same_paths_as_caddy() {
     }
     let truth = Site::start(Backend::Reference, &Setup::default().workers(4));
     // Without the last one, which has FrankenPHP's directives.
-    let applications = Applications::new(&APPLICATIONS[..2]);
+    let applications = Applications::new(&APPLICATIONS[..3]);
     let all = |port: u16| applications.text(&port.to_string(), &truth.fastcgi());
-    let caddy = Front::caddy_with(all);
+    // As Debian's Caddy 2.6 spells it.
+    let caddy = Front::caddy_with(|port| all(port).replace("{args[0]}", "{args.0}"));
     let ours = applications.serve("Caddyfile", &all(applications.port.number));
-    let further = ["/old", "/blog/2026/a", "/health", "/vendor/none", "/assets/a.png", "/api/style.css?x=y", "/api/none"];
+    let further =
+        ["/old", "/blog/2026/a", "/health", "/vendor/none", "/assets/a.png", "/api/style.css?x=y", "/api/none"];
     compare(&applications, &ours, caddy.port(), &further, DIFFERENT);
     drop(ours);
     truth.finish();

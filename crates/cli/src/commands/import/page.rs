@@ -25,7 +25,7 @@ impl Page {
     }
 
     /// For a block that refuses some clients on a condition without a counterpart: refuses all, since ignoring it would
-    /// open what it protects. Returns `false`, and writes nothing, if the block refuses nobody.
+    /// open what it protects. Returns `false`, and writes nothing, if the block refuses no client.
     pub(super) fn close(&mut self, block: &Directive, why: &str, base: &Rule, site: &mut Site) -> bool {
         let closes = refuses(block);
         if closes {

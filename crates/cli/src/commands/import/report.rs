@@ -83,7 +83,7 @@ impl Report {
 /// `true` for lines that refuse some clients, and for blocks with such a line.
 pub(super) fn refuses(directive: &Directive) -> bool {
     let name = directive.name.to_ascii_lowercase();
-    // A redirect refuses nobody, and 503 is maintenance.
+    // A redirect refuses no client, and 503 is maintenance.
     let is_status = |word: &String| word.len() == 3 && word.starts_with('4') && word.parse::<u16>().is_ok();
     let sends = match &*name {
         "return" => directive.words.first().is_some_and(is_status),

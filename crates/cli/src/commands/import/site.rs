@@ -231,6 +231,25 @@ impl Rule {
         }
     }
 
+    /// These conditions without the requests that meet those of another rule, which has these conditions and further ones.
+    /// `None` if there are none left. Further conditions of several kinds cannot be excluded, and are ignored.
+    pub(super) fn without(&self, other: &Self) -> Option<Self> {
+        let mut left = self.clone();
+        let paths: Vec<String> = other.paths.iter().filter(|path| !self.paths.contains(path)).cloned().collect();
+        let further: Vec<_> = other.when.0.iter().filter(|(key, _)| !self.when.has(key)).cloned().collect();
+        let is_plain = other.except.len() == self.except.len() && other.unless.0.len() == self.unless.0.len();
+        match (paths.as_slice(), further.as_slice()) {
+            _ if !is_plain => {}
+            ([], []) => return None,
+            (_, []) => left.except.extend(paths),
+            ([], [(key, value)]) if matches!(&**key, "client" | "host" | "method") && !left.unless.has(key) => {
+                left.unless.0.push((key.clone(), value.clone()));
+            }
+            _ => {}
+        }
+        Some(left)
+    }
+
     /// `true` if its only condition is that the path names nothing.
     pub(super) fn is_for_missing(&self) -> bool {
         let when = &self.when.0;

@@ -16,6 +16,10 @@ switch ($_GET['do']) {
         header("HTTP/1.1 418 I'm a teapot");
         echo 'short and stout';
         break;
+    case 'fine':
+        header('HTTP/1.1 200 Fine');
+        echo 'fine';
+        break;
     case 'empty':
         http_response_code(204);
         break;

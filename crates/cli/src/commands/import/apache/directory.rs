@@ -5,7 +5,7 @@ use crate::commands::import::directive::Directive;
 use crate::commands::import::site::Rule;
 use std::path::{Path, PathBuf};
 
-/// What a site serves.
+/// Directories that a site serves.
 pub(super) struct Served {
     /// Path and directory: of the root, whose path is empty, and of each `Alias`.
     targets: Vec<(String, PathBuf)>,

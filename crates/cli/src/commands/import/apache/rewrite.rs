@@ -21,7 +21,7 @@ pub(super) struct List {
     unknown: Option<String>,
 }
 
-/// What becomes of a rule.
+/// Result of converting a rule.
 pub(super) enum Outcome {
     Taken(&'static str),
     Dropped(String),
@@ -170,7 +170,7 @@ impl List {
                 let path = Node::Matches(Word::Variable("REQUEST_URI".to_owned()), regex);
                 Node::And(Box::new(path), Box::new(own))
             };
-            // Whether rules can exclude it.
+            // Fails if no rule can exclude it.
             condition::rules(&Node::Not(Box::new(node.clone()))).map(|_| node)
         });
         match node {

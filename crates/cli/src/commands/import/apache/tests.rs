@@ -149,7 +149,7 @@ fn conditions_of_rewrites_become_those_of_rules() {
              host = [\"b\"] header",
         ),
         ("RewriteCond %{REQUEST_URI} ^/x\nRewriteRule .* - [F]", "path = \"~^/x\" deny = true"),
-        // What a rule without a target takes out of the list.
+        // A rule without a target takes requests out of the list.
         (
             "RewriteCond %{REQUEST_FILENAME} -s [OR]\nRewriteCond %{REQUEST_FILENAME} -l [OR]\nRewriteCond %{REQUEST_FILENAME} -d\n\
              RewriteRule ^.*$ - [NC,L]\nRewriteRule ^.*$ index.php [NC,L]",
@@ -212,7 +212,7 @@ fn of_nested_directories_the_innermost_decides() {
     }
     let (_, report) = of(&(denied("/") + &granted("/srv") + &granted("/opt")));
     assert!(report.contains("Require all denied: taken: nothing: directories within it decide"), "{report}");
-    // Patterns are not followed, and that is said.
+    // Patterns of directories are reported, not followed.
     let page = converted(&format!("DocumentRoot /srv/a\n{}", denied("/srv/*/b")), None).unwrap();
     assert!(page.contains("NOT TAKEN OVER: access control in the lines 3."), "{page}");
 }

@@ -109,19 +109,27 @@ impl Import {
 
     /// Handles directives, under the conditions of the enclosing block.
     fn directives(&mut self, inner: &[Directive], base: &Rule, named: &[Directive], site: &mut Site) {
-        let place = |one: &&Directive| ORDER.iter().position(|name| *name == one.name).unwrap_or(ORDER.len());
         let mut sorted: Vec<&Directive> = inner.iter().filter(|one| !one.name.starts_with('@')).collect();
-        sorted.sort_by_key(place);
+        sorted.sort_by_key(|one| rank(one));
+        // Requests that no `handle` before has taken.
+        let mut left = Some(base.clone());
         for directive in sorted {
-            let (rule, bare) = match conditions(directive, base, named) {
+            let Some(base) = left.clone() else {
+                self.page.report.say_all(directive, "dropped: a `handle` before it takes every request");
+                continue;
+            };
+            let (rule, bare) = match conditions(directive, &base, named) {
                 Ok(found) => found,
                 Err(why) => {
-                    if !self.page.close(directive, &why, base, site) {
+                    if !self.page.close(directive, &why, &base, site) {
                         self.page.report.dropped(directive, &why);
                     }
                     continue;
                 }
             };
+            if matches!(&*directive.name, "handle" | "handle_path") {
+                left = base.without(&rule);
+            }
             self.directive(directive, &bare, rule, named, site);
         }
         for matcher in inner.iter().filter(|one| one.name.starts_with('@')) {
@@ -140,6 +148,8 @@ impl Import {
     ) {
         let is_whole =
             rule.paths.is_empty() && rule.except.is_empty() && rule.when.is_empty() && rule.unless.is_empty();
+        // In a last `handle`, for what others leave: the site's own setting.
+        let is_rest = rule.paths.is_empty() && rule.when.is_empty();
         match &*directive.name {
             "handle" | "route" => {
                 self.page.report.say(directive, "taken: conditions of rules");
@@ -149,8 +159,8 @@ impl Import {
                 self.page.report.say(directive, "taken: conditions of rules");
                 return self.stripped(directive, &rule, site);
             }
-            "php_server" | "php_fastcgi" if is_whole => return self.php(directive, bare, site),
-            "file_server" if is_whole && !bare.shown().contains("browse") && bare.block.is_none() => {
+            "php_server" | "php_fastcgi" if is_rest => return self.php(directive, bare, site),
+            "file_server" if is_rest && !bare.shown().contains("browse") && bare.block.is_none() => {
                 return self.page.report.say(directive, "taken: files are sent anyway");
             }
             "reverse_proxy" => {
@@ -268,6 +278,15 @@ impl Import {
         }
         "taken: proxy".to_owned()
     }
+}
+
+/// Caddy's order: that of the names, then directives with longer paths, then those without a matcher.
+fn rank(directive: &Directive) -> (usize, bool, usize) {
+    let place = ORDER.iter().position(|name| *name == directive.name).unwrap_or(ORDER.len());
+    let is_ordered = matches!(&*directive.name, "handle" | "handle_path");
+    let first = directive.word(0);
+    let path = if is_ordered && first.starts_with('/') { first.len() } else { 0 };
+    (place, is_ordered && matches!(first, "" | "*"), usize::MAX - path)
 }
 
 /// Collects the named matchers of a site, including those in its blocks.

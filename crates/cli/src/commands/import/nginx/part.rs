@@ -183,7 +183,7 @@ impl Import {
         let has_path = |rule: &Rule| rule.paths != base.paths;
         // Groups of a condition other than the path are unknown to targets.
         let uses_groups = |part: &Directive| part.name == "return" && part.words.iter().any(|word| word.contains("$1"));
-        // Whoever is refused needs no variable.
+        // A refused request needs no variable.
         let is_variable = |part: &Directive| part.name == "set" && !inner.iter().any(refuses);
         let is_known = condition::add(&directive.words, &mut rule).is_some()
             && inner.iter().all(|part| part.block.is_none() && !is_variable(part))

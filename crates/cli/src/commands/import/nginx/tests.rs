@@ -264,7 +264,7 @@ fn directives_that_name_a_map_become_a_rule_for_each_of_its_entries() {
         ),
     ] {
         let (rules, report, _) = of(map, inner);
-        // What would be open without its condition is closed.
+        // Without the condition, all are refused.
         let is_closed = rules.contains("ALL CLIENTS ARE REFUSED") && rules.contains("[[site.rule]] deny = true");
         assert_eq!(is_closed, inner.contains("return 40"), "{rules}");
         let is_left_out = ["headers.", "status"].iter().all(|key| !rules.contains(key));
@@ -304,7 +304,7 @@ fn conditions_without_a_counterpart_refuse_all_where_they_refuse_some() {
         );
         drop(loaded(&page.replace("/srv/b", "/usr").replace("/srv", "/usr")));
     }
-    // Where nobody is refused, nobody is now; with a condition that is known, a variable beside the refusal does not count.
+    // Blocks that refuse no client refuse none now. With a known condition, a variable does not matter.
     for (inner, expected) in [
         ("if ($a) { return 301 /b; }", ""),
         ("if (-f $document_root/maintenance) { return 503; }", ""),
