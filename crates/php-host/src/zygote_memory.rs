@@ -104,7 +104,8 @@ fn share_range(file: BorrowedFd<'_>, range: Range<usize>, offset: u64) {
             // process: it has one thread, and no allocation or message is made in there. So each page has the same
             // content before and after. The file is sealed, so it keeps that content, and writing to the new mapping
             // makes a private copy.
-            at += unsafe { share_run(file, address(range.start + at), view.add(at), data.end - at, offset + at as u64) };
+            at +=
+                unsafe { share_run(file, address(range.start + at), view.add(at), data.end - at, offset + at as u64) };
         }
     }
     // SAFETY: the mapping made above, of which no reference is left.
@@ -124,13 +125,7 @@ fn next_data(file: BorrowedFd<'_>, offset: u64, from: usize, length: usize) -> O
 /// # Safety
 /// `own` is private writable memory of `length` bytes, `view` a view of the file at `offset` of the same length. Both
 /// are whole pages.
-unsafe fn share_run(
-    file: BorrowedFd<'_>,
-    own: *mut c_void,
-    view: *const c_void,
-    length: usize,
-    offset: u64,
-) -> usize {
+unsafe fn share_run(file: BorrowedFd<'_>, own: *mut c_void, view: *const c_void, length: usize, offset: u64) -> usize {
     let mut equal = 0;
     // SAFETY: `equal` stays below the length of both.
     while equal < length && unsafe { libc::memcmp(own.add(equal), view.add(equal), PAGE) } == 0 {

@@ -102,9 +102,8 @@ static void offer_file(void) {
     }
     howdah_stored_area *areas = safe_emalloc(n, sizeof *areas, 0);
     for (size_t i = 0; i < n; i++) {
-        areas[i] = (howdah_stored_area){.start = (uint64_t)ranges[i].start,
-                                        .end = (uint64_t)ranges[i].end,
-                                        .offset = ranges[i].offset};
+        areas[i] = (howdah_stored_area){
+            .start = (uint64_t)ranges[i].start, .end = (uint64_t)ranges[i].end, .offset = ranges[i].offset};
     }
     howdah_rs_offer_file(file, areas, n);
     efree(areas);
