@@ -1,6 +1,6 @@
 //! Learned warm-up of a booted application: one path for each route, however many pages the route has, and no tokens.
 
-use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
+use super::project::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use howdah_tests::process::{PATIENCE, eventually};
 use std::path::Path;
 

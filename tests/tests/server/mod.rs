@@ -66,6 +66,7 @@ mod process_changes;
 mod process_one;
 mod processor_time;
 mod profile;
+mod project;
 mod prometheus;
 mod protocol;
 mod proxy;

@@ -1,6 +1,6 @@
 //! Resources that a booted application keeps open, and files that each request checks for changes.
 
-use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, Served, need_symfony};
+use super::project::{KERNEL, LARAVEL, OF_LARAVEL, Project, Served, need_symfony};
 use howdah_tests::php;
 use howdah_tests::process::{PATIENCE, eventually, tree};
 use howdah_tests::servers::Server;

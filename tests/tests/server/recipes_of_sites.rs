@@ -1,6 +1,6 @@
 //! Recipes of sites: each site's application boots in a separate pool, independent of the server's other sites.
 
-use super::recipes::{Project, Served, need_symfony};
+use super::project::{Project, Served, need_symfony};
 use howdah_tests::Request;
 use howdah_tests::howdah::program;
 use howdah_tests::process::{PATIENCE, eventually};

@@ -1,7 +1,7 @@
 //! A booted application's code is warm before the first request, and only code that every request runs has been
 //! executed for that.
 
-use super::recipes::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
+use super::project::{KERNEL, LARAVEL, OF_LARAVEL, Project, need_symfony};
 use std::path::Path;
 
 const NO_WARM_UP: &str = "warmup = []\nwarmup_auto = false\n";
