@@ -28,6 +28,12 @@ pub(crate) fn dropped(section: &Section, is_pool: bool) -> Result<Vec<(&str, &'s
     let mut found: Vec<(&str, &'static str)> = Vec::new();
     for directive in section.directives() {
         let (name, place) = (directive.name.as_str(), &directive.place);
+        let needs_key = matches!(name, "env" | "php_value" | "php_flag" | "php_admin_value" | "php_admin_flag");
+        match directive.key.as_deref() {
+            None if needs_key => return Err(format!("{place}: unknown entry '{name}': expected {name}[KEY]")),
+            Some("") if needs_key => return Err(format!("{place}: {name}[]: a key is missing")),
+            _ => {}
+        }
         match fate(name, is_pool) {
             None => return Err(format!("{place}: unknown entry '{name}'")),
             Some(Effect::Refused(remedy)) if !directive.value.is_empty() => {

@@ -53,6 +53,8 @@ fn mistakes_are_those_of_php_fpm_and_name_their_pool() {
         ("[global]\n", "No pool defined"),
         ("[a]\npm = static\npm.max_children = 2\n", "[pool a] no listen address"),
         ("[a]\nlisten = 9000\nfoo = 1\n", "unknown entry 'foo'"),
+        ("[a]\nlisten = 9000\nphp_admin_value = 1\n", "unknown entry 'php_admin_value'"),
+        ("[a]\nlisten = 9000\nenv[] = 1\n", "env[]: a key is missing"),
         ("[global]\nlog_level = loud\n[a]\n", "log_level = loud"),
         ("[a]\nlisten = s\npm = static\npm.max_children = 2\nlisten.mode = 9\n", "[pool a] listen.mode"),
         ("[a]\nlisten = s\npm = static\npm.max_children = 2\nlisten.owner = no-such-user\n", "[pool a] listen.owner"),
