@@ -249,6 +249,21 @@ pub(crate) fn log_target(text: &str, prefix: &Path) -> String {
     }
 }
 
+/// Checks that a log can be created, as PHP-FPM opens its logs before it starts.
+///
+/// # Errors
+/// There is no directory for it.
+pub(crate) fn has_directory(name: &str, log: Option<&str>, prefix: &Path) -> Result<(), String> {
+    let is_file = |log: &&str| *log != "syslog" && !log.starts_with("/proc/") && !log.starts_with("/dev/");
+    let Some(file) = log.filter(is_file).map(|log| full(log, prefix)) else { return Ok(()) };
+    match file.parent() {
+        Some(directory) if !directory.is_dir() => {
+            Err(format!("{name} = {}: there is no directory {}", file.display(), directory.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn full(path: &str, prefix: &Path) -> PathBuf {
     prefix.join(path)
 }

@@ -97,6 +97,7 @@ fn server(config: &Config, given: &Arguments, is_root: bool) -> Result<String, S
     };
     let _ = writeln!(text, "\n[log]\nlevel = \"{level}\"");
     if let Some(log) = global.get("error_log").filter(|_| !given.force_stderr) {
+        pool::has_directory("error_log", Some(log), given.prefix.as_deref().unwrap_or(Path::new(STATE)))?;
         let _ =
             writeln!(text, "error = {}", pool::log_target(log, given.prefix.as_deref().unwrap_or(Path::new(STATE))));
     }
@@ -172,6 +173,10 @@ fn site(
     }
     write(&mut text, pool::pool(section, &prefix)?);
     write(&mut text, pool::php(section, &given.defined, scanned(given).as_deref(), &prefix)?);
+    pool::has_directory("access.log", section.get("access.log"), &prefix)?;
+    if section.seconds("request_slowlog_timeout")?.is_some_and(|seconds| seconds > 0) {
+        pool::has_directory("slowlog", section.get("slowlog"), &prefix)?;
+    }
     if let Some(log) = section.get("access.log") {
         let _ = writeln!(text, "\n[site.log]\naccess = {}", pool::access_target(log, &prefix));
     }

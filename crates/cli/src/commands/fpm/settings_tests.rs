@@ -14,7 +14,7 @@ const STATIC: &str = "pm = static\npm.max_children = 2\n";
 #[test]
 fn each_pool_is_a_site_at_its_address_with_its_own_pool() {
     let text = format!(
-        "[global]\npid = run/p.pid\nerror_log = /log/e.log\nlog_level = warning\nprocess_control_timeout = 7\ndaemonize = no\n\
+        "[global]\npid = run/p.pid\nerror_log = /var/log/e.log\nlog_level = warning\nprocess_control_timeout = 7\ndaemonize = no\n\
          [a]\nlisten = a.sock\nlisten.mode = 0600\n{STATIC}ping.response = hey\nsecurity.limit_extensions = .php .html\n\
          php_admin_value[memory_limit] = 32M\nphp_value[x.y] = 1\nlisten.backlog = 5\n\
          [b]\nlisten = 127.0.0.1:9001\nlisten.allowed_clients = 127.0.0.1\npm = dynamic\npm.max_children = 9\n\
@@ -54,6 +54,15 @@ fn mistakes_are_those_of_php_fpm_and_name_their_pool() {
         ("[a]\npm = static\npm.max_children = 2\n", "[pool a] no listen address"),
         ("[a]\nlisten = 9000\nfoo = 1\n", "unknown entry 'foo'"),
         ("[a]\nlisten = 9000\nphp_admin_value = 1\n", "unknown entry 'php_admin_value'"),
+        (
+            "[a]\nlisten = s\npm = static\npm.max_children = 2\naccess.log = /no/such/log\n",
+            "[pool a] access.log = /no/such/log: there is no directory /no/such",
+        ),
+        (
+            "[a]\nlisten = s\npm = static\npm.max_children = 2\nslowlog = /no/such/log\nrequest_slowlog_timeout = 1\n",
+            "[pool a] slowlog = /no/such/log: there is no directory",
+        ),
+        ("[global]\nerror_log = /no/such/log\n[a]\nlisten = 1\n", "error_log = /no/such/log: there is no directory"),
         ("[a]\nlisten = 9000\nenv[] = 1\n", "env[]: a key is missing"),
         ("[global]\nlog_level = loud\n[a]\n", "log_level = loud"),
         ("[a]\nlisten = s\npm = static\npm.max_children = 2\nlisten.mode = 9\n", "[pool a] listen.mode"),
