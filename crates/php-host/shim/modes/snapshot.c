@@ -92,7 +92,7 @@ static void reset_to_request_start(void) {
     shim_snapshot_random_forget();
 }
 
-/* Shows the zygote the snapshot's file, in which much of its own memory is stored, too. */
+/* Shows the zygote the snapshot's file, which also has much of what the zygote has. */
 static void offer_file(void) {
     const snapshot_range *ranges;
     size_t n;

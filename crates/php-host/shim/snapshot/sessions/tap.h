@@ -105,7 +105,7 @@ typedef struct tap_redis {
 /* Maximum number of places where a driver may keep the numbers of a connection. */
 #define TAP_PLACES 4
 
-/* What is known about a connection in this process; outside of the snapshot. */
+/* State of a connection in this process, outside of the snapshot. */
 typedef struct tap_lasting {
     bool proven;        /* a reset has restored the settings of the boot */
     int32_t backend[2]; /* PostgreSQL: of the worker's own connection */
