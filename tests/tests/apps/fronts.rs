@@ -1,14 +1,17 @@
-//! DokuWiki and WordPress behind Apache, Caddy, HAProxy and lighttpd over FastCGI, compared with the same web
+//! DokuWiki, WordPress and MediaWiki behind Apache, Caddy, HAProxy and lighttpd over FastCGI, compared with the same web
 //! server in front of PHP-FPM. With nginx in front, `HOWDAH_TEST_FASTCGI=1` runs their own tests.
 
 use crate::browser::{encode, form};
 use crate::database::Database;
 use crate::dokuwiki;
-use crate::pair::Pair;
+use crate::files::{copy_tree, make_directory, packaged, write};
+use crate::normal::Rules;
+use crate::pair::{Pair, Side};
 use crate::wordpress;
 use howdah_tests::fronts::{CADDY, Front, unpacked};
 use howdah_tests::{Mode, Request, Setup};
 use std::path::Path;
+use std::process::Command;
 
 type Start = fn(&Path, &Path) -> Front;
 
@@ -68,6 +71,71 @@ fn wordpress_is_the_same_behind_every_web_server() {
             Request::form("/wp-login.php", &encode(&form(&side.page(), "user_login", &changes)))
         });
         pair.get(&format!("{name}: the list of posts"), 200, "/wp-admin/edit.php");
+    }
+    pair.finish();
+}
+
+/// Installs MediaWiki with SQLite, by its own installer.
+fn install_mediawiki(side: &mut Side) {
+    let (root, top) = (side.site.place().root.clone(), side.site.place().top.clone());
+    copy_tree(&packaged("usr/share/mediawiki"), &root);
+    for directory in [root.join("images"), top.join("data"), top.join("cache")] {
+        make_directory(&directory);
+    }
+    let mut command = Command::new("php");
+    command.arg(root.join("maintenance/install.php")).args(["--dbtype", "sqlite", "--dbname", "wiki", "--dbpath"]);
+    command.arg(top.join("data")).args(["--server", "http://localhost", "--scriptpath", "", "--pass", "a long secret"]);
+    let output = command.args(["Wiki", "Ada"]).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{said:?}");
+    let settings = root.join("LocalSettings.php");
+    let more = MEDIAWIKI.replace("@CACHE@", &top.join("cache").display().to_string());
+    write(&settings, &(std::fs::read_to_string(&settings).unwrap() + more.trim_start_matches("<?php")));
+}
+
+/// Both wikis have the same keys, and a request starts no jobs.
+const MEDIAWIKI: &str = include_str!("php/mediawiki/settings.php");
+
+fn mediawiki_rules() -> Rules {
+    Rules::new(&[
+        (r"\bwiki_session=[a-z0-9]{32}", "wiki_session=<id>"),
+        (r"[0-9a-f]{32,40}(\+|\\)", "<token>"),
+        (r#""wgRequestId":"[^"]*""#, "<id>"),
+        (r"\b[0-9a-f]{24,40}\b", "<hash>"),
+        (r#""wgBackendResponseTime":\d+"#, "<time>"),
+        (r"\b20\d{12}\b", "<time>"),
+        (r#""(cputime|walltime|cachereport|timestamp|scribunto)[^,}]*"#, "<cost>"),
+        (r#""timingprofile":\[[^\]]*\]"#, "<cost>"),
+        (r#"\["(mediawiki\.base|startup)","[0-9a-z]{5}""#, "<module>"),
+        (r"(?s)<!-- \nNewPP.*?-->", "<parser>"),
+        (r"(?s)<!--\s*Saved in.*?-->", "<saved>"),
+    ])
+}
+
+#[test]
+fn mediawiki_is_the_same_behind_every_web_server() {
+    let setup = behind(Setup::default()).allow_log("PHP Warning").allow_log("PHP Notice");
+    let mut pair = Pair::start(Mode::Classic, &setup, mediawiki_rules());
+    pair.each(install_mediawiki);
+    for (name, front) in fronts() {
+        pair.behind(front);
+        pair.get(&format!("{name}: the main page"), 200, "/index.php?title=Main_Page");
+        pair.get(&format!("{name}: a page by PATH_INFO"), 200, "/index.php/Main_Page");
+        pair.get(&format!("{name}: a page that does not exist"), 404, "/index.php/No_such_page");
+        pair.get(&format!("{name}: a search"), 200, "/index.php?title=Special:Search&search=Main");
+        pair.get(
+            &format!("{name}: the interface"),
+            200,
+            "/api.php?action=query&meta=siteinfo&format=json&siprop=general",
+        );
+        pair.get(&format!("{name}: REST by PATH_INFO"), 200, "/rest.php/v1/page/Main_Page/bare");
+        pair.get(&format!("{name}: modules"), 200, "/load.php?modules=site.styles&only=styles&skin=vector");
+        pair.get(&format!("{name}: the login page"), 200, "/index.php?title=Special:UserLogin");
+        let fields = [("wpName", "Ada"), ("wpPassword", "a long secret"), ("wploginattempt", "Log in")];
+        pair.step(&format!("{name}: the login"), 302, |side| {
+            Request::form("/index.php?title=Special:UserLogin", &encode(&form(&side.page(), "userlogin", &fields)))
+        });
+        pair.get(&format!("{name}: the editor"), 200, "/index.php?title=Main_Page&action=edit");
     }
     pair.finish();
 }
