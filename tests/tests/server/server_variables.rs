@@ -174,7 +174,7 @@ script_scenario!(
 script_scenario!(
     repeated_headers_are_joined,
     howdah_only = "nginx before 1.23 hands over the last one only",
-    |s| s.www("dump.php"),
+    |s| s.www("dump.php").never_behind_nginx("nginx before 1.23 hands over the last one only"),
     |site| {
         let request = Request::get("/dump.php")
             .header("X-Twice", "a")
@@ -188,20 +188,24 @@ script_scenario!(
     },
 );
 
-script_scenario!(basic_credentials_reach_php, |s| s.www("dump.php"), |site| {
-    let seen =
-        site.send(&Request::get("/dump.php").header("Authorization", "Basic dXNlcjpwYTpzcw==")).expect(200).json();
-    assert_eq!((&seen["PHP_AUTH_USER"], &seen["PHP_AUTH_PW"]), (&"user".into(), &"pa:ss".into()));
-    assert_eq!(seen["HTTP_AUTHORIZATION"], "Basic dXNlcjpwYTpzcw==");
-    // nginx fills REMOTE_USER from the header without a check; Howdah has not checked it either, and omits it.
-    assert_eq!(seen.get("REMOTE_USER").is_some(), site.is_reference());
-});
+script_scenario!(
+    basic_credentials_reach_php,
+    |s| s.www("dump.php").never_behind_nginx("it sets REMOTE_USER"),
+    |site| {
+        let seen =
+            site.send(&Request::get("/dump.php").header("Authorization", "Basic dXNlcjpwYTpzcw==")).expect(200).json();
+        assert_eq!((&seen["PHP_AUTH_USER"], &seen["PHP_AUTH_PW"]), (&"user".into(), &"pa:ss".into()));
+        assert_eq!(seen["HTTP_AUTHORIZATION"], "Basic dXNlcjpwYTpzcw==");
+        // nginx fills REMOTE_USER from the header without a check; Howdah has not checked it either, and omits it.
+        assert_eq!(seen.get("REMOTE_USER").is_some(), site.is_reference());
+    }
+);
 
 script_scenario!(
     path_info_is_translated,
     howdah_only = "with Debian's fastcgi-php.conf, PHP-FPM sets no PATH_TRANSLATED",
     not_worker = "PATH_INFO is what follows the name of the script that loops: dump_in_loops below",
-    |s| s.www("dump.php"),
+    |s| s.www("dump.php").never_behind_nginx("PATH_TRANSLATED is nginx's to set"),
     |site| {
         let seen = site.get("/dump.php/a/b").expect(200).json();
         assert_eq!(seen["PATH_INFO"], "/a/b");
@@ -258,7 +262,10 @@ fn the_remote_host_is_the_clients_address_in_every_mode() {
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
         run(
             mode,
-            |s| s.php("p.php", "echo json_encode([$_SERVER['REMOTE_HOST'], getenv('REMOTE_HOST')]);"),
+            |s| {
+                s.php("p.php", "echo json_encode([$_SERVER['REMOTE_HOST'], getenv('REMOTE_HOST')]);")
+                    .never_behind_nginx("its variables are nginx's")
+            },
             |site| assert_eq!(site.get_ok("/p.php"), r#"["127.0.0.1","127.0.0.1"]"#, "{mode:?}"),
         );
     }
