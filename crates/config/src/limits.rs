@@ -37,7 +37,7 @@ fn one(name: &str, value: &str) -> Result<Limit, String> {
     let wrong = || format!("{name}: expected a number, a size, \"unlimited\" or \"SOFT:HARD\", found \"{value}\"");
     let (soft, hard) = (amount(soft).ok_or_else(wrong)?, amount(hard).ok_or_else(wrong)?);
     if soft.unwrap_or(u64::MAX) > hard.unwrap_or(u64::MAX) {
-        return Err(format!("{name}: {value} is above what it may be raised to"));
+        return Err(format!("{name}: {value} exceeds the hard limit"));
     }
     Ok(Limit { name: known, soft, hard })
 }
@@ -67,8 +67,8 @@ mod tests {
         for (name, value, what) in [
             ("nofiles", "1", "did you mean \"nofile\""),
             ("nofile", "many", "expected a number"),
-            ("nofile", "2:1", "above what it may be raised to"),
-            ("nofile", "unlimited:1", "above what it may be raised to"),
+            ("nofile", "2:1", "exceeds the hard limit"),
+            ("nofile", "unlimited:1", "exceeds the hard limit"),
             ("nofile", "", "expected a number"),
         ] {
             let error = read_one(name, value).unwrap_err();

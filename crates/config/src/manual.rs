@@ -62,7 +62,7 @@ fn main_page_end() -> String {
     let mut page = String::new();
     section(&mut page, "EXIT STATUS");
     let statuses = [
-        ("0", "What was asked for is done; of `check`: the server would start."),
+        ("0", "Success; for `check`: the server would start."),
         ("1", "It is not done: the message says why. Of `check`: there are mistakes."),
         ("2", "The command line is wrong."),
     ];

@@ -45,7 +45,7 @@ impl Loaded {
                     glob.find(&mut files);
                 }
                 if files.is_empty() {
-                    found.push(format!("sites: no file fits \"{pattern}\" in {}", dir.display()));
+                    found.push(format!("sites: no file matches \"{pattern}\" in {}", dir.display()));
                 }
             }
         }

@@ -436,7 +436,7 @@ fn directories_of_files_that_scripts_hand_over_lie_apart_from_the_root() {
 fn limits_that_cannot_be_are_reported() {
     for (text, what) in [
         ("[php]\nlimits = { nofiles = 3 }", "did you mean \"nofile\""),
-        ("[php]\nlimits.nofile = \"4:2\"", "above what it may be raised to"),
+        ("[php]\nlimits.nofile = \"4:2\"", "exceeds the hard limit"),
         ("[php]\numask = \"0999\"", "permissions in octal"),
         ("[php]\ncgroup_limits = { \"pids.max\" = 3 }", "needs a `cgroup`"),
         ("[php]\ncgroup = \"/a\"\ncgroup_limits = { \"pids.min\" = 3 }", "there is no limit \"pids.min\""),

@@ -12,7 +12,7 @@ fn what_would_be_silence_is_a_warning() {
             "sites = [\"sitez/*.toml\"]\nroot = \"public\"",
             &["public/index.php", "sites/shop.toml", "sites/blog.toml"][..],
             &[
-                "sites: no file fits \"sitez/*.toml\" in ",
+                "sites: no file matches \"sitez/*.toml\" in ",
                 "sites/blog.toml and 1 more is not read: `sites` names sitez/*.toml",
             ][..],
         ),

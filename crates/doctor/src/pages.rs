@@ -94,7 +94,7 @@ fn read(file: &Path, most: usize, kept: LineFilter, wanted: impl Fn(&Page) -> bo
     let mut pages: Vec<(Page, (usize, usize))> = seen.into_iter().collect();
     pages.sort_by_key(|(_, (count, first))| (usize::MAX - count, *first));
     if pages.is_empty() {
-        bail!("{} names no page that may be asked for (GET, HEAD, OPTIONS; others with --writes)", file.display());
+        bail!("{} lists no page that may be requested (GET, HEAD, OPTIONS; others with --writes)", file.display());
     }
     Ok(pages.into_iter().map(|(page, _)| page).take(most).collect())
 }

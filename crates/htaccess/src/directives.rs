@@ -217,7 +217,7 @@ impl Reader<'_> {
                 Select::If { before: std::mem::take(&mut body.chain), this: None }
             }
             ("files" | "filesmatch" | "limit" | "limitexcept" | "if" | "elseif" | "else", _) => {
-                return Err(format!("<{name}> takes something else than `{rest}`"));
+                return Err(format!("<{name}> does not accept `{rest}`"));
             }
             _ => return Ok(None),
         }))

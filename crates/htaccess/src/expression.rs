@@ -54,7 +54,7 @@ impl<P> Node<P> {
         let node = reader.or().map_err(|error| format!("the expression `{text}`: {error}"))?;
         reader.blanks();
         if !reader.rest.is_empty() {
-            return Err(format!("the expression `{text}`: `{}` is too much", reader.rest));
+            return Err(format!("the expression `{text}`: unexpected `{}`", reader.rest));
         }
         Ok(node)
     }

@@ -162,7 +162,7 @@ fn become_user(user: &Credentials) -> Result<(), String> {
     // A kernel or an outer sandbox that reports success without changing anything would leave PHP with root's rights.
     let is = rustix::process::geteuid() == uid && rustix::process::getegid() == gid && has_groups(&groups);
     let may_return = !uid.is_root() && rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok();
-    if is && !may_return { Ok(()) } else { Err(format!("cannot {what}: it had no lasting effect")) }
+    if is && !may_return { Ok(()) } else { Err(format!("cannot {what}: the change is not permanent")) }
 }
 
 fn has_groups(wanted: &[Gid]) -> bool {

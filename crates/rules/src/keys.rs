@@ -34,7 +34,7 @@ macro_rules! keys {
 keys! {
     Rule "name" "What the rule is called in logs and by `howdah explain`, and in metrics if it has a `pool`, `proxy`, `workers` or `weight`; else its place, `rule[0]` being the first, and in metrics its first path." r#""no-uploads""#;
     Rule "last" "Whether no further rule is looked at once this one has matched." "true";
-    Condition "host" "The host that was asked for, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
+    Condition "host" "The requested host, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
     Condition "path" "The path, decoded: `*` stands for any text, slashes included; `~` begins a regular expression, whose groups are `$1` or `${name}` in targets." r#"["/uploads/*", "*.bak"]"#;
     Condition "method" "Methods. `GET` stands for `HEAD` too." r#"["GET", "POST"]"#;
     Condition "header" "Headers, all of which must fit: a text with `*`, a regular expression behind `~`, `true` for any value, `false` for none." r#"{ User-Agent = "~(?i)bot", Cookie = false }"#;

@@ -36,7 +36,7 @@ fn nothing_is_lost(way: &str, journal: &str, open: &str) {
         Mode::Snapshot,
         |s| {
             let boot = php!("files/nothing_is_lost.php", OPEN = open, JOURNAL = journal);
-            obeying(s.env("HOWDAH_SNAPSHOT_PAGES", way).allow_log("said once"), &boot)
+            obeying(s.env("HOWDAH_SNAPSHOT_PAGES", way).allow_log("logged once"), &boot)
         },
         |site| {
             let database = site.file("../data.sqlite").display().to_string();
@@ -90,7 +90,7 @@ fn a_second_connection_to_a_database_of_the_boot_keeps_the_worker() {
         Mode::Snapshot,
         |s| {
             obeying(s, php!("files/a_second_connection_to_a_database_of_the_boot_keeps_the_worker.php"))
-                .allow_log("said once")
+                .allow_log("logged once")
         },
         |site| {
             let first = pid(site);
@@ -117,7 +117,7 @@ fn a_connection_to_sqlite_is_for_each_request_what_the_boot_left() {
         Mode::Snapshot,
         |s| {
             obeying(s, php!("files/a_connection_to_sqlite_is_for_each_request_what_the_boot_left_boot.php"))
-                .allow_log("said once")
+                .allow_log("logged once")
         },
         |site| {
             let probe = php!("files/a_connection_to_sqlite_is_for_each_request_what_the_boot_left_probe.php");
@@ -220,7 +220,7 @@ fn a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_h
 fn comes_back(boot: &str, cases: &[(&str, &str, bool)]) {
     run(
         Mode::Snapshot,
-        |s| obeying(s.allow_log("said once").ini("ffi.enable", "true"), boot),
+        |s| obeying(s.allow_log("logged once").ini("ffi.enable", "true"), boot),
         |site| {
             for (change, probe, replaced) in cases {
                 let worker = pid(site);

@@ -81,12 +81,11 @@ fn a_connection_on_which_the_boot_has_talked_unseen_is_refused() {
         |s| {
             booted(s.ini("ffi.enable", "true"), &boot)
                 .expect_boot_failure()
-                .expect_log("a library talks on it")
+                .expect_log("its library cannot be observed")
                 .expect_log("ended before it was ready")
         },
         |site| {
-            let peer =
-                format!("a connection to 127.0.0.1:{port} is open: a library talks on it that is not read along");
+            let peer = format!("a connection to 127.0.0.1:{port} is open: its library cannot be observed");
             let _ = site.wait_for_log(&["ended before it was ready", &peer]);
         },
     );

@@ -60,7 +60,7 @@ fn connections(site: &Site, kind: &Kind) -> BTreeMap<u64, u64> {
 fn each_worker_has_its_own(kind: &Kind) {
     run(
         Mode::Snapshot,
-        |s| connected(s, kind).allow_log("said once").allow_log("ended before its first request"),
+        |s| connected(s, kind).allow_log("logged once").allow_log("ended before its first request"),
         |site| {
             let first = connections(site, kind);
             assert_eq!((first.len(), site.marks("boots")), (WORKERS, 1), "{}", site.log());
@@ -110,7 +110,7 @@ fn a_redis_connection_that_the_boot_has_set_up_later_has_each_worker_boot() {
     kind.boot += "$db->rawCommand('CLIENT', 'SETNAME', 'shop');";
     run(
         Mode::Snapshot,
-        |s| connected(s, &kind).allow_log("said once"),
+        |s| connected(s, &kind).allow_log("logged once"),
         |site| {
             assert_eq!(
                 (connections(site, &kind).len(), site.marks("boots")),
@@ -132,7 +132,7 @@ fn a_worker_whose_own_connection_has_ended_is_replaced_by_a_fork() {
     run(
         Mode::Snapshot,
         |s| {
-            let logs = ["said once", "ended before its first request", "worker replaced", "opened at boot"];
+            let logs = ["logged once", "ended before its first request", "worker replaced", "opened at boot"];
             logs.into_iter().fold(connected(s, &kind), Setup::allow_log)
         },
         |site| {
@@ -162,7 +162,7 @@ fn a_worker_that_gets_no_connection_is_replaced_and_the_boot_stays() {
         Mode::Snapshot,
         |s| {
             let logs = [
-                "said once",
+                "logged once",
                 "ended before its first request",
                 "no way to the server",
                 "connect_each_worker",
@@ -188,7 +188,7 @@ fn other_settings_of_the_database_server_have_the_application_booted_again() {
     run(
         Mode::Snapshot,
         |s| {
-            let logs = ["said once", "ended before its first request", "the server's have changed", "does not boot"];
+            let logs = ["logged once", "ended before its first request", "the server's have changed", "does not boot"];
             logs.into_iter().fold(connected(s, &kind), Setup::allow_log)
         },
         |site| {

@@ -49,7 +49,7 @@ fn nothing_is_left_by(way: &str, driver: &Driver, changes: &[(&str, Cost)]) {
         Mode::Snapshot,
         |s| {
             obeying(
-                s.env("HOWDAH_SNAPSHOT_PAGES", way).allow_log("worker replaced").allow_log("said once"),
+                s.env("HOWDAH_SNAPSHOT_PAGES", way).allow_log("worker replaced").allow_log("logged once"),
                 &format!("{}\n{}", driver.open, driver.run),
             )
         },
@@ -483,7 +483,7 @@ fn an_answer_on_its_way_never_reaches_the_next_request() {
         Mode::Snapshot,
         |s| {
             obeying(
-                s.allow_log("said once"),
+                s.allow_log("logged once"),
                 &format!(
                     "$line = stream_socket_client('tcp://127.0.0.1:{port}'); fwrite($line, \"boot\\n\"); fgets($line);"
                 ),
@@ -502,7 +502,7 @@ fn an_answer_on_its_way_never_reaches_the_next_request() {
             assert_ne!(second, worker);
             release.store(1, Ordering::Release);
             assert_eq!(answer(site, "fwrite($line, \"two\\n\"); echo fgets($line);"), "two\n");
-            let _ = site.wait_for_log(&["worker replaced", "an answer is still on its way"]);
+            let _ = site.wait_for_log(&["worker replaced", "a response is outstanding"]);
             assert_eq!(counted(site, "snapshot_workers_replaced"), 1);
         },
     );

@@ -37,7 +37,7 @@ fn a_request_of_the_warm_up_has_the_variables_of_a_visitor_s() {
             .setting("rule", rules)
             .file("users", "anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n")
             .file("plain.txt", "plain")
-            .expect_log("/plain.txt is not asked for: its response is 200 OK, without PHP")
+            .expect_log("/plain.txt is not requested: its response is 200 OK, without PHP")
     };
     run(Mode::Snapshot, setup, |site| {
         for target in ["/shop/cart?a=1", "/worker.php/a/b%20c"] {
@@ -50,7 +50,7 @@ fn a_request_of_the_warm_up_has_the_variables_of_a_visitor_s() {
         assert!(site.get("/staff/").status == 401);
         let status = site.howdah().status();
         let findings = status["pools"][0]["snapshot_warmup"].to_string();
-        assert!(findings.contains("/plain.txt is not asked for"), "{findings}");
+        assert!(findings.contains("/plain.txt is not requested"), "{findings}");
     });
 }
 

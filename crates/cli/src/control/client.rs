@@ -62,7 +62,7 @@ pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patienc
     let mut response = Vec::new();
     stream.read_to_end(&mut response)?;
     let text = String::from_utf8_lossy(&response);
-    let (head, body) = text.split_once("\r\n\r\n").context("the server's response makes no sense")?;
+    let (head, body) = text.split_once("\r\n\r\n").context("invalid response from the server")?;
     let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("the server's response has no status")?;
     Ok((status, body.to_owned()))
 }

@@ -139,7 +139,7 @@ fn change_to(account: &Account) -> Result<()> {
     setresgid(gid, gid, gid)?;
     setresuid(uid, uid, uid)?;
     if setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).is_ok() || nix::unistd::geteuid() != uid {
-        bail!("it had no lasting effect");
+        bail!("the change of user is not permanent: it could become root again");
     }
     // From here on only the launcher starts programs, so no setuid program can restore rights.
     rustix::thread::set_no_new_privs(true)?;

@@ -153,7 +153,7 @@ static void close_script(void *handle) {
 /* Returns again after each restore. */
 static void take_snapshot(void) {
     if (EG(active_fiber) != NULL) {
-        refuse("it was asked for in a fiber");
+        refuse("it was requested in a fiber");
     }
     const char *encrypted = shim_snapshot_refused_stream();
     if (encrypted == NULL) {

@@ -35,7 +35,7 @@ impl WarmUp {
             match encode(target) {
                 Ok(request) => requests.push(WarmUpRequest { target: target.clone(), words: request.to_words() }),
                 Err(why) => {
-                    let text = format!("{target} is not asked for: {why}");
+                    let text = format!("{target} is not requested: {why}");
                     self.note(config.name(), false, vec![Finding { is_error: true, text }]);
                 }
             }

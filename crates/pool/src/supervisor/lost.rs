@@ -91,7 +91,7 @@ impl Supervisor {
 /// Explains the end of a booting zygote, for the log and the status.
 pub(super) fn boot_failure(end: &End, said: &str) -> String {
     if said.is_empty() {
-        return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");
+        return format!("PHP did not start ({end}) and printed nothing; is the program of `--php` a howdah-php?");
     }
     format!("PHP did not start ({end}): {said}{}", crate::process::php_host::advice(said))
 }

@@ -114,11 +114,11 @@ impl HandOver {
         let (pid, unused) = match ready {
             Ok(Ok(FromSuccessor::Ready { pid, unused })) => (pid, unused),
             Ok(Ok(FromSuccessor::Failed { why })) => return Err(why),
-            Ok(Ok(_)) => return Err("the new process says what makes no sense".to_owned()),
+            Ok(Ok(_)) => return Err("unexpected message from the new process".to_owned()),
             Ok(Err(error)) => return Err(broken(error)),
             Err(_) => {
                 return Err(format!(
-                    "the new process was not ready within {:?} (twice `boot_timeout`); its log says how far it came",
+                    "the new process was not ready within {:?} (twice `boot_timeout`); see its log",
                     self.patience
                 ));
             }

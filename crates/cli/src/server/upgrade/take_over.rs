@@ -79,7 +79,8 @@ impl TakeOver {
         sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(HANDOVER_TIMEOUT))?;
         let mut sockets = InheritedSockets::default();
         loop {
-            let received = control_socket::receive(&self.socket, false).context("the old server gives no sockets")?;
+            let received =
+                control_socket::receive(&self.socket, false).context("cannot receive the old server's sockets")?;
             let (bytes, fds) = received.context("the old server has ended")?;
             match parse(&bytes, ToSuccessor::Unknown) {
                 ToSuccessor::Settled => return Ok(sockets),

@@ -101,7 +101,7 @@ bool snapshot_covers(const void *address) {
 static bool store_stack(snapshot_state *s) {
     s->stack_start = STACK_POINTER(&s->context) - RED_ZONE;
     if (s->stack_end == NULL || s->stack_start >= s->stack_end || s->stack_end - s->stack_start > 64 * 1024 * 1024) {
-        snapshot_set_reason("the snapshot was asked for on a stack that is not the process's own (a fiber?)");
+        snapshot_set_reason("the snapshot was requested on another stack (in a fiber?)");
         return false;
     }
     size_t length = (size_t)(s->stack_end - s->stack_start);

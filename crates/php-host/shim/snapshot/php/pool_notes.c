@@ -50,7 +50,7 @@ void shim_snapshot_advise(tap_advice advice, const char *what) {
     }
     char line[400];
     (snprintf)(line, sizeof line, texts[advice], what != NULL ? what : "");
-    shim_log(LOG_WARNING, "snapshot: %s (said once)", line);
+    shim_log(LOG_WARNING, "snapshot: %s (logged once)", line);
 }
 
 void shim_snapshot_count_reset(void) {

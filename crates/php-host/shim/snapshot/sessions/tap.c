@@ -419,7 +419,7 @@ static bool is_unobserved(const tap *t) {
 /* Returns the reason why the snapshot cannot be taken with this connection, or NULL. */
 static const char *snapshot_refusal(tap *t) {
     if (is_unobserved(t)) {
-        return "a library talks on it that is not read along, encrypted or in its own protocol; open it in each "
+        return "its library cannot be observed (own encryption or protocol); open it in each "
                "request instead";
     }
     if (!is_followed(t)) {
@@ -429,7 +429,7 @@ static const char *snapshot_refusal(tap *t) {
     if (t->spoiled != NULL) {
         return t->spoiled;
     }
-    return p->idle(t) ? p->boot(t) : "an answer is still on its way on it";
+    return p->idle(t) ? p->boot(t) : "a response is outstanding";
 }
 
 const char *shim_snapshot_tap_boot(void) {
@@ -534,7 +534,7 @@ static const char *unrestorable_reason(tap *t, bool cut_off) {
     bool outstanding =
         is_followed(t) ? !protocols[t->protocol].idle(t) : awaits_answer(t) || (cut_off && !t->datagrams);
     if (outstanding) {
-        (snprintf)(why, sizeof why, "an answer is still on its way on a connection opened at boot (%s)", name_of(t));
+        (snprintf)(why, sizeof why, "a response is outstanding on a connection opened at boot (%s)", name_of(t));
         shim_snapshot_advise(TAP_ADVICE_ANSWER, NULL);
         return why;
     }

@@ -144,7 +144,7 @@ pub(super) const TABLE: &[Row] = &[
     rule("ProxyPass|ProxyPassMatch", "built in: PHP runs here", |to, _| is_fcgi(to)),
     rule("ProxyPass", "proxy", proxy),
     dropped("ProxyPassReverse*|ProxyPreserveHost|ProxyRequests|ProxyTimeout|ProxyVia", BUILT_IN),
-    dropped("Include|IncludeOptional", "it sets up modules, or no file fits"),
+    dropped("Include|IncludeOptional", "it sets up modules, or no file matches"),
     dropped("Use", "convert what it names, too"),
     dropped(
         "Define|UnDefine|ServerAdmin|ServerSignature|ServerTokens|UseCanonicalName|RewriteEngine|RewriteBase",

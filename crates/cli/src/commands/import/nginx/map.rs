@@ -108,7 +108,7 @@ impl Maps {
         }
         let found = match named.as_slice() {
             [map] if name == "auth_basic" => {
-                report.say(directive, "changed: passwords are asked for, whatever the map says");
+                report.say(directive, "changed: a password is always required, whatever the map says");
                 Ok(map.strictest(directive))
             }
             [map] if is_expandable(name) => map.each(directive),

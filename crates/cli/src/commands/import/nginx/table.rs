@@ -69,7 +69,7 @@ pub(super) const TABLE: &[Row] = &[
         target.starts_with('/') && statuses.iter().all(|status| status.parse::<u16>().is_ok())
     }),
     dropped("fastcgi_*|gzip*|brotli*|http2|sendfile|tcp_nopush|charset|default_type", BUILT_IN),
-    dropped("include", "the content of this file is built in, or no file fits"),
+    dropped("include", "the content of this file is built in, or no file matches"),
     dropped("log_not_found|client_body_buffer_size|server_tokens|ssl_*|open_file_cache*", BUILT_IN),
     dropped("client_body_temp_path", "files for what waits are in $TMPDIR"),
     dropped("client_header_timeout", "clients have 10 seconds for a header"),
