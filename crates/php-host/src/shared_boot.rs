@@ -95,16 +95,16 @@ impl SharedBoot {
 
     /// Receives a message from the booting worker or the template; `None` without one.
     pub(crate) fn receive(&mut self) -> Option<FromZygote> {
-        let Some((bytes, mut fds)) = control_socket::receive(self.socket()?, true).ok()? else {
-            // The worker has ended, or has become another program and will not boot. Polling a closed socket would wake
-            // the zygote for ever; for a template this lasts only until its end is noticed.
-            self.booter = None;
-            return None;
-        };
-        if let Some(file) = fds.pop() {
+        let bytes = loop {
+            let Some((bytes, mut fds)) = control_socket::receive(self.socket()?, true).ok()? else {
+                // The worker has ended, or has become another program and will not boot. Polling a closed socket would
+                // wake the zygote for ever; for a template this lasts only until its end is noticed.
+                self.booter = None;
+                return None;
+            };
+            let Some(file) = fds.pop() else { break bytes };
             self.snapshot = serde_json::from_slice(&bytes).ok().map(|areas| StoredMemory { file, areas });
-            return self.receive();
-        }
+        };
         let message = serde_json::from_slice(&bytes).ok()?;
         match &message {
             FromZygote::Template { pid, .. } => {

@@ -60,8 +60,10 @@ pub(crate) fn share(snapshot: &StoredMemory) {
             let (start, end) = (start as usize, end as usize);
             let both = mapping.range.start.max(start)..mapping.range.end.min(end);
             if !both.is_empty() && both.start.is_multiple_of(PAGE) && both.end.is_multiple_of(PAGE) {
-                let offset = offset + (both.start - start) as u64;
-                share_range(file, both, offset);
+                // The areas come from a worker.
+                if let Some(offset) = offset.checked_add((both.start - start) as u64) {
+                    share_range(file, both, offset);
+                }
             }
         }
     }
@@ -89,7 +91,7 @@ const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 /// Maps the pages of a private writable range that are equal in the file at this place.
 fn share_range(file: BorrowedFd<'_>, range: Range<usize>, offset: u64) {
     let size = fstat(file).map_or(0, |about| about.st_size as u64);
-    if offset + range.len() as u64 > size {
+    if offset.checked_add(range.len() as u64).is_none_or(|end| end > size) {
         return;
     }
     // SAFETY: a new mapping; only its pages with data are read, within the file's size, which is sealed.
@@ -251,6 +253,11 @@ Swap:                 4 kB
         share(&snapshot);
         assert_eq!(shared_pages(&range), [0_usize; 0], "a file that is not sealed could change");
         fcntl_add_seals(&snapshot.file, SEALS).unwrap();
+        let [start, end] = [range.start, range.end].map(|address| address as u64);
+        for area in [[start, end, u64::MAX], [0, u64::MAX, u64::MAX - 1], [start, end, length as u64], [9, 1, 0]] {
+            share(&StoredMemory { file: snapshot.file.try_clone().unwrap(), areas: vec![area] });
+            assert_eq!(shared_pages(&range), [0_usize; 0], "{area:?} is not in the file");
+        }
         share(&snapshot);
         assert_eq!(shared_pages(&range), [0, 1, 2, 3, 7, 8, 9, 10, 11]);
         assert!(content() == before);
