@@ -7,9 +7,11 @@
 //! written. The zygote maps them from the snapshot's file.
 
 use crate::shared_boot::StoredMemory;
-use rustix::fs::{SealFlags, SeekFrom, fcntl_get_seals, fstat, seek};
+use rustix::fs::{Mode, OFlags, SealFlags, SeekFrom, fcntl_get_seals, fstat, open, seek};
+use rustix::io::read;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mremap_fixed, munmap};
 use std::ffi::c_void;
+use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
@@ -26,7 +28,7 @@ const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK);
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Mapping {
     range: Range<usize>,
-    rights: String,
+    rights: [u8; 4],
     is_file: bool,
     is_snapshot: bool,
     /// Kilobytes that are no file's, and such that are swapped out.
@@ -34,10 +36,51 @@ struct Mapping {
     swapped: u64,
 }
 
+/// Room for `/proc/self/smaps` and for the mappings in it; those beyond are left as they are.
+const MAX_TEXT: usize = 4 << 20;
+const MAX_MAPPINGS: usize = 2048;
+
+/// The zygote's own mappings, which exist while this value does: nothing is allocated or freed from before they are read
+/// until then. Giving memory back would end mappings, or shorten the heap's.
+struct Own {
+    mappings: Vec<Mapping>,
+    /// Holds the text of `/proc/self/smaps`.
+    text: *mut c_void,
+}
+
+impl Own {
+    fn read() -> io::Result<Self> {
+        let mappings = Vec::with_capacity(MAX_MAPPINGS);
+        let file = open(c"/proc/self/smaps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        // SAFETY: a new mapping. Not from malloc(), whose thresholds such a block would change.
+        let text = unsafe { mmap_anonymous(null_mut(), MAX_TEXT, READ_WRITE, MapFlags::PRIVATE) }?;
+        let mut own = Self { mappings, text };
+        // SAFETY: the mapping above, filled with zeros, lives as long as `own` and is used here alone.
+        let room = unsafe { std::slice::from_raw_parts_mut(text.cast::<u8>(), MAX_TEXT) };
+        let mut length = 0;
+        while length < MAX_TEXT {
+            match read(&file, &mut room[length..])? {
+                0 => break,
+                more => length += more,
+            }
+        }
+        list(std::str::from_utf8(&room[..length]).unwrap_or_default(), &mut own.mappings);
+        Ok(own)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `read`; nothing refers to it any more.
+        let _ = unsafe { munmap(self.text, MAX_TEXT) };
+    }
+}
+
 /// Releases the pages of unchanged private file mappings; pages that are needed later are read again from the same
 /// file.
 pub(crate) fn release_libraries() {
-    for mapping in mappings(&own_smaps()).iter().filter(|mapping| is_unchanged_file(mapping)) {
+    let Ok(own) = Own::read() else { return };
+    for mapping in own.mappings.iter().filter(|mapping| is_unchanged_file(mapping)) {
         // SAFETY: the range is a private mapping of a file that this process has never been able to write to, and none
         // of its pages was changed (relocations would show as anonymous or swapped memory), so the kernel finds each
         // page's content in the file again. The process has one thread, so the mapping is still the one that was just
@@ -53,9 +96,9 @@ pub(crate) fn share(snapshot: &StoredMemory) {
     if !fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SEALS)) {
         return;
     }
-    let own = mappings(&own_smaps());
-    let is_own = |mapping: &&Mapping| mapping.rights == "rw-p" && mapping.anonymous * 1024 >= MIN_RUN as u64;
-    for mapping in own.iter().filter(is_own) {
+    let Ok(own) = Own::read() else { return };
+    let is_own = |mapping: &&Mapping| mapping.rights == *b"rw-p" && mapping.anonymous >= (MIN_RUN / 1024) as u64;
+    for mapping in own.mappings.iter().filter(is_own) {
         for &[start, end, offset] in &snapshot.areas {
             let (start, end) = (start as usize, end as usize);
             let both = mapping.range.start.max(start)..mapping.range.end.min(end);
@@ -71,7 +114,8 @@ pub(crate) fn share(snapshot: &StoredMemory) {
 
 /// Gives the zygote its own copies of the pages that it shares with a snapshot.
 pub(crate) fn take_back() {
-    for mapping in mappings(&own_smaps()).iter().filter(|mapping| mapping.is_snapshot) {
+    let Ok(own) = Own::read() else { return };
+    for mapping in own.mappings.iter().filter(|mapping| mapping.is_snapshot) {
         let (at, length) = (address(mapping.range.start), mapping.range.len());
         // SAFETY: the range is mapped and readable, and its content is moved to the same addresses in one step. This
         // process has one thread, and nothing below allocates, so no byte changes in between. An error leaves the range
@@ -145,22 +189,20 @@ fn address(address: usize) -> *mut c_void {
     with_exposed_provenance_mut(address)
 }
 
-fn own_smaps() -> String {
-    std::fs::read_to_string("/proc/self/smaps").unwrap_or_default()
-}
-
 /// A read-only private file mapping without private pages.
 fn is_unchanged_file(mapping: &Mapping) -> bool {
-    matches!(&*mapping.rights, "r-xp" | "r--p") && mapping.is_file && mapping.anonymous == 0 && mapping.swapped == 0
+    matches!(&mapping.rights, b"r-xp" | b"r--p") && mapping.is_file && mapping.anonymous == 0 && mapping.swapped == 0
 }
 
-/// All mappings, from the text of `/proc/self/smaps`.
-fn mappings(smaps: &str) -> Vec<Mapping> {
-    let mut found: Vec<Mapping> = Vec::new();
+/// Lists the mappings in the text of `/proc/self/smaps`, as many as fit without another allocation.
+fn list(smaps: &str, found: &mut Vec<Mapping>) {
     for line in smaps.lines() {
         let mut words = line.split_ascii_whitespace();
         let first = words.next().unwrap_or_default();
         if !first.ends_with(':') {
+            if found.len() == found.capacity() {
+                return;
+            }
             found.extend(mapping(first, words));
         } else if let Some(last) = found.last_mut() {
             let mut value = || words.next().and_then(|value| value.parse().ok()).unwrap_or(u64::MAX);
@@ -171,14 +213,13 @@ fn mappings(smaps: &str) -> Vec<Mapping> {
             }
         }
     }
-    found
 }
 
 /// A mapping's first line: `start-end perms offset dev inode path`.
 fn mapping<'a>(range: &str, mut words: impl Iterator<Item = &'a str>) -> Option<Mapping> {
     let (start, end) = range.split_once('-')?;
     let range = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
-    let rights = words.next()?.to_owned();
+    let rights = words.next()?.as_bytes().try_into().ok()?;
     let is_file = words.nth(2)? != "0";
     let is_snapshot = words.next() == Some(SNAPSHOT);
     Some(Mapping { range, rights, is_file, is_snapshot, ..Mapping::default() })
@@ -213,15 +254,17 @@ Swap:                 4 kB
 
     #[test]
     fn only_unchanged_private_file_mappings_that_cannot_be_written_are_released() {
-        let released = mappings(MAPS).into_iter().filter(is_unchanged_file).map(|mapping| mapping.range);
+        let mut all = Vec::with_capacity(9);
+        list(MAPS, &mut all);
+        let released = all.into_iter().filter(is_unchanged_file).map(|mapping| mapping.range);
         assert_eq!(released.collect::<Vec<_>>(), [0x1000..0x3000, 0x7000..0x9000]);
     }
 
     /// The test's own pages of the range that are mapped from a snapshot's file.
     fn shared_pages(range: &Range<usize>) -> Vec<usize> {
         let of_range = |mapping: &&Mapping| mapping.is_snapshot && range.contains(&mapping.range.start);
-        let maps = mappings(&own_smaps());
-        let pages = maps.iter().filter(of_range).flat_map(|mapping| mapping.range.clone().step_by(PAGE));
+        let own = Own::read().unwrap();
+        let pages = own.mappings.iter().filter(of_range).flat_map(|mapping| mapping.range.clone().step_by(PAGE));
         pages.map(|page| (page - range.start) / PAGE).collect()
     }
 
