@@ -59,6 +59,8 @@ pub(super) struct Io {
     aborted: bool,
     at_end: bool,
     responding: bool,
+    /// The last request ended before the end of its body had come.
+    is_cut_short: bool,
 }
 
 impl Io {
@@ -77,6 +79,7 @@ impl Io {
             aborted: false,
             at_end: false,
             responding: false,
+            is_cut_short: false,
         }
     }
 
@@ -302,12 +305,13 @@ impl Io {
     pub(super) fn end(&mut self) {
         let id = self.id;
         self.out.put(|out| write_end(out, id, EndStatus::Complete));
+        self.is_cut_short = !self.decoder.is_body_complete();
         self.decoder.finish();
     }
 
     /// `true` if the web server may still be sending something.
     pub(super) fn has_unread(&self) -> bool {
-        !self.decoder.is_body_complete() || !self.input.is_empty() || self.socket.has_unread()
+        self.is_cut_short || !self.decoder.is_body_complete() || !self.input.is_empty() || self.socket.has_unread()
     }
 
     /// Lingers until the web server has closed (`reads::poll_linger`).
