@@ -79,10 +79,13 @@ pub(crate) fn read(
     }
     let mut rules: Vec<Rule> = Vec::new();
     let (of_app, written): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|(is_app, _)| *is_app);
-    for part in [of_app, written] {
+    for (part, is_app) in [(of_app, true), (written, false)] {
         let part: Vec<_> = part.into_iter().map(|(_, node)| node).collect();
         match howdah_rules::read(&part, base) {
             Ok(found) => rules.extend(found),
+            Err(found) if is_app => {
+                found.into_iter().for_each(|it| source.error(at(it.line), &format!("{section}app"), it.message));
+            }
             Err(found) => problems.extend(found),
         }
     }

@@ -26,7 +26,8 @@ fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made
 #[test]
 fn what_a_recipe_is_not_for_is_an_error() {
     for (text, why) in [
-        ("app = \"nothing\"", "there are no rules for \"nothing\""),
+        ("app = \"nothing\"", ":1: app: there are no rules for \"nothing\""),
+        ("[[rule]]\npath = \"/a/*\"\napp = \"nothing\"", ":3: [rule] app: there are no rules for \"nothing\""),
         ("app = \"drupal\"\nmode = \"snapshot\"", "needs a script, a boot file or an `app` that the server can boot"),
         ("app = \"wordpress\"\nmode = \"worker\"", "the recipe wordpress is for mode snapshot, and `mode` is worker"),
         (
