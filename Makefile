@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve quick setup setup-build setup-dist setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate build dist \
-	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
+	test test-fast test-composer test-php test-tiny test-tls test-h2 test-h3 test-fastcgi test-php-src test-stress test-long test-asan test-relocations test-apps test-apps-trixie test-packages \
 	test-php83 test-php84 test-php84-short test-php85 coverage \
 	install uninstall deb lint format generate docs bench counts fuzz clean
 
@@ -85,6 +85,11 @@ test-h2: setup-test quick ## The server's scenarios of classic mode again, over 
 
 test-h3: setup-test quick ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
+
+test-fastcgi: setup-test quick ## The scenarios that compare with PHP-FPM again, behind nginx by FastCGI, in every mode
+	HOWDAH_TEST_FASTCGI=1 $(SCENARIOS) --test scenarios -- server::output server::input server::sessions server::server_variables \
+		server::environment server::request_end server::script_life server::time_limits server::php_settings \
+		worker::request_loop snapshot::state --skip ::reference
 
 # Scenarios by name, or those listed in a file: SCENARIO=@file.
 named = $(foreach name,$(1),$(if $(filter @%,$(name)),$(shell cat $(name:@%=%)),$(name)))

@@ -84,7 +84,7 @@ http {{
   include /etc/nginx/mime.types; default_type application/octet-stream; access_log off;
   client_body_temp_path {run}/n-body; fastcgi_temp_path {run}/n-fastcgi; proxy_temp_path {run}/n-proxy;
   uwsgi_temp_path {run}/n-uwsgi; scgi_temp_path {run}/n-scgi;
-  client_max_body_size {body};
+  client_max_body_size {body}; keepalive_requests 100000;
   upstream php {{ server unix:{run}/fpm.sock; {} }}
   {}
   server {{

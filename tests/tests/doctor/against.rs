@@ -97,7 +97,7 @@ fn a_server_that_does_not_answer_and_a_list_without_pages_are_reported_with_the_
     let bytes = (0..=255_u8).filter(|byte| !b"\r\n\t #".contains(byte));
     let garbage: Vec<u8> = bytes.cycle().take(5000).flat_map(|byte| [b'\n', b'/', byte, 0xff]).collect();
     for (lines, message) in
-        [(&garbage[..], "names no page"), (b"", "names no page"), (b"POST / a=b\n", "names no page")]
+        [(&garbage[..], "lists no page"), (b"", "lists no page"), (b"POST / a=b\n", "lists no page")]
     {
         let (code, said) = asked(&address, lines);
         assert!(code == Some(2) && said.contains(message), "{said}");

@@ -287,6 +287,7 @@ script_scenario!(
     howdah_only = "nginx and PHP-FPM have no common request id",
     |s| s
         .setting("http.request_id_header", "\"X-Request-Id\"")
+        .never_behind_nginx("the header is one of Howdah's own HTTP responses")
         .ini("display_errors", "0")
         .expect_log("Undefined variable $nowhere")
         .php("l.php", "error_log('marked line'); echo $nowhere;"),
