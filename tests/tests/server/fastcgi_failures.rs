@@ -243,3 +243,20 @@ fn a_web_server_that_reads_no_answers_is_not_read_any_further() {
         assert!(asked(site, &request(site, 1, 0, "/ok.php", &[])).ends_with("\r\n\r\nfine"));
     });
 }
+
+#[test]
+fn a_web_server_may_end_the_body_after_the_response() {
+    run(
+        Mode::Classic,
+        |s: Setup| s.behind_nginx().php("ok.php", "echo 'fine';"),
+        |site| {
+            let whole = request(site, 1, 0, "/ok.php", &[("CONTENT_LENGTH", "0")]);
+            let (most, end) = whole.split_at(whole.len() - 8);
+            let mut stream = connect(site);
+            stream.write_all(most).unwrap();
+            assert!(response(&mut stream).0.ends_with("\r\n\r\nfine"));
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the response has ended");
+            stream.write_all(end).expect("the server still reads");
+        },
+    );
+}
