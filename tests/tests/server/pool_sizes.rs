@@ -6,6 +6,7 @@ use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario, script_scenario};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const PID: &str = "echo getmypid();";
 const HOLD: &str = "require 'gate.php'; gate($_GET['g']); echo 'held';";
@@ -109,16 +110,17 @@ script_scenario!(
     howdah_only = "pools of PHP-FPM are set otherwise",
     |s| s.workers(0).grows_to(2).time("shrink_after", "1ms").php("pid.php", PID),
     |site| {
-        // Workers end ten times a second meanwhile, so requests arrive at every phase of that.
+        // Idle workers end at a tick, every 100 ms, so requests after pauses of all lengths arrive at every phase of that.
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let clients: Vec<_> = (0..2)
                 .map(|_| {
                     scope.spawn(|| {
-                        let mut served = 0;
+                        let mut served = 0_u32;
                         while !stop.load(Ordering::Relaxed) {
                             assert!(site.get_ok("/pid.php").parse::<u32>().is_ok());
                             served += 1;
+                            std::thread::sleep(Duration::from_millis(u64::from(served) * 37 % 170));
                         }
                         served
                     })
