@@ -6,6 +6,7 @@ use crate::database::Database;
 use crate::dokuwiki;
 use crate::files::{copy_tree, make_directory, packaged, write};
 use crate::normal::Rules;
+use crate::packaged::mediawiki_rules;
 use crate::pair::{Pair, Side};
 use crate::wordpress;
 use howdah_tests::fronts::{CADDY, Front, unpacked};
@@ -96,26 +97,14 @@ fn install_mediawiki(side: &mut Side) {
 /// Both wikis have the same keys, and a request starts no jobs.
 const MEDIAWIKI: &str = include_str!("php/mediawiki/settings.php");
 
-fn mediawiki_rules() -> Rules {
-    Rules::new(&[
-        (r"\bwiki_session=[a-z0-9]{32}", "wiki_session=<id>"),
-        (r"[0-9a-f]{32,40}(\+|\\)", "<token>"),
-        (r#""wgRequestId":"[^"]*""#, "<id>"),
-        (r"\b[0-9a-f]{24,40}\b", "<hash>"),
-        (r#""wgBackendResponseTime":\d+"#, "<time>"),
-        (r"\b20\d{12}\b", "<time>"),
-        (r#""(cputime|walltime|cachereport|timestamp|scribunto)[^,}]*"#, "<cost>"),
-        (r#""timingprofile":\[[^\]]*\]"#, "<cost>"),
-        (r#"\["(mediawiki\.base|startup)","[0-9a-z]{5}""#, "<module>"),
-        (r"(?s)<!-- \nNewPP.*?-->", "<parser>"),
-        (r"(?s)<!--\s*Saved in.*?-->", "<saved>"),
-    ])
-}
-
 #[test]
 fn mediawiki_is_the_same_behind_every_web_server() {
     let setup = behind(Setup::default()).allow_log("PHP Warning").allow_log("PHP Notice");
-    let mut pair = Pair::start(Mode::Classic, &setup, mediawiki_rules());
+    let mut pair = Pair::start(
+        Mode::Classic,
+        &setup,
+        Rules::new(mediawiki_rules![(r"\bwiki_session=[a-z0-9]{32}", "wiki_session=<id>")]),
+    );
     pair.each(install_mediawiki);
     for (name, front) in fronts() {
         pair.behind(front);

@@ -106,15 +106,9 @@ mod tests {
     fn only_another_status_than_200_is_written_with_its_reason() {
         let head = |status: u16, reason: Option<&'static [u8]>| {
             let mut response = http::Response::builder().status(status).body(()).unwrap();
-            response.extensions_mut().extend(
-                reason
-                    .map(|text| {
-                        let mut extensions = http::Extensions::new();
-                        extensions.insert(Reason::new(text).unwrap());
-                        extensions
-                    })
-                    .unwrap_or_default(),
-            );
+            if let Some(text) = reason {
+                response.extensions_mut().insert(Reason::new(text).unwrap());
+            }
             let mut out = Vec::new();
             write(&mut out, &response.into_parts().0, None);
             String::from_utf8(out).unwrap()

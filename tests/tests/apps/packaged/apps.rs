@@ -4,6 +4,26 @@ use super::compare::ServerPair;
 use super::visits;
 use std::path::Path;
 
+/// Differences between any two runs of MediaWiki, after those given.
+macro_rules! mediawiki_rules {
+    ($($more:expr),*) => {
+        &[
+            $($more,)*
+            (r"[0-9a-f]{32,40}(\+|\\)", "<token>"),
+            (r#""wgRequestId":"[^"]*""#, "<id>"),
+            (r"\b[0-9a-f]{24,40}\b", "<hash>"),
+            (r#""wgBackendResponseTime":\d+"#, "<time>"),
+            (r"\b20\d{12}\b", "<time>"),
+            (r#""(cputime|walltime|cachereport|timestamp|scribunto)[^,}]*"#, "<cost>"),
+            (r#""timingprofile":\[[^\]]*\]"#, "<cost>"),
+            (r#"\["(mediawiki\.base|startup)","[0-9a-z]{5}""#, "<module>"),
+            (r"(?s)<!-- \nNewPP.*?-->", "<parser>"),
+            (r"(?s)<!--\s*Saved in.*?-->", "<saved>"),
+        ]
+    };
+}
+pub(crate) use mediawiki_rules;
+
 pub(crate) struct App {
     pub(crate) name: &'static str,
     pub(crate) preset: &'static str,
@@ -61,19 +81,7 @@ pub(crate) const APPS: &[App] = &[
             "tells what could be attacked, and is for administrators",
         )],
         visit: visits::mediawiki,
-        rules: &[
-            (r"[0-9a-f]{32,40}(\+|\\)", "<token>"),
-            (r#""wgRequestId":"[^"]*""#, "<id>"),
-            (r"\b[0-9a-f]{24,40}\b", "<hash>"),
-            (r#""wgBackendResponseTime":\d+"#, "<time>"),
-            ("fpm-fcgi|apache2handler", "<sapi>"),
-            (r"\b20\d{12}\b", "<time>"),
-            (r#""(cputime|walltime|cachereport|timestamp|scribunto)[^,}]*"#, "<cost>"),
-            (r#""timingprofile":\[[^\]]*\]"#, "<cost>"),
-            (r#"\["(mediawiki\.base|startup)","[0-9a-z]{5}""#, "<module>"),
-            (r"(?s)<!-- \nNewPP.*?-->", "<parser>"),
-            (r"(?s)<!--\s*Saved in.*?-->", "<saved>"),
-        ],
+        rules: mediawiki_rules![("fpm-fcgi|apache2handler", "<sapi>")],
         ..NONE
     },
     App {

@@ -12,6 +12,7 @@ mod visits;
 use crate::normal::Rules;
 use apache::Apache;
 use apps::APPS;
+pub(crate) use apps::mediawiki_rules;
 use compare::ServerPair;
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Setup, Site};
