@@ -61,29 +61,33 @@ impl LogShared {
     }
 
     pub(crate) fn cannot_write(&self, why: &io::Error) {
-        tracing::debug!("cannot write to {} in {}: {why}", self.key, self.place);
-        self.change(|outbox| outbox.cannot_write(&*self.deliver));
+        self.cannot(why, |outbox| outbox.cannot_write(&*self.deliver));
     }
 
     pub(crate) fn cannot_read(&self, why: &io::Error) {
-        tracing::debug!("cannot read {} in {}: {why}", self.key, self.place);
-        self.change(|outbox| outbox.reads(false, &*self.deliver));
+        self.cannot(why, |outbox| outbox.reads(false, &*self.deliver));
     }
 
-    /// Changes the state, and logs when the broker becomes unreachable or reachable again.
-    fn change(&self, change: impl FnOnce(&mut Outbox)) {
+    fn cannot(&self, why: &io::Error, change: impl FnOnce(&mut Outbox)) {
+        if self.change(change) {
+            tracing::warn!(
+                "{} is away ({why}): updates of {} reach other servers when it is back",
+                self.place,
+                self.key
+            );
+        }
+    }
+
+    /// Changes the state, and logs when the broker becomes reachable again. `true`: it has become unreachable.
+    fn change(&self, change: impl FnOnce(&mut Outbox)) -> bool {
         let mut outbox = self.outbox.lock();
         let (was_away, missed) = (outbox.is_away(), outbox.missed);
         change(&mut outbox);
         let (is_away, missed) = (outbox.is_away(), outbox.missed - missed);
         let unshared = if is_away { 0 } else { std::mem::take(&mut outbox.unshared) };
         drop(outbox);
-        match (was_away, is_away) {
-            (false, true) => {
-                tracing::warn!("{} is away: updates of {} reach other servers when it is back", self.place, self.key);
-            }
-            (true, false) => tracing::info!("{} is back: {}", self.place, self.key),
-            _ => {}
+        if was_away && !is_away {
+            tracing::info!("{} is back: {}", self.place, self.key);
         }
         if missed > 0 {
             tracing::warn!("{missed} updates of other servers were lost: {} holds the last {KEPT}", self.key);
@@ -92,5 +96,6 @@ impl LogShared {
             tracing::warn!("{unshared} updates of {} reached this server's subscribers alone", self.key);
         }
         self.progress.send_modify(|_| ());
+        is_away && !was_away
     }
 }

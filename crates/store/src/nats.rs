@@ -29,8 +29,12 @@ impl Nats {
         &self.address
     }
 
+    pub(crate) async fn client(&self) -> io::Result<Client> {
+        Ok(self.client.get_or_try_init(|| self.connect()).await?.clone())
+    }
+
     pub(crate) async fn context(&self) -> io::Result<Context> {
-        let mut context = jetstream::new(self.client.get_or_try_init(|| self.connect()).await?.clone());
+        let mut context = jetstream::new(self.client().await?);
         context.set_timeout(STEP_TIMEOUT);
         Ok(context)
     }

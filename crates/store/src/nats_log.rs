@@ -3,19 +3,20 @@
 use crate::backoff::{Backoff, STEP_TIMEOUT, within};
 use crate::log_shared::{KEPT, LogShared};
 use crate::nats::Nats;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::{Context, stream};
+use async_nats::jetstream::{self, Context, stream};
+use async_nats::{Client, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of messages per request.
-const READ: usize = 256;
-/// Maximum time that a request waits for messages.
-const WAIT: Duration = Duration::from_secs(1);
+/// Time without a message after which NATS sends a heartbeat.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Time without either after which NATS is away.
+const SILENCE: Duration = Duration::from_secs(3);
 /// Maximum size of a stream in bytes.
 const MAX_BYTES: i64 = 64 << 20;
 /// Time after which NATS removes the consumer of a server that is gone.
@@ -97,10 +98,13 @@ async fn append(
 }
 
 /// Reads the log from its beginning, for ever.
+///
+/// NATS pushes messages and heartbeats. Pulling them in batches is not enough: NATS 2.9 does not say that a batch has
+/// expired if a message arrives at that moment, which looks as if it were away.
 pub(crate) async fn read(nats: Arc<Nats>, end: Arc<LogShared>) {
     let (mut last, mut backoff) = (Position { number: 0, is_behind: true }, Backoff::new());
     loop {
-        let why = read_on(&nats, &end, &mut last, &mut backoff).await;
+        let Err(why) = read_on(&nats, &end, &mut last, &mut backoff).await else { continue };
         end.cannot_read(&why);
         backoff.wait().await;
     }
@@ -113,58 +117,94 @@ struct Position {
     is_behind: bool,
 }
 
-/// Reads after the message `last` until an error.
-async fn read_on(nats: &Nats, end: &LogShared, last: &mut Position, backoff: &mut Backoff) -> io::Error {
-    let (consumer, newest) = match consumer(nats, &end.key, last).await {
-        Ok(consumer) => consumer,
-        Err(why) => return why,
-    };
+/// Reads after the message `last` until an error, or until a message was lost on its way.
+async fn read_on(nats: &Nats, end: &LogShared, last: &mut Position, backoff: &mut Backoff) -> io::Result<()> {
+    let mut pushed = Pushed::start(nats, &end.key, last).await?;
     loop {
-        if last.is_behind && last.number >= newest {
+        if last.is_behind && last.number >= pushed.newest {
             last.is_behind = false;
             end.caught_up();
         }
-        if let Err(why) = within(WAIT + STEP_TIMEOUT, read_batch(&consumer, end, last, newest)).await {
-            return why;
+        let message = within(SILENCE, pushed.next()).await?;
+        match message {
+            Next::Heartbeat => end.received(std::iter::empty()),
+            Next::Entry(number, payload) => {
+                last.number = number;
+                end.received(std::iter::once(&payload));
+            }
+            Next::Gap => return Ok(()),
         }
         backoff.reset();
-        end.received(std::iter::empty());
     }
 }
 
-/// A consumer of the messages after the last one, and the number of the newest message.
-async fn consumer(nats: &Nats, key: &str, last: &mut Position) -> io::Result<(PullConsumer, u64)> {
-    let (_, stream) = stream(nats, key).await?;
-    within(STEP_TIMEOUT, async {
-        let newest = stream.get_info().await.map_err(io::Error::other)?.state.last_sequence;
-        // The stream was recreated.
-        if newest < last.number {
-            last.number = 0;
-        }
-        let config = pull::Config {
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: last.number + 1 },
-            ack_policy: AckPolicy::None,
-            inactive_threshold: UNUSED,
-            ..pull::Config::default()
-        };
-        Ok((stream.create_consumer(config).await.map_err(io::Error::other)?, newest))
-    })
-    .await
+/// A subscription to the messages of a stream, with heartbeats between them.
+struct Pushed {
+    client: Client,
+    context: Context,
+    messages: Subscriber,
+    /// Number of the newest message of the stream as reading began.
+    newest: u64,
+    /// Number of messages received.
+    received: u64,
 }
 
-/// Delivers messages as they arrive, until some time has passed or many have arrived.
-async fn read_batch(consumer: &PullConsumer, end: &LogShared, last: &mut Position, newest: u64) -> io::Result<()> {
-    let batch = consumer.batch().max_messages(READ).expires(WAIT).messages().await;
-    let mut batch = batch.map_err(io::Error::other)?;
-    while let Some(message) = batch.next().await {
-        let message = message.map_err(io::Error::other)?;
-        last.number = message.info().map_err(io::Error::other)?.stream_sequence;
-        end.received(std::iter::once(&message.payload));
-        if last.is_behind && last.number >= newest {
-            break;
-        }
+enum Next {
+    Heartbeat,
+    /// A message, with its number in the stream.
+    Entry(u64, Bytes),
+    /// Messages are missing, such as after a reconnection.
+    Gap,
+}
+
+impl Pushed {
+    /// Asks for the messages after the last one.
+    async fn start(nats: &Nats, key: &str, last: &mut Position) -> io::Result<Self> {
+        let (context, stream) = stream(nats, key).await?;
+        let client = nats.client().await?;
+        within(STEP_TIMEOUT, async {
+            let newest = stream.get_info().await.map_err(io::Error::other)?.state.last_sequence;
+            // The stream was recreated.
+            if newest < last.number {
+                last.number = 0;
+            }
+            let inbox = client.new_inbox();
+            let messages = client.subscribe(inbox.clone()).await.map_err(io::Error::other)?;
+            let config = push::Config {
+                deliver_subject: inbox,
+                deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: last.number + 1 },
+                ack_policy: AckPolicy::None,
+                idle_heartbeat: HEARTBEAT,
+                flow_control: true,
+                inactive_threshold: UNUSED,
+                ..push::Config::default()
+            };
+            stream.create_consumer(config).await.map_err(io::Error::other)?;
+            Ok(Self { client, context, messages, newest, received: 0 })
+        })
+        .await
     }
-    Ok(())
+
+    /// Waits for the next message or heartbeat.
+    async fn next(&mut self) -> io::Result<Next> {
+        let message = self.messages.next().await.ok_or_else(|| io::Error::other("the subscription has ended"))?;
+        if message.status.is_some() {
+            self.confirm(&message).await?;
+            return Ok(Next::Heartbeat);
+        }
+        let payload = message.payload.clone();
+        let message = jetstream::Message { message, context: self.context.clone() };
+        let info = message.info().map_err(io::Error::other)?;
+        self.received += 1;
+        Ok(if info.consumer_sequence == self.received { Next::Entry(info.stream_sequence, payload) } else { Next::Gap })
+    }
+
+    /// NATS may wait until it knows that earlier messages have arrived: it asks, and says in heartbeats that it waits.
+    async fn confirm(&self, message: &Message) -> io::Result<()> {
+        let waits = || message.headers.as_ref()?.get("Nats-Consumer-Stalled").map(|subject| subject.as_str().into());
+        let Some(subject) = message.reply.clone().or_else(waits) else { return Ok(()) };
+        self.client.publish(subject, Bytes::new()).await.map_err(io::Error::other)
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[test]
 fn a_script_reaches_the_connections_of_its_channel_on_every_server() {
     let redis = Server::redis(false);
-    let setup = sharing(chat(Setup::default()), "redis", redis.port).allow_log("is away: updates of");
+    let setup = sharing(chat(Setup::default()), "redis", redis.port).allow_log("reach other servers when it is back");
     let sites = [(); 2].map(|()| Site::start(Mode::Classic, &setup));
     let mut sockets = sites.each_ref().map(|site| open(site, "room=a").0);
     for number in 0..20 {
@@ -31,7 +31,7 @@ fn a_script_reaches_the_connections_of_its_channel_on_every_server() {
 fn a_connection_that_resumes_after_a_reload_waits_for_the_history() {
     let redis = Server::redis(false);
     let slow = Relay::to(redis.port, Duration::from_millis(400));
-    let shared = |setup, port| sharing(setup, "redis", port).allow_log("is away: updates of");
+    let shared = |setup, port| sharing(setup, "redis", port).allow_log("reach other servers when it is back");
     let near = Site::start(Mode::Classic, &shared(room(Setup::default()), redis.port));
     let far = Site::start(Mode::Classic, &shared(without_rule(Setup::default()), slow.port));
     for (id, text) in [("1", "one"), ("2", "two"), ("3", "three")] {
