@@ -97,7 +97,11 @@ pub(crate) fn share(snapshot: &StoredMemory) {
         return;
     }
     let Ok(own) = Own::read() else { return };
-    let is_own = |mapping: &&Mapping| mapping.rights == *b"rw-p" && mapping.anonymous >= (MIN_RUN / 1024) as u64;
+    // Comparing writes to the stack itself.
+    let stack = (&raw const own).expose_provenance();
+    let is_own = |mapping: &&Mapping| {
+        mapping.rights == *b"rw-p" && mapping.anonymous >= (MIN_RUN / 1024) as u64 && !mapping.range.contains(&stack)
+    };
     for mapping in own.mappings.iter().filter(is_own) {
         for &[start, end, offset] in &snapshot.areas {
             let (start, end) = (start as usize, end as usize);
@@ -147,9 +151,9 @@ fn share_range(file: BorrowedFd<'_>, range: Range<usize>, offset: u64) {
         at = data.start;
         while at < data.end {
             // SAFETY: both are mapped for this length. Between comparing and mapping, nothing writes to memory of this
-            // process: it has one thread, and no allocation or message is made in there. So each page has the same
-            // content before and after. The file is sealed, so it keeps that content, and writing to the new mapping
-            // makes a private copy.
+            // process but its stack, which was left out: it has one thread, and no allocation or message is made in
+            // there. So each page has the same content before and after. The file is sealed, so it keeps that content,
+            // and writing to the new mapping makes a private copy.
             at +=
                 unsafe { share_run(file, address(range.start + at), view.add(at), data.end - at, offset + at as u64) };
         }

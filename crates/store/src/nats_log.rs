@@ -185,12 +185,13 @@ impl Pushed {
         .await
     }
 
-    /// Waits for the next message or heartbeat.
+    /// Waits for the next message or heartbeat. Both have the number of messages that NATS has sent.
     async fn next(&mut self) -> io::Result<Next> {
         let message = self.messages.next().await.ok_or_else(|| io::Error::other("the subscription has ended"))?;
         if message.status.is_some() {
             self.confirm(&message).await?;
-            return Ok(Next::Heartbeat);
+            let sent = header(&message, "Nats-Last-Consumer").and_then(|number| number.parse().ok());
+            return Ok(if sent.is_some_and(|sent: u64| sent > self.received) { Next::Gap } else { Next::Heartbeat });
         }
         let payload = message.payload.clone();
         let message = jetstream::Message { message, context: self.context.clone() };
@@ -201,10 +202,14 @@ impl Pushed {
 
     /// NATS may wait until it knows that earlier messages have arrived: it asks, and says in heartbeats that it waits.
     async fn confirm(&self, message: &Message) -> io::Result<()> {
-        let waits = || message.headers.as_ref()?.get("Nats-Consumer-Stalled").map(|subject| subject.as_str().into());
+        let waits = || header(message, "Nats-Consumer-Stalled").map(Into::into);
         let Some(subject) = message.reply.clone().or_else(waits) else { return Ok(()) };
         self.client.publish(subject, Bytes::new()).await.map_err(io::Error::other)
     }
+}
+
+fn header<'a>(message: &'a Message, name: &str) -> Option<&'a str> {
+    message.headers.as_ref()?.get(name).map(|value| value.as_str())
 }
 
 #[cfg(test)]
