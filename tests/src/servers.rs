@@ -69,6 +69,11 @@ fn quiet(command: &mut Command) -> bool {
 }
 
 impl Server {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its data directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()

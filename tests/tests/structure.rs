@@ -7,6 +7,8 @@
 //! messages, `structure/reference_pages.rs` the other hand-written pages of the reference.
 #![allow(clippy::unwrap_used)]
 
+#[path = "structure/connections_page.rs"]
+mod connections_page;
 #[path = "structure/links.rs"]
 mod links;
 #[path = "structure/messages.rs"]

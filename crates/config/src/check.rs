@@ -13,7 +13,7 @@ use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_proxy::ProxySettings;
 use crate::source::Source;
 use crate::value::Value;
-use crate::{check_acme, check_sites, check_telemetry, check_users, ini, settings_deploy};
+use crate::{check_acme, check_sites, check_telemetry, check_users, hidden, ini, settings_deploy};
 
 /// Reports all errors in the loaded settings.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -76,7 +76,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
             && pool.mode != Mode::Classic
             && !path.is_file()
         {
-            source.object(&name(key), format!("there is no file {}", path.display()));
+            source.object(&name(key), format!("there is no file {}{}", path.display(), hidden::reason(path)));
         }
     }
     if source.origins.of(&php("binary")) != Origin::Default {
@@ -90,7 +90,10 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     if let Some(config) = &pool.php.config
         && !config.exists()
     {
-        source.object(&php("config"), format!("there is no file or directory {}", config.display()));
+        source.object(
+            &php("config"),
+            format!("there is no file or directory {}{}", config.display(), hidden::reason(config)),
+        );
     }
     for (setting, values) in [("ini", &pool.php.ini), ("admin_ini", &pool.php.admin_ini)] {
         for (key, value) in values {
@@ -148,7 +151,10 @@ fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
     }
     for (key, paths) in [("read", &sandbox.read), ("execute", &sandbox.execute)] {
         if let Some(path) = paths.iter().find(|path| !path.exists()) {
-            source.object(&name(key), format!("there is no file or directory {}", path.display()));
+            source.object(
+                &name(key),
+                format!("there is no file or directory {}{}", path.display(), hidden::reason(path)),
+            );
         }
     }
     for (key, paths) in [("write", &sandbox.write), ("write_code", &sandbox.write_code)] {
@@ -213,7 +219,7 @@ fn proxy(proxy: &ProxySettings, source: &mut Source<'_>) {
     if let Some(ca) = &proxy.ca
         && !ca.is_file()
     {
-        source.object(&name("ca"), format!("{} does not exist", ca.display()));
+        source.object(&name("ca"), format!("{} does not exist{}", ca.display(), hidden::reason(ca)));
     }
     let tls = proxy.to.iter().any(|server| server.tls);
     if !tls && (proxy.ca.is_some() || proxy.server_name.is_some() || !proxy.verify) {

@@ -8,6 +8,7 @@ use crate::address::ListenAddr;
 use crate::check_mercure;
 use crate::choice::SandboxProfile;
 use crate::glob::Glob;
+use crate::hidden;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::settings::Settings;
@@ -79,7 +80,11 @@ fn root(site: &SiteSettings, source: &mut Source<'_>) {
         let message = "no root was given and the current directory is /; name the directory to serve";
         site.object("root", message.to_owned(), source);
     } else if !root.is_dir() {
-        let what = if root.exists() { "is not a directory" } else { "does not exist" };
+        let what = if root.exists() {
+            "is not a directory".to_owned()
+        } else {
+            format!("does not exist{}", hidden::reason(root))
+        };
         site.object("root", format!("{} {what}", root.display()), source);
     } else if std::fs::metadata(root.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
         site.object("root", format!("{} cannot be entered by the user who runs this", root.display()), source);

@@ -275,6 +275,10 @@ Examples:
 
 const PROJECT: &str = "The project's directory [default: .]";
 
+fn is_flag_of_serve(name: &str) -> bool {
+    flag_rows().any(|(_, row)| row.flag == Some(name))
+}
+
 impl Cli {
     /// Parses the command line of this process. Prints help or an error and exits if nothing else is to be done.
     pub fn parse() -> Self {
@@ -294,7 +298,8 @@ impl Cli {
         I::Item: Into<OsString> + Clone,
     {
         let args = other_servers::with_help(args.into_iter().map(Into::into).collect());
-        let matches = definition().try_get_matches_from(args).map_err(other_servers::hint)?;
+        let matches =
+            definition().try_get_matches_from(args).map_err(|error| other_servers::hint(error, is_flag_of_serve))?;
         Self::from_arg_matches(&matches)
     }
 }

@@ -1,5 +1,5 @@
-//! Writes PHP settings for the `php.ini` parser, so that each value is read unchanged. After a syntax error the parser
-//! drops the rest of the file.
+//! Writes PHP settings for the `php.ini` parser, so that each value is read unchanged, and reads sizes as PHP does. After
+//! a syntax error the parser drops the rest of the file.
 //!
 //! Words and expressions stay unquoted, since `off` and `E_ALL & ~E_NOTICE` are not strings in `php.ini`.
 
@@ -69,6 +69,20 @@ fn is_expression(text: &str) -> bool {
     !operand_next && depth == 0
 }
 
+/// Parses a size as PHP does (`zend_atol`): digits and a unit letter at the end. `None` for a negative size.
+pub fn size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let factor = match text.bytes().last().map(|last| last.to_ascii_lowercase()) {
+        Some(b'k') => 1 << 10,
+        Some(b'm') => 1 << 20,
+        Some(b'g') => 1 << 30,
+        _ => 1u64,
+    };
+    let number = if text.starts_with('-') { None } else { Some(&text[..digits]) };
+    number.map(|number| number.parse().unwrap_or(0u64).saturating_mul(factor))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +120,25 @@ mod tests {
             ("~", "'~'"),
         ] {
             assert_eq!(written(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_php_reads_them() {
+        for (text, bytes) in [
+            ("8M", Some(8 << 20)),
+            ("64m", Some(64 << 20)),
+            (" 1k ", Some(1024)),
+            ("2G", Some(2 << 30)),
+            ("100", Some(100)),
+            ("0", Some(0)),
+            ("", Some(0)),
+            ("x", Some(0)),
+            ("-1", None),
+            ("99999999999999999999G", Some(0)),
+            ("9999999999999G", Some(u64::MAX)),
+        ] {
+            assert_eq!(size(text), bytes, "{text}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Maps names in other servers to the settings here, for error messages.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use howdah_rules::keys::is_misspelt;
 use std::ffi::OsString;
 
 /// Keys of nginx, PHP and others.
@@ -81,19 +82,40 @@ const COMMANDS: &[(&str, &str)] = &[
     ("logs", "howdah top, and the files of [log]"),
 ];
 
-/// Adds a hint to the error about another server's flag or command: the corresponding one here.
-pub(crate) fn hint(mut error: clap::Error) -> clap::Error {
+/// Adds a hint to the error about another server's flag or command, or one of `serve` (`is_of_serve`) for a command that
+/// does not take it.
+pub(crate) fn hint(mut error: clap::Error, is_of_serve: impl Fn(&str) -> bool) -> clap::Error {
     let (named, known) = match error.kind() {
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, FLAGS),
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, COMMANDS),
         _ => return error,
     };
-    let Some(ContextValue::String(name)) = error.get(named) else { return error };
-    let Some((_, own)) = known.iter().find(|(other, _)| other == name) else { return error };
+    let Some(ContextValue::String(name)) = error.get(named).cloned() else { return error };
+    let own = known.iter().find(|(other, _)| **other == name).map(|(_, own)| format!("here it is {own}"));
+    let of_serve = |name: &str| {
+        let text = format!("{name} is a flag of `howdah serve`; other commands read it from the file of --config");
+        name.strip_prefix("--").is_some_and(&is_of_serve).then_some(text)
+    };
+    let Some(advice) = own.or_else(|| of_serve(&name)) else {
+        drop_unlike(&mut error, &name);
+        return error;
+    };
     error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::SuggestedSubcommand);
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![format!("here it is {own}").into()]));
+    error.remove(ContextKind::Usage);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
     error
+}
+
+/// Removes clap's suggestion if it is another word, not the misspelt one (`--client` for `--listen`).
+fn drop_unlike(error: &mut clap::Error, name: &str) {
+    if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg)
+        && !is_misspelt(name, similar)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        // It shows the suggested flag.
+        error.remove(ContextKind::Usage);
+    }
 }
 
 /// Converts `howdah help [COMMAND]` to `--help`.
@@ -125,6 +147,12 @@ mod tests {
             assert_eq!(said(line).matches("tip:").count(), 1, "{}", said(line));
         }
         assert!(said("howdah serve --lisen x").contains("--listen"), "a slip keeps its own advice");
+        assert!(said("howdah explain --cleint x /").contains("--client"), "{}", said("howdah explain --cleint x /"));
+        for line in ["howdah explain --listen :80 /", "howdah explain --mode=async /"] {
+            assert!(said(line).contains("is a flag of `howdah serve`"), "{line}: {}", said(line));
+            assert!(!said(line).contains("a similar argument"), "{line}: {}", said(line));
+        }
+        assert!(!said("howdah explain --lisen x /").contains("client"), "{}", said("howdah explain --lisen x /"));
         assert!(said("howdah help").contains("Usage: howdah <COMMAND>"), "{}", said("howdah help"));
         assert!(said("howdah help reload").contains("Usage: howdah reload"), "{}", said("howdah help reload"));
     }

@@ -54,6 +54,17 @@ impl ByteSize {
     }
 }
 
+/// Written in the largest unit that fits, as PHP reads it.
+impl std::fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let units = [(30, "G"), (20, "M"), (10, "K")];
+        match units.iter().find(|(shift, _)| self.0 != 0 && self.0.is_multiple_of(1 << shift)) {
+            Some((shift, unit)) => write!(f, "{}{unit}", self.0 >> shift),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
 impl Value for ByteSize {
     const KIND: Kind = Kind::Size;
 
@@ -70,11 +81,8 @@ impl Value for ByteSize {
     }
 
     fn show(&self) -> String {
-        let units = [(30, "G"), (20, "M"), (10, "K")];
-        match units.iter().find(|(shift, _)| self.0 != 0 && self.0.is_multiple_of(1 << shift)) {
-            Some((shift, unit)) => format!("\"{}{unit}\"", self.0 >> shift),
-            None => self.0.to_string(),
-        }
+        let text = self.to_string();
+        if text.bytes().all(|byte| byte.is_ascii_digit()) { text } else { format!("\"{text}\"") }
     }
 
     fn magnitude(&self) -> Option<u64> {

@@ -9,6 +9,7 @@ use crate::log_target::{AccessTarget, LogTarget};
 use crate::origin::Origin;
 use crate::settings::PoolSettings;
 use crate::source::Environment;
+use crate::unknown_variables::unknown_variables;
 use howdah_rules::{Rule, presets};
 
 const CONFIGURATION: &str = "the configuration";
@@ -19,6 +20,8 @@ impl Loaded {
         let mut found = self.adjusted.clone();
         self.private_files_below_the_root(&mut found);
         self.missing_php(&mut found);
+        let variables = unknown_variables(&Environment::of_process().env);
+        found.extend(variables.iter().filter(|variable| variable.is_slip()).map(ToString::to_string));
         self.warm_ups_that_do_nothing(&mut found);
         self.snapshots_without_warm_up(&mut found);
         self.paths_open_above_protected_ones(&mut found);

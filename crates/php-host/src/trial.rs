@@ -1,5 +1,5 @@
-//! Starts PHP once with a pool's settings, for `howdah check`. PHP's messages go to standard error. No application code
-//! runs; preloading is disabled because it is part of the application.
+//! Starts PHP once with a pool's settings, for `howdah check`. PHP's messages go to standard error, its limits to standard
+//! output. No application code runs; preloading is disabled because it is part of the application.
 
 use crate::php;
 use howdah_transport::CText;
@@ -8,6 +8,9 @@ use std::process::ExitCode;
 
 /// Overrides all other settings: PHP's messages go to standard error, whatever log file is set.
 const SETTINGS: &str = "opcache.preload=\nerror_log=\nlog_errors=1\ndisplay_startup_errors=0\n";
+
+/// Settings whose values are printed, because the server's own limits are compared with them.
+const LIMITS: &[&str] = &["post_max_size", "upload_max_filesize", "max_execution_time"];
 
 /// Reads a boot order from standard input and starts PHP for it. `names`: settings of the pool, one per line.
 pub(crate) fn run(names: &str) -> ExitCode {
@@ -30,6 +33,9 @@ pub(crate) fn run(names: &str) -> ExitCode {
     let loads = |name: &str| name == "extension" || name == "zend_extension";
     for name in names.lines().filter(|name| !loads(name) && php::setting(name).is_none()) {
         eprintln!("PHP has no setting \"{name}\": is it misspelt, or its extension missing?");
+    }
+    for (name, value) in LIMITS.iter().filter_map(|name| Some((name, php::setting(name)?))) {
+        println!("{name}={value}");
     }
     php::shutdown();
     ExitCode::SUCCESS

@@ -105,14 +105,23 @@ pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
     counterpart.or_else(|| nearest(name, known))
 }
 
+/// `true` if `known` was probably meant.
+pub fn is_misspelt(name: &str, known: &str) -> bool {
+    strsim::damerau_levenshtein(name, known) <= 1 + name.len() / 4
+}
+
+/// `true` if one character is missing, wrong or superfluous, or two are exchanged.
+pub fn is_slip(name: &str, known: &str) -> bool {
+    strsim::damerau_levenshtein(name, known) == 1
+}
+
 /// The known name most similar to a misspelled one, if there is a similar one.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // File names are user input; a longer name is not a typo.
     let name = name.get(..64).unwrap_or(name);
     let rated = known.map(|known| {
         let slips = strsim::damerau_levenshtein(name, known);
-        let is_typo = slips <= 1 + name.len() / 4;
-        (if is_typo { slips } else { usize::MAX }, strsim::jaro_winkler(name, known), known)
+        (if is_misspelt(name, known) { slips } else { usize::MAX }, strsim::jaro_winkler(name, known), known)
     });
     let best = rated.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)))?;
     (best.0 < usize::MAX || best.1 > 0.85).then_some(best.2)

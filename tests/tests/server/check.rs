@@ -99,3 +99,74 @@ fn first_processor() -> String {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     list.trim().split([',', '-']).next().unwrap().to_owned()
 }
+
+/// The warnings of `howdah check` that contain `part`, with this environment.
+fn warnings(dir: &Path, settings: &str, env: &[(&str, &str)], part: &str) -> Vec<String> {
+    let mut command = Command::new(program());
+    command.arg("check").envs(env.iter().copied());
+    let (fine, said) = check_by(command, dir, settings);
+    assert!(fine, "{said}");
+    let warnings = said.lines().filter_map(|line| line.strip_prefix("howdah: warning: "));
+    warnings.filter(|line| line.contains(part)).map(str::to_owned).collect()
+}
+
+#[test]
+fn variables_that_set_nothing_are_named_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = [
+        ("HOWDAH_LISTEM", ":80"),
+        ("HOWDAH_COLOUR", "red"),
+        ("HOWDAH_PORT", "tcp://10.0.0.1:80"),
+        ("HOWDAH_PORT_80_TCP_PROTO", "tcp"),
+        ("HOWDAH_WORKERS", "1"),
+    ];
+    let found = warnings(dir.path(), "", &env, "sets nothing");
+    let said = found.join("\n");
+    let names = |name: &str| found.iter().filter(|line| line.contains(&format!("variable {name} "))).count();
+    assert_eq!((names("HOWDAH_LISTEM"), names("HOWDAH_COLOUR")), (1, 1), "{said}");
+    assert!(
+        said.contains("did you mean HOWDAH_LISTEN?") && !said.contains("_PORT") && !said.contains("_WORKERS"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_slip_in_a_variable_is_logged_at_the_start_and_another_name_is_not() {
+    let setup = Setup::default()
+        .own_env("HOWDAH_GRACCE", "1s")
+        .own_env("HOWDAH_COLOUR", "red")
+        .own_env("HOWDAH_SERVICE_PORT", "80")
+        .expect_log("HOWDAH_GRACCE sets nothing");
+    let site = Site::start(Mode::Classic, &setup);
+    let log = site.howdah().log();
+    assert!(
+        log.contains("did you mean HOWDAH_GRACE?") && !log.contains("COLOUR") && !log.contains("SERVICE_PORT"),
+        "{log}"
+    );
+    site.finish();
+}
+
+#[test]
+fn limits_of_php_and_of_the_server_that_contradict_each_other_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |settings: &str| warnings(dir.path(), settings, &[], " = ").join("\n");
+    let ini = |values: &str| format!("[php]\nini = {{ {values} }}\n");
+    assert_eq!(said(""), "");
+    assert_eq!(said(&ini("post_max_size = \"64M\", upload_max_filesize = \"64M\"")), "");
+    let found = said(&ini("upload_max_filesize = \"64M\""));
+    assert!(found.contains("upload_max_filesize = 64M exceeds post_max_size = 8M"), "{found}");
+    let found = said("[http]\nmax_body = \"64M\"\n");
+    assert!(found.contains("http.max_body = 64M exceeds post_max_size = 8M"), "{found}");
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert_eq!(said("[http]\nmax_body = \"1M\"\n"), "", "a smaller limit than PHP's default is a choice");
+    let found = said(&format!("{}[http]\nmax_body = \"32M\"\n", ini("post_max_size = \"64M\"")));
+    assert!(found.contains("http.max_body = 32M is less than post_max_size = 64M"), "{found}");
+    let found = said(&ini("max_execution_time = 300"));
+    assert!(found.contains("max_execution_time = 300 exceeds deadline = 60s"), "{found}");
+    assert_eq!(said(&format!("deadline = \"10m\"\n{}", ini("max_execution_time = 300"))), "");
+    let site = "[pool.shop]\nini = { post_max_size = \"4M\" }\n[[site]]\nhosts = \"shop.example\"\nroot = \"public\"\n\
+        pool = \"shop\"\n[site.http]\nmax_body = \"6M\"\n[[site]]\nhosts = \"other.example\"\nroot = \"public\"\n";
+    let found = said(site);
+    assert!(found.contains("pool shop: http.max_body of site shop.example = 6M exceeds post_max_size = 4M"), "{found}");
+    assert_eq!(found.lines().count(), 1, "{found}");
+}

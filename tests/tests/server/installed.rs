@@ -56,6 +56,19 @@ const STEPS: &[Step] = &[
     ("until_ready howdah status", 0, ""),
     ("howdah trust --print", 0, "BEGIN CERTIFICATE"),
     ("howdah stop", 0, "stopped"),
+    // Directories that the unit hides from the service.
+    (
+        "cd /; home_app; site home.example ''; sed -i s,/srv/,/home/, /etc/howdah/conf.d/home.example.toml; howdah check",
+        0,
+        HIDDEN,
+    ),
+    ("drop_in; howdah check 2>&1 | grep -c ProtectHome || true", 0, "0\n"),
+    (
+        "as_systemd_hides_homes; howdah check",
+        1,
+        "/home/app does not exist: the systemd unit hides /home (ProtectHome=)",
+    ),
+    ("umount /home; rm /etc/howdah/conf.d/home.example.toml; howdah check", 0, ""),
     // An unprivileged user, without the package's settings, in another directory than the server's.
     ("mv /etc/howdah /etc/away; as_user howdah check /srv/app", 0, "root = \"/srv/app\""),
     ("as_user howdah status", 1, "no howdah server"),
@@ -70,6 +83,9 @@ const STEPS: &[Step] = &[
     ("as_user howdah stop", 0, "stopped"),
     ("as_user howdah serve /srv/app --listen 127.0.0.1:81", 1, "127.0.0.1:81"),
 ];
+
+const HIDDEN: &str = "root /home/app: howdah.service hides it from the service (ProtectHome=yes in \
+    /usr/lib/systemd/system/howdah.service)";
 
 /// Shell functions of the steps.
 const FUNCTIONS: &str = r#"
@@ -89,6 +105,13 @@ dead_links() {
             grep -oP '(\]\(|^\[[^\]]+\]: )\K[^)#: ]+(?=[)# ]|$)')
     done
     [ $dead = 0 ] && [ $found -gt 200 ]
+}
+home_app() { mount -t tmpfs tmpfs /home; mkdir /home/app; cp /srv/app/index.php /home/app; }
+drop_in() { install -D /usr/share/doc/howdah/drop-ins/home.conf /etc/systemd/system/howdah.service.d/home.conf; }
+as_systemd_hides_homes() {
+    install -d -m 0 /run/systemd/inaccessible/dir
+    umount /home
+    mount --bind /run/systemd/inaccessible/dir /home
 }
 site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/conf.d/$1.toml"; }
 "#;

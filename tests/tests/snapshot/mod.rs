@@ -7,6 +7,7 @@ mod difference;
 mod each_way;
 mod extensions;
 mod files;
+mod kept_sessions;
 mod loop_body;
 mod other_random;
 mod other_tls;

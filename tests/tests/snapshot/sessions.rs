@@ -414,6 +414,9 @@ fn a_connection_to_redis_is_for_each_request_what_the_boot_left() {
         ("$db->rawCommand('CLIENT', 'SETNAME', 'other')", Cost::Worker),
         ("$db->rawCommand('SUBSCRIBE', 'channel')", Cost::Worker),
         ("try { $db->rawCommand('HELLO', '3'); } catch (RedisException) {}", Cost::Worker),
+        ("try { $db->rawCommand('AUTH', 'x'); } catch (RedisException) {}", Cost::Worker),
+        ("$db->rawCommand('MONITOR')", Cost::Worker),
+        ("try { $db->rawCommand('QUIT'); } catch (RedisException) {}", Cost::Worker),
         ("$db->close()", Cost::Nothing),
     ];
     for connect in ["connect", "pconnect"] {

@@ -12,8 +12,8 @@ use crate::server::php_hosts;
 use crate::server::socket_files;
 use howdah_budget::machine;
 use howdah_config::{
-    AccessTarget, Account, AdminAddress, ConfigError, ListenAddr, Loaded, LogService, LogTarget, MissingDirectory,
-    ServeFlags, Settings, SocketPlace,
+    AccessTarget, Account, AdminAddress, ConfigError, Environment, ListenAddr, Loaded, LogService, LogTarget,
+    MissingDirectory, ServeFlags, Settings, SocketPlace,
 };
 use howdah_tls::Store;
 use rustix::fs::{Access, access};
@@ -71,6 +71,10 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
                 found.print(&format!("{}{}{users}", checked.hosts, sandbox::reports(settings)));
             }
             found.warnings.extend(checked.warnings);
+            let variables = howdah_config::unknown_variables(&Environment::of_process().env);
+            // Slips are among the warnings above.
+            found.warnings.extend(variables.iter().filter(|variable| !variable.is_slip()).map(ToString::to_string));
+            found.warnings.extend(loaded.hidden_from_service());
             php_hosts::try_to_start(settings, &mut found.warnings, &mut found.errors);
         }
         // Programs that do not run need no further test.

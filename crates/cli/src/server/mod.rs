@@ -15,6 +15,7 @@ mod memory;
 mod orders;
 pub(crate) mod own_program;
 pub(crate) mod php_hosts;
+mod php_limits;
 mod pid_file;
 pub(crate) mod pools;
 pub(crate) mod programs;

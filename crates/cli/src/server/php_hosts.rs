@@ -1,5 +1,6 @@
 //! The part of `howdah check` about PHP programs.
 
+use crate::server::php_limits;
 use crate::server::pools;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
@@ -26,7 +27,7 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 
-/// Starts each pool's PHP once; its messages become warnings. Missing programs are reported elsewhere.
+/// Starts each pool's PHP once; its messages, and limits that contradict the server's, become warnings. Missing programs are reported elsewhere.
 pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, errors: &mut Vec<String>) {
     for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
         let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
@@ -34,6 +35,7 @@ pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, erro
         let trial = howdah_pool::try_php(&config, &names);
         let of_pool = |text: &String| format!("pool {}: {text}", pool.name);
         warnings.extend(trial.said.iter().map(of_pool));
+        warnings.extend(php_limits::contradictions(settings, pool, &trial.limits).iter().map(of_pool));
         errors.extend(trial.failure.iter().map(of_pool));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::mpsc;
@@ -18,10 +19,12 @@ const MAX_OUTPUT: u64 = 64 * 1024;
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Result of starting PHP once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PhpCheck {
     /// PHP's messages while it started, line by line.
     pub said: Vec<String>,
+    /// PHP's own limits by setting, such as `post_max_size`; none if it did not start.
+    pub limits: BTreeMap<String, String>,
     /// The reason why no worker would run, if so.
     pub failure: Option<String>,
 }
@@ -29,18 +32,11 @@ pub struct PhpCheck {
 /// Starts the pool's PHP and ends it. `names`: PHP settings of the pool; PHP reports unknown ones.
 pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
     let argument = format!("--try={}", names.join("\n"));
-    let mut child = match Program::start_once(config, &argument, Stdio::null(), Stdio::piped()) {
+    let mut child = match Program::start_once(config, &argument, Stdio::piped(), Stdio::piped()) {
         Ok(child) => child,
-        Err(why) => return PhpCheck { said: Vec::new(), failure: Some(why) },
+        Err(why) => return PhpCheck { failure: Some(why), ..PhpCheck::default() },
     };
-    let stderr = child.stderr.take();
-    // In a thread, because reading and waiting must not block each other.
-    let (told, said) = mpsc::channel();
-    thread::spawn(move || {
-        let mut text = Vec::new();
-        let _ = stderr.map(|stderr| stderr.take(MAX_OUTPUT).read_to_end(&mut text));
-        let _ = told.send(text);
-    });
+    let (printed, said) = (output(child.stdout.take()), output(child.stderr.take()));
     let until = Instant::now() + config.settings.boot_timeout;
     let status = loop {
         match child.try_wait() {
@@ -55,6 +51,10 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
     }
     // Processes started by an extension may keep the stream open.
     let text = said.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
+    let printed = printed.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
+    let limits = String::from_utf8_lossy(&printed);
+    let limits = limits.lines().filter_map(|line| line.split_once('='));
+    let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let said: Vec<String> = String::from_utf8_lossy(&text)
         .lines()
         .map(str::trim)
@@ -70,5 +70,16 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
         }
         Some(_) => None,
     };
-    PhpCheck { said, failure }
+    PhpCheck { said, limits, failure }
+}
+
+/// Reads a stream in a thread, because reading and waiting must not block each other.
+fn output(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = stream.map(|stream| stream.take(MAX_OUTPUT).read_to_end(&mut text));
+        let _ = sender.send(text);
+    });
+    receiver
 }

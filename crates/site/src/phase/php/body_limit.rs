@@ -7,6 +7,7 @@
 use crate::exchange::Exchange;
 use crate::phase::limits::DEFAULT_MAX_BODY;
 use crate::upstream::{Target, Upstream};
+use howdah_config::ini;
 use http::{Method, header};
 
 /// Body limit of one request, and the treatment of larger bodies.
@@ -55,21 +56,7 @@ fn of_request(exchange: &Exchange) -> Option<Option<u64>> {
     let all = of_rules.into_iter().chain(of_files).flatten();
     let mut pairs = all.flat_map(|ini| ini.values.iter().chain(&ini.admin));
     let (_, text) = pairs.rfind(|(name, _)| &**name == "post_max_size")?;
-    Some(quantity(text).filter(|bytes| *bytes > 0))
-}
-
-/// Parses a size as PHP does (`zend_atol`): digits and a unit letter at the end. `None` for a negative size.
-fn quantity(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let factor = match text.bytes().last().map(|last| last.to_ascii_lowercase()) {
-        Some(b'k') => 1 << 10,
-        Some(b'm') => 1 << 20,
-        Some(b'g') => 1 << 30,
-        _ => 1u64,
-    };
-    let number = if text.starts_with('-') { None } else { Some(&text[..digits]) };
-    number.map(|number| number.parse().unwrap_or(0u64).saturating_mul(factor))
+    Some(ini::size(text).filter(|bytes| *bytes > 0))
 }
 
 /// Returns `true` if PHP reads the body before the script runs.
@@ -80,28 +67,4 @@ fn is_form(exchange: &Exchange) -> bool {
         && [&b"application/x-www-form-urlencoded"[..], b"multipart/form-data"]
             .iter()
             .any(|form| media.eq_ignore_ascii_case(form))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quantity;
-
-    #[test]
-    fn sizes_are_read_as_php_reads_them() {
-        for (text, bytes) in [
-            ("8M", Some(8 << 20)),
-            ("64m", Some(64 << 20)),
-            (" 1k ", Some(1024)),
-            ("2G", Some(2 << 30)),
-            ("100", Some(100)),
-            ("0", Some(0)),
-            ("", Some(0)),
-            ("x", Some(0)),
-            ("-1", None),
-            ("99999999999999999999G", Some(0)),
-            ("9999999999999G", Some(u64::MAX)),
-        ] {
-            assert_eq!(quantity(text), bytes, "{text}");
-        }
-    }
 }
