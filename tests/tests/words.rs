@@ -147,6 +147,19 @@ fn findings(path: &str, text: &str) -> Vec<String> {
     found
 }
 
+/// Maximum number of words of all guides, code blocks included (`wc -w docs/guide/*.md`).
+const WORDS_OF_GUIDES: usize = 25_000;
+
+#[test]
+fn the_guides_stay_short() {
+    let words = |path: &String| fs::read_to_string(Path::new(ROOT).join(path)).unwrap().split_whitespace().count();
+    let all: usize = files().iter().filter(|path| path.starts_with("docs/guide/")).map(words).sum();
+    assert!(
+        (10_000..=WORDS_OF_GUIDES).contains(&all),
+        "the guides have {all} words; at most {WORDS_OF_GUIDES}: cut what another page says"
+    );
+}
+
 /// `HOWDAH_WORDS=crates/pool` prints the findings of that area, `HOWDAH_WORDS=.` all of them by area.
 #[test]
 fn phrases_that_have_to_be_translated_back_only_become_fewer() {

@@ -204,7 +204,6 @@ before_doctor_1() {
 }
 
 before_doctor_2() { howdah doctor --quiet --json last.json; }
-before_install_2() { printf 'php = "8.4"\nroot = "/srv/shop"\n' >/etc/howdah/shop.toml; }
 
 before_reload_1() {
     printf '%s\n' 'listen = ["127.0.0.1:8080"]' 'threads = 1' 'workers = 2' 'http.max_body = "8M"' | with_settings
@@ -214,7 +213,6 @@ before_reload_1() {
     printf 'hosts = ["shop.example"]\nroot = "/srv/shop"\n\n' >/etc/howdah/conf.d/shop.toml
 }
 
-before_reload_2() { printf '[pool]\nwrokers = 1\n' >>/etc/howdah/conf.d/shop.toml; }
 before_troubleshooting_4() { systemctl start howdah; }
 
 before_sizing_1() {
@@ -239,7 +237,6 @@ before_snapshot_1() {
     echo "<?php class Booted {}" >boot.php
 }
 
-before_upgrade_2() { sed -i '1i grace = "bad"' /etc/howdah/howdah.toml; }
 before_async_1() {
     cat >>vendor/autoload.php <<END
 spl_autoload_register(fn (\$class) => include '$PACKAGES/async/src/' . substr(\$class, strlen('Howdah\\\\')) . '.php');
