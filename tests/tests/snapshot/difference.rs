@@ -134,7 +134,7 @@ pub(crate) fn by_boot_file(setup: Setup) -> Setup {
 }
 
 /// Compares an application of `www/leaks` in both modes; `both` sets up either, `boot` selects what snapshot mode
-/// boots.
+/// boots. With `requests` of 0, each target is requested once and nothing more.
 pub(crate) fn equal_to_classic_mode(
     path: &str,
     boot: fn(Setup) -> Setup,
@@ -158,6 +158,9 @@ pub(crate) fn equal_to_classic_mode(
             }
             let shown = wrong.iter().take(4).cloned().collect::<Vec<_>>().join("\n\n");
             assert!(wrong.is_empty(), "{} answers differ, such as:\n{shown}", wrong.len());
+            if requests == 0 {
+                return;
+            }
             let quick: Vec<&String> = targets.iter().filter(|t| !t.ends_with("time%20limit")).collect();
             // Until each worker has probably met each request: some add memory that stays known from then on.
             let mut before = BTreeMap::new();

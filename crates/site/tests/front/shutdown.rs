@@ -107,7 +107,7 @@ fn a_connection_in_use_is_told_that_it_ends() {
 
 #[test]
 fn what_was_sent_before_the_shutdown_is_answered() {
-    for _ in 0..20 {
+    let shut_down = || {
         let mut server = Server::start();
         let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();
         for client in &mut clients {
@@ -118,5 +118,7 @@ fn what_was_sent_before_the_shutdown_is_answered() {
         for client in &mut clients {
             assert_eq!(client.response().text(), "static content");
         }
-    }
+    };
+    // Each waits for a second until its clients close their connections.
+    std::thread::scope(|scope| (0..20).for_each(|_| drop(scope.spawn(shut_down))));
 }
