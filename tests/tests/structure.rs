@@ -196,7 +196,7 @@ fn every_file_that_the_architecture_names_exists() {
 }
 
 #[test]
-fn crates_know_only_whom_they_may() {
+fn crates_depend_only_on_permitted_ones() {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--no-deps"])
         .current_dir(ROOT)

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_is_named_and_few_workers_fit_little_memory() {
+    fn the_limit_is_named_and_few_workers_fit_little_memory() {
         let (machine, root) = machine(&[
             ("proc/self/cgroup", "0::/a\n"),
             ("sys/fs/cgroup/a/memory.max", "268435456\n"),

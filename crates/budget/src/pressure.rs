@@ -130,7 +130,7 @@ mod tests {
         let events = |high: u32| format!("low 0\nhigh {high}\nmax 9\noom 0\n");
         files.write("sys/fs/cgroup/a/memory.events", &events(5));
         let mut pressure = files.pressure().unwrap();
-        assert_eq!(pressure.percent(), 0, "what was before nobody knows when");
+        assert_eq!(pressure.percent(), 0, "an earlier state of unknown age does not count");
         files.write("sys/fs/cgroup/a/memory.events", &events(6));
         assert_eq!((pressure.percent(), pressure.percent()), (100, 0));
     }

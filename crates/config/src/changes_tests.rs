@@ -50,7 +50,7 @@ fn each_thing_has_a_line_and_what_is_inherited_has_one() {
 }
 
 #[test]
-fn what_needs_a_restart_is_put_back() {
+fn settings_that_need_a_restart_are_put_back() {
     let directory = tempfile::tempdir().unwrap();
     let old = read(directory.path(), "threads = 1\nhttp.memory = \"64M\"\n").settings;
     let mut new = read(

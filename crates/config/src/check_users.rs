@@ -91,9 +91,9 @@ fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {
         Err(_) if settings.server_user == ServerUser::Shared => {}
         Err(message) => source.object("user", message),
         Ok(None) if uid == 0 && !settings.allow_root => {
-            let message = "the server was started as root and would stay it, and PHP with it. Say which user PHP is to run \
-                           as, for example php.user = \"www-data\" (--user www-data); or, where nothing is at stake, \
-                           allow_root = true (--allow-root)";
+            let message = "started as root without a user, so the server and PHP would run as root: set PHP's user, for \
+                           example php.user = \"www-data\" (--user www-data), or permit it with allow_root = true \
+                           (--allow-root)";
             source.object("user", message.to_owned());
         }
         Ok(account) => may_become(settings, account.as_ref(), uid, "user", source),

@@ -280,7 +280,7 @@ fn is_flag_of_serve(name: &str) -> bool {
 }
 
 impl Cli {
-    /// Parses the command line of this process. Prints help or an error and exits if nothing else is to be done.
+    /// Parses the command line of this process. Prints help or an error and exits if there is nothing else to do.
     pub fn parse() -> Self {
         match Self::try_parse_from(std::env::args_os()) {
             Ok(cli) => cli,

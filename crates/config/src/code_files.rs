@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_application_writes_is_not_watched() {
+    fn files_that_the_application_writes_are_not_watched() {
         let project = tempfile::tempdir().unwrap();
         for name in ["src", "var", "vendor", ".git", "public", "a{b"] {
             std::fs::create_dir(project.path().join(name)).unwrap();

@@ -35,7 +35,7 @@ impl Glob {
                 match part {
                     // `..` is allowed only after plain names: the parent of a star depends on what the star matches.
                     ".." if names.last().is_none_or(|last| !is_plain(last)) => {
-                        return Err("has .. behind a pattern".to_owned());
+                        return Err("has `..` after a wildcard".to_owned());
                     }
                     ".." => drop(names.pop()),
                     name => names.push(name.to_owned()),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn an_invalid_host_is_refused() {
         for bad in
             ["", ".", "..", "a/b.org", "a..b", "-a.org", "a_b.org", "*.example.org", "host", "1.2.3", "\u{fc}.org"]
         {

@@ -72,7 +72,7 @@ impl Kind {
                     .to_owned()
             }
             Self::Upstream => {
-                "a server (\"http://127.0.0.1:3000\", \"https://host\", \"unix:/path\"), perhaps with \" weight=2\" behind it"
+                "a server (\"http://127.0.0.1:3000\", \"https://host\", \"unix:/path\"), optionally followed by \" weight=2\""
                     .to_owned()
             }
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),

@@ -139,11 +139,11 @@ impl SiteRules {
     ///
     /// # Errors
     /// Errors in the other rules.
-    pub fn between(&self, before: &str, behind: &str) -> Result<Self, String> {
-        let (before, behind) = (of_text(before)?, of_text(behind)?);
-        let compiled = [&before.compiled, &self.compiled, &behind.compiled].into_iter().flat_map(|part| part.rules());
+    pub fn between(&self, before: &str, after: &str) -> Result<Self, String> {
+        let (before, after) = (of_text(before)?, of_text(after)?);
+        let compiled = [&before.compiled, &self.compiled, &after.compiled].into_iter().flat_map(|part| part.rules());
         let compiled = Rules::new(compiled.cloned().collect()).map_err(|found| in_words(&found))?;
-        let written = [before.written, self.written.clone(), behind.written].concat();
+        let written = [before.written, self.written.clone(), after.written].concat();
         Ok(Self { compiled: Arc::new(compiled), written })
     }
 }

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_told_from_files() {
+    fn services_are_distinguished_from_files() {
         let journald = |path: &str| Some(LogTarget::Service(LogService::Journald(path.into())));
         let syslog = |service| Some(LogTarget::Service(service));
         for (text, expected) in [

@@ -32,7 +32,7 @@ impl PhpProgram {
     /// The program for a version of PHP, or the default one.
     ///
     /// # Errors
-    /// There is none; the error lists the searched directories.
+    /// No such program; the error lists the searched directories.
     pub fn located(version: Option<&str>, environment: &Environment) -> Result<Self, String> {
         let path = version.map_or_else(|| PLAIN.to_owned(), |version| format!("{PLAIN}{version}"));
         let mut program = Self { path: PathBuf::from(path), version: version.map(str::to_owned) };

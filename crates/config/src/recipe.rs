@@ -54,10 +54,10 @@ fn boot(
     found: Option<&Application>,
     source: &mut Source<'_>,
 ) -> Option<(RecipePool, PoolSettings)> {
-    let behind = settings.pool(&site.pool)?;
-    let has_script = behind.script.is_some() || behind.boot.is_some();
-    let is_asked_for = is_set(behind, "mode", source);
-    let (mode, recipe) = match behind.mode {
+    let fallback = settings.pool(&site.pool)?;
+    let has_script = fallback.script.is_some() || fallback.boot.is_some();
+    let is_asked_for = is_set(fallback, "mode", source);
+    let (mode, recipe) = match fallback.mode {
         _ if site.app == AppChoice::None || has_script => return None,
         mode @ (Mode::Snapshot | Mode::Worker) => (mode, named(site, found)?),
         Mode::Classic if !is_asked_for => (Mode::Snapshot, found.and_then(Application::recipe)?),
@@ -73,7 +73,7 @@ fn boot(
         }
         return None;
     }
-    let pool = pool(site, behind, recipe, mode, is_asked_for, source);
+    let pool = pool(site, fallback, recipe, mode, is_asked_for, source);
     let pool = PoolSettings { name: name(recipe), ..pool };
     let host = match &site.hosts[..] {
         _ if !recipe.for_one_host => None,
@@ -89,19 +89,19 @@ fn boot(
 /// The pool that boots: a copy of the site's pool, with the changes that the boot needs.
 fn pool(
     site: &SiteSettings,
-    behind: &PoolSettings,
+    fallback: &PoolSettings,
     recipe: &Recipe,
     mode: Mode,
     is_asked_for: bool,
     source: &Source<'_>,
 ) -> PoolSettings {
     let front = site.root.join(recipe.script);
-    let is_open = |key: &str| !is_set(behind, key, source);
+    let is_open = |key: &str| !is_set(fallback, key, source);
     let mut pool = PoolSettings {
         mode,
         recipe: Some(recipe.name.to_owned()),
-        compare_with: Some(behind.name.clone()),
-        ..behind.clone()
+        compare_with: Some(fallback.name.clone()),
+        ..fallback.clone()
     };
     if is_open("watch") {
         pool.watch = watched(recipe, &site.root, &front);

@@ -273,7 +273,7 @@ pub fn schema() -> String {
     let names = json!({ "pattern": "^[A-Za-z0-9_-]+$" });
     top.insert(
         "proxy".to_owned(),
-        json!({ "type": "object", "propertyNames": names, "additionalProperties": proxy, "description": "Servers that requests are handed on to, by name." }),
+        json!({ "type": "object", "propertyNames": names, "additionalProperties": proxy, "description": "Servers that requests are forwarded to, by name." }),
     );
     top.insert(
         "rule".to_owned(),

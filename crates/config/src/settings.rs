@@ -149,7 +149,7 @@ settings! {
         site_files: Vec<PathBuf> = Vec::new();
         /// Rules, in the order written.
         rules: SiteRules = SiteRules::default();
-        /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
+        /// The servers that requests are forwarded to: each `[proxy.NAME]`, and each address that a route names.
         proxies: Vec<ProxySettings> = Vec::new();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();

@@ -53,7 +53,7 @@ settings! {
         /// Space for bodies and responses that do not fit in memory: files without names in `$TMPDIR`, else in `/var/tmp`
         /// if `/tmp` is memory, else in `/tmp`. Above it requests with such bodies get 503, and workers wait for slow
         /// clients.
-        spool: ByteSize = "a quarter of what is free there, 16M to 64G; no more than `memory`'s default if that is memory itself"
+        spool: ByteSize = "a quarter of the free space there, 16M to 64G; no more than `memory`'s default if the directory is in memory"
             auto(default_spool) in(1048576, 1125899906842624) restart(true) example(r#""2G""#);
         /// Peers whose `trusted_headers` are trusted: addresses, networks, `"unix"`.
         trusted_proxies: Vec<TrustedProxy> = "[]" example(r#"["127.0.0.1", "10.0.0.0/8", "unix"]"#);

@@ -35,7 +35,7 @@ settings! {
         /// Redirect requests without TLS: 301 for GET and HEAD, 308 for other methods. `/.well-known/acme-challenge/`
         /// is still served.
         redirect: bool = "false" example("true");
-        /// Enable HTTP/3: over UDP, at the port of every `https://` address in `listen`. Responses over HTTP/1.1 and
+        /// Enable HTTP/3: over UDP, on the port of every `https://` address in `listen`. Responses over HTTP/1.1 and
         /// HTTP/2 advertise it by `Alt-Svc`.
         ///
         /// **Experimental**, until more clients have been tested. The firewall must allow UDP.

@@ -144,7 +144,7 @@ impl Page<'_> {
             let _ = write!(self.text, "\n[[{header}]]\n{rule}");
         }
         if !rules.is_empty() {
-            let _ = writeln!(self.text, "\n# The rules in their order, and what they do:");
+            let _ = writeln!(self.text, "\n# The rules in order, with their effects:");
         }
         for rule in rules.rules() {
             let mut actions: Vec<String> = rule.describe_actions();

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told_from_other_names() {
+    fn slips_are_distinguished_from_other_names() {
         let all =
             found(&[("HOWDAH_LISTEM", ":80"), ("HOWDAH_COLOUR", "red"), ("HOWDAH_HTTP_MAXBODY", "1M"), ("PATH", "")]);
         let text = "the environment variable HOWDAH_COLOUR sets nothing: no setting has that name";

@@ -376,7 +376,7 @@ fn each_pool_names_its_version_of_php() {
 }
 
 #[test]
-fn what_check_prints_says_the_same_again() {
+fn the_output_of_check_is_a_settings_file_with_the_same_meaning() {
     let mut site = Site::new(
         "queue = 9\n[php.ini]\na = \"x\\\"y\"\n[pool.api]\nworkers = 5\nini = { \"b.c\" = 2 }\n[[rule]]\npath = \"/api/*\"\npool = \"api\"\n",
     );

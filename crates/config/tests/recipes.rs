@@ -24,7 +24,7 @@ fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made
 }
 
 #[test]
-fn what_a_recipe_is_not_for_is_an_error() {
+fn a_mode_that_a_recipe_does_not_support_is_an_error() {
     for (text, why) in [
         ("app = \"nothing\"", ":1: app: there are no rules for \"nothing\""),
         ("[[rule]]\npath = \"/a/*\"\napp = \"nothing\"", ":3: [rule] app: there are no rules for \"nothing\""),

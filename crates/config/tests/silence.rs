@@ -6,7 +6,7 @@ mod directory;
 use directory::Site;
 
 #[test]
-fn what_would_be_silence_is_a_warning() {
+fn sites_that_would_serve_nothing_are_warnings() {
     for (settings, files, expected) in [
         (
             "sites = [\"sitez/*.toml\"]\nroot = \"public\"",

@@ -149,7 +149,7 @@ fn files_beside_howdah_toml_hold_one_site_or_several_and_their_pools() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_file_and_line() {
+fn every_mistake_is_reported_with_its_file_and_line() {
     let files = Files::new(&[
         (
             "howdah.toml",
@@ -191,7 +191,7 @@ fn every_mistake_is_told_with_its_file_and_line() {
 }
 
 #[test]
-fn what_is_shown_says_the_same() {
+fn shown_settings_mean_the_same() {
     let files = Files::new(&[
         (
             "howdah.toml",

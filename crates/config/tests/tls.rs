@@ -26,7 +26,7 @@ fn certificates_are_files_beside_the_configuration() {
 }
 
 #[test]
-fn what_cannot_work_is_told_with_its_line() {
+fn settings_that_cannot_work_are_reported_with_their_line() {
     let https = "listen = \"https://:443\"\n[tls]\ncertificates = [\"a.pem\"]\n";
     for (text, expected) in [
         ("listen = \"https://:443\"\n".to_owned(), "howdah.toml:1: listen: https://0.0.0.0:443 needs a certificate"),

@@ -6,7 +6,7 @@ mod directory;
 use directory::Site;
 
 #[test]
-fn root_must_say_whom_it_becomes() {
+fn root_needs_a_user_to_become() {
     let mut site = Site::new("");
     site.uid = Some(0);
     let errors = site.errors();

@@ -21,7 +21,7 @@ fn lock(packages: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_framework_is_told_by_what_composer_has_installed() {
+fn a_framework_is_detected_by_composers_packages() {
     let text = lock(&[("psr/log", "3.0.0"), ("laravel/framework", "v11.33.2"), ("laravel/octane", "v2.3.6")]);
     let dir = project(&[("composer.lock", &text), ("public/index.php", "")]);
     let found = look(dir.path()).unwrap();
@@ -42,7 +42,7 @@ fn the_document_root_of_a_project_tells_it_as_well() {
 }
 
 #[test]
-fn what_is_built_on_a_framework_goes_before_the_framework() {
+fn an_application_is_detected_before_its_framework() {
     let symfony = ("symfony/framework-bundle", "v7.1.5");
     for (package, name) in [("sylius/sylius", "sylius"), ("api-platform/symfony", "api-platform"), symfony_pair()] {
         let dir = project(&[("composer.lock", &lock(&[symfony, (package, "1.0.0")])), ("public/index.php", "")]);
@@ -55,7 +55,7 @@ fn symfony_pair() -> (&'static str, &'static str) {
 }
 
 #[test]
-fn a_project_whose_packages_are_not_installed_yet_is_told_without_its_version() {
+fn a_project_without_installed_packages_is_reported_without_its_version() {
     let dir = project(&[("composer.json", r#"{"require": {"slim/slim": "^4"}}"#), ("public/index.php", "")]);
     let found = look(dir.path()).unwrap();
     assert_eq!((&*found.title(), found.evidence), ("Slim", "composer.json"));
@@ -63,7 +63,7 @@ fn a_project_whose_packages_are_not_installed_yet_is_told_without_its_version() 
 
 /// Every Composer package that identifies an application, in its usual layout.
 #[test]
-fn what_composer_installs_is_told_with_its_document_root() {
+fn composers_packages_are_reported_with_their_document_root() {
     for (package, root, name, app) in [
         ("laravel/framework", "public", "laravel", Some("laravel")),
         ("symfony/framework-bundle", "public", "symfony", Some("symfony")),
@@ -100,7 +100,7 @@ fn what_composer_installs_is_told_with_its_document_root() {
 /// Laravel is detected with and without Octane, and Symfony with and without Runtime: these packages do not
 /// change the kind of application.
 #[test]
-fn what_a_project_may_lack_does_not_change_what_it_is() {
+fn missing_optional_files_do_not_change_the_detection() {
     for (packages, name) in [
         (&[("laravel/framework", "v11.0.0")][..], "laravel"),
         (&[("laravel/octane", "v2.3.6"), ("laravel/framework", "v11.0.0")], "laravel"),
@@ -120,7 +120,7 @@ fn a_library_with_a_page_of_its_own_is_no_application() {
 }
 
 #[test]
-fn an_application_without_composer_is_told_by_its_constants() {
+fn an_application_without_composer_is_detected_by_its_constants() {
     let cases = [
         ("wp-includes/version.php", "<?php\n$wp_version = '6.1.1';", "WordPress 6.1.1"),
         ("includes/Defines.php", "<?php\ndefine( 'MW_VERSION', '1.39.4' );", "MediaWiki 1.39.4"),
@@ -164,7 +164,7 @@ fn a_document_root_of_its_own_goes_before_the_top_directory() {
 }
 
 #[test]
-fn nothing_is_told_where_there_is_no_page_or_no_sign() {
+fn nothing_is_reported_where_there_is_no_page_or_no_sign() {
     let laravel = lock(&[("laravel/framework", "v11.0.0")]);
     for files in [
         vec![],
@@ -181,7 +181,7 @@ fn nothing_is_told_where_there_is_no_page_or_no_sign() {
 }
 
 #[test]
-fn a_pipe_or_a_directory_with_the_name_of_a_sign_holds_nobody_up() {
+fn a_pipe_or_a_directory_with_the_name_of_a_sign_delays_nothing() {
     let dir = project(&[("public/index.php", ""), ("composer.json/file", "")]);
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -217,7 +217,7 @@ fn admits(recipe: &str, method: &str, uri: &str, variable: (&str, &str)) -> bool
 }
 
 #[test]
-fn who_only_reads_and_is_not_known_is_a_stranger() {
+fn an_unknown_client_that_only_reads_is_a_stranger() {
     let stranger = |method, uri, variable| admits("wordpress", method, uri, variable);
     let cookie = ("HTTP_COOKIE", "a=b; comment_author_0=Bob");
     assert!(stranger("GET", "/?p=1", cookie));
@@ -229,7 +229,7 @@ fn who_only_reads_and_is_not_known_is_a_stranger() {
 }
 
 #[test]
-fn a_boot_that_has_not_looked_who_asks_is_for_everybody() {
+fn a_boot_that_ignores_the_client_is_for_all_clients() {
     for recipe in ["symfony", "laravel"] {
         assert!(admits(recipe, "POST", "/login", ("HTTP_COOKIE", "session=1")), "{recipe}");
         assert!(admits(recipe, "DELETE", "/", ("HTTP_AUTHORIZATION", "Basic YTpi")), "{recipe}");
@@ -237,7 +237,7 @@ fn a_boot_that_has_not_looked_who_asks_is_for_everybody() {
 }
 
 #[test]
-fn recipes_are_told_apart_by_name_and_each_has_an_application() {
+fn recipes_differ_by_name_and_each_has_an_application() {
     for (at, recipe) in RECIPES.iter().enumerate() {
         assert!(RECIPES[..at].iter().all(|other| other.name != recipe.name), "{}", recipe.name);
         assert!(CATALOG.iter().any(|kind| kind.recipe == Some(recipe)), "{}", recipe.name);

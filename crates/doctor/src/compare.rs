@@ -124,13 +124,13 @@ fn joined(words: Vec<String>) -> Vec<String> {
     let mut rest = words.as_slice();
     while let Some(first) = rest.first() {
         let length = rest.iter().take_while(is_part).count();
-        let (run, behind) = rest.split_at(length.max(1));
+        let (run, after) = rest.split_at(length.max(1));
         match run.concat() {
             text if length > 1 && is_mixed(&text) => all.push(text),
             _ if length > 1 => all.extend_from_slice(run),
             _ => all.push(first.clone()),
         }
-        rest = behind;
+        rest = after;
     }
     all
 }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_by_itself_is_no_difference() {
+    fn values_that_change_anyway_are_no_difference() {
         let expected = Expected::of(vec![
             page("at 12:00:01 by port 8080, token a1b2"),
             page("at 12:00:02 by port 8080, token c3d4"),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_is_told_as_that() {
+    fn an_empty_page_is_reported_as_such() {
         let html = [("content-type".to_owned(), "text/html".to_owned())];
         let expected = Expected::of(vec![page("hello")]);
         let found = expected.difference(&Words::of(200, &html, b"", None)).unwrap();

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_kernel_says_of_its_sessions_is_no_leak_and_of_anything_else_is() {
+    fn state_that_one_kernel_reports_of_its_sessions_is_no_leak_and_other_state_is() {
         let severity = |name: &str, again: bool, one_kernel: bool| {
             let change = Change {
                 kind: "ini".to_owned(),

@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
             && matches!(self.settings.boots(Mode::Snapshot), Boot::Recipe(_))
         {
             remarks.push(
-                "What snapshot mode costs was measured behind a warm-up with some of the pages above, as a server learns it \
+                "The cost of snapshot mode was measured after a warm-up with some of the pages above, as a server learns it \
                  from its traffic (`warmup_auto`)."
                     .to_owned(),
             );

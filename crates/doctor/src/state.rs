@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_told_and_not_its_elements() {
+    fn an_array_is_reported_without_its_elements() {
         let changes = [
             change("static", r"App\Cart::$items", Some("array(1)"), Some("array(2)")),
             change("static", r"App\Cart::$items[1]", None, Some("7")),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaks_mostly_or_brings_nothing_is_not_advised() {
+    fn a_mode_that_leaks_mostly_or_gains_nothing_is_not_advised() {
         assert_eq!(advised([true, false, false, false], 1.0).mode, Mode::Classic);
         assert_eq!(advised([true; 4], 9.9).mode, Mode::Classic);
         assert_eq!(advised([true; 4], 8.0).mode, Mode::Classic, "1.25 times is not worth it");

@@ -75,8 +75,8 @@ fn exception(head: &str, trace: &str) -> Cause {
 }
 
 /// Parses `FILE` and `LINE`, with the text between and after them.
-fn place_of(text: &str, between: char, behind: &str) -> Option<Place> {
-    let (file, line) = text.strip_suffix(behind)?.rsplit_once(between)?;
+fn place_of(text: &str, between: char, after: &str) -> Option<Place> {
+    let (file, line) = text.strip_suffix(after)?.rsplit_once(between)?;
     Some(Place { file: file.to_owned(), line: line.parse().ok()? })
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_led_to_an_exception_comes_after_it() {
+    fn previous_exceptions_come_after_their_successor() {
         let text = "Uncaught A: first in /a.php:1\nStack trace:\n#0 {main}\n\nNext B: second in /b.php:2\nStack trace:\n#0 {main}\n  thrown";
         let report = report(&said(text), Request::default(), String::new());
         assert_eq!((&*report.cause.kind, &*report.cause.message), ("B", "second"));

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lets_somebody_in_is_hidden() {
+    fn credentials_are_hidden() {
         assert_eq!(header("Authorization", "Bearer abc"), MASK);
         assert_eq!(header("X-Api-Key", "abc"), MASK);
         assert_eq!(header("Cookie", "a=1; PHPSESSID=2"), format!("a={MASK}; PHPSESSID={MASK}"));

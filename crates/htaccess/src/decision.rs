@@ -239,7 +239,9 @@ impl Walk<'_> {
         self.budget.spend(step.environment.bytes() + limits::LOOKUP_EFFORT * directories.len() as u64)?;
         let merged = self.htaccess.store.merged(&directories, self.system, self.now, &mut self.budget)?;
         if merged.broken {
-            return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be followed: see the log"))));
+            return Ok(Next::Done(Box::new(failed(
+                "a .htaccess file cannot be followed: the message about it names the line",
+            ))));
         }
         (self.previous, self.status) = (step.previous, step.status);
         let headers = self.headers.clone();

@@ -74,11 +74,11 @@ impl Reader<'_> {
         match self.take() {
             None => self.out.push('\\'),
             Some('Q') => {
-                let (quoted, behind) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
+                let (quoted, after) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
                 for c in quoted.chars() {
                     self.literal(c);
                 }
-                self.rest = behind;
+                self.rest = after;
             }
             Some('E') => {}
             Some('h') => self.out.push_str("[ \\t]"),

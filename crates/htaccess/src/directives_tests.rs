@@ -53,7 +53,7 @@ fn mistakes_are_named_with_their_line() {
 }
 
 #[test]
-fn nobody_is_excluded_by_a_name_that_is_not_looked_up() {
+fn no_client_is_excluded_by_a_name_that_is_not_looked_up() {
     for text in [
         "Order allow,deny\nAllow from all\nDeny from bad.example",
         "Deny from 10.0.0.0/8 .example",
@@ -72,7 +72,7 @@ fn nobody_is_excluded_by_a_name_that_is_not_looked_up() {
 }
 
 #[test]
-fn what_has_no_effect_is_noted_and_what_is_not_known_is_a_mistake() {
+fn directives_without_effect_are_noted_and_unknown_ones_are_mistakes() {
     let read = read(b"SetOutputFilter DEFLATE\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
     assert_eq!(read.notes.iter().map(|note| note.line).collect::<Vec<_>>(), [1, 2]);
     assert!(mistake("NoSuchThing x\n").contains("NoSuchThing is not known"));

@@ -52,8 +52,8 @@ impl SetIf {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut next = || {
-            let (first, behind) = rest.split_first().ok_or("words are missing")?;
-            rest = behind;
+            let (first, after) = rest.split_first().ok_or("words are missing")?;
+            rest = after;
             Ok::<_, String>(first.clone())
         };
         let no_case = name.ends_with("nocase");

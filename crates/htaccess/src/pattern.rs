@@ -158,9 +158,9 @@ impl Pattern {
             made.extend_from_slice(&text[at..at + start]);
             made.extend_from_slice(&with(&found));
             // An empty match must not be found twice.
-            let behind = if end == start { (at + end + 1).min(text.len()) } else { at + end };
-            made.extend_from_slice(&text[at + end..behind]);
-            at = behind;
+            let after = if end == start { (at + end + 1).min(text.len()) } else { at + end };
+            made.extend_from_slice(&text[at + end..after]);
+            at = after;
             if !all || at >= text.len() || made.len() > limits::EXPANDED {
                 break;
             }

@@ -80,9 +80,9 @@ impl Redirect {
                 let Some(found) = pattern.find(&state.path, &mut state.budget)? else { return Ok(None) };
                 let made = substitute::groups(&self.to, &found);
                 let end = made.iter().position(|b| matches!(b, b'?' | b'#')).unwrap_or(made.len());
-                let (address, behind) = made.split_at(end);
+                let (address, after) = made.split_at(end);
                 let scheme = has_scheme(address).unwrap_or(0);
-                [&address[..scheme], &escape_path(&address[scheme..]), behind].concat()
+                [&address[..scheme], &escape_path(&address[scheme..]), after].concat()
             }
             Source::All => Template::new(&self.to).expand(state, &Captures::default(), &Captures::default()),
         };
@@ -134,7 +134,7 @@ impl ErrorDocument {
     pub(crate) fn new(text: &str) -> Result<(u16, Self), String> {
         let words = words(text);
         let [status, document] = words.as_slice() else {
-            return Err("takes a status and what is shown, in quotes if it has blanks".to_owned());
+            return Err("takes a status and a page or text, in quotes if it has blanks".to_owned());
         };
         let (status, document) = (known_status(status)?, document.clone());
         let document = if document.eq_ignore_ascii_case("default") {

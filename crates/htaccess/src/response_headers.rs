@@ -211,9 +211,9 @@ impl Value {
             return Ok(Self::Expression(Template::new(text)));
         }
         let mut rest = text;
-        while let Some((_, behind)) = rest.split_once('%') {
-            let (_, length) = format(behind).ok_or_else(|| format!("`%{behind}` is not a format: write %% for a %"))?;
-            rest = &behind[length..];
+        while let Some((_, after)) = rest.split_once('%') {
+            let (_, length) = format(after).ok_or_else(|| format!("`%{after}` is not a format: write %% for a %"))?;
+            rest = &after[length..];
         }
         Ok(Self::Formats(text.to_owned()))
     }
@@ -226,10 +226,10 @@ impl Value {
             }
         };
         let mut made = Vec::new();
-        while let Some((plain, behind)) = rest.split_once('%') {
+        while let Some((plain, after)) = rest.split_once('%') {
             made.extend_from_slice(&raw(plain));
-            let Some((kind, length)) = format(behind) else { break };
-            rest = &behind[length..];
+            let Some((kind, length)) = format(after) else { break };
+            rest = &after[length..];
             match kind {
                 Format::Percent => made.push(b'%'),
                 Format::Variable(name) => made.extend_from_slice(state.environment.get(name).unwrap_or(b"(null)")),

@@ -147,9 +147,9 @@ pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
-        let (word, behind) = if first == '"' || first == '\'' { quoted(rest, first) } else { bare(rest) };
+        let (word, after) = if first == '"' || first == '\'' { quoted(rest, first) } else { bare(rest) };
         words.push(word);
-        rest = behind.trim_start();
+        rest = after.trim_start();
     }
     words
 }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_line_is_named() {
+    fn text_that_cannot_be_a_line_is_named() {
         for (text, what) in [(&b"<If x"[..], "no `>`"), (b"A\0", "NUL")] {
             let mistake = lines(text).unwrap_err();
             assert!(mistake.what.contains(what), "{mistake}");

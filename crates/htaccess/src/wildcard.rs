@@ -19,12 +19,12 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8], segments: bool) -> bool {
         };
         match (step, &mut star) {
             (Some(length), _) => (p, n) = (p + length, n + 1),
-            (None, Some((behind, taken))) => {
+            (None, Some((after, taken))) => {
                 if *taken >= name.len() || (segments && name[*taken] == b'/') {
                     return false;
                 }
                 *taken += 1;
-                (p, n) = (*behind, *taken);
+                (p, n) = (*after, *taken);
             }
             (None, None) => return false,
         }

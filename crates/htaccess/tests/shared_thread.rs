@@ -92,7 +92,7 @@ fn a_shared_thread_reads_no_file() {
     assert_eq!((asked.decide(true).err(), asked.system.reads.get()), (Some(TooExpensive), 0));
     let read = asked.decide(false).unwrap().outcome.path;
     assert_eq!(read.as_deref(), Some(&b"/other.html"[..]));
-    assert_eq!(asked.decide(true).unwrap().outcome.path, read, "what has been read costs little");
+    assert_eq!(asked.decide(true).unwrap().outcome.path, read, "files that have been read cost little");
     assert_eq!(asked.system.reads.get(), 1);
 }
 

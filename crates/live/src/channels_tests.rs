@@ -85,7 +85,7 @@ fn subscribers_that_choose_a_channels_topic_themselves_are_not_of_the_channel() 
 }
 
 #[test]
-fn what_was_missed_comes_once_as_far_as_it_fits_and_the_newest_of_it() {
+fn missed_updates_come_once_the_newest_ones_as_far_as_they_fit() {
     let hub = Hub::new(Limits::default());
     for id in ["1", "2", "3"] {
         hub.publish(update(id, &["a"]));

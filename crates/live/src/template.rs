@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_none() {
+    fn an_invalid_template_is_none() {
         let long = format!("{{x}}{}", "a".repeat(MAX_LENGTH));
         let many = "{x}".repeat(MAX_PARTS + 1);
         let wide = format!("{{{}}}", vec!["x"; MAX_PARTS + 1].join(","));

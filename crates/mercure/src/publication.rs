@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_stream_is_refused() {
+    fn values_that_would_break_the_stream_are_refused() {
         let long = format!("topic=/a&id={}", "x".repeat(MAX_NAME + 1));
         let many = "topic=a&".repeat(MAX_TOPICS + 1);
         for (form, error) in [

@@ -152,7 +152,7 @@ fn a_public_key_accepts_its_algorithms_and_is_no_secret() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_with_advice() {
+fn an_invalid_key_is_refused_with_advice() {
     let x25519 =
         [0x30, 42, 0x30, 5, 0x06, 3, 0x2b, 0x65, 0x6e, 0x03, 33].into_iter().chain([0; 33]).collect::<Vec<u8>>();
     for (text, error) in [

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_turns_or_hides_text_is_escaped_in_every_output() {
+    fn characters_that_turn_or_hide_text_are_escaped_in_every_output() {
         for c in [
             '\u{1b}',
             '\u{7f}',

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_hangs_holds_nobody_up_and_tells_what_it_has_lost_once_it_goes_on() {
+    fn a_log_that_hangs_delays_no_request_and_reports_lost_lines_once_it_continues() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         // A pipe without a reader.

@@ -17,7 +17,7 @@ pub enum Front {
     Php,
     /// A static file.
     Static,
-    /// Another server, to which the request was handed on.
+    /// Another server, to which the request was forwarded.
     Proxy,
     /// The server itself: an error or a refusal.
     Error,

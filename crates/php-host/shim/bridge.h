@@ -441,7 +441,7 @@ void howdah_rs_warmup_failed(const char *why);
 // that will happen. Called in a fork of the worker, which ends then.
 bool howdah_rs_judge_warmup(const howdah_warmup_path *paths, size_t n, bool compare, bool removable);
 
-// Returns the file with this index of the PHP part of the async library, in the order in which the files are to be
+// Returns the file with this index of the PHP part of the async library, in the order in which the files must be
 // run: the path under which PHP knows it, zero-terminated; its text, which is not; and the time of its last change,
 // for OPcache. All live as long as the process. Returns false after the last file.
 bool howdah_rs_library(size_t index, const char **path, const char **text, size_t *text_len, uint64_t *changed);

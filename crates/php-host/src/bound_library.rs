@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_library_stays_as_it_is() {
+    fn a_file_that_is_no_library_stays_unchanged() {
         assert_eq!(renamed(b"", "/x"), None);
         assert_eq!(renamed(b"INPUT(libphp8.2.so)", "/x"), None);
         assert_eq!(renamed(b"\x7fELF\x02\x01 and then it ends", "/x"), None);

@@ -31,7 +31,7 @@ struct Host {
     /// Async mode: the open requests that are not selected.
     others: RequestMap<Box<OpenRequest>>,
     /// Async mode: kept for reuse by later requests.
-    #[expect(clippy::vec_box, reason = "what is spared is the allocation; requests move between the maps as boxes")]
+    #[expect(clippy::vec_box, reason = "this spares allocations: requests move between the maps as boxes")]
     spare: Vec<Box<OpenRequest>>,
     /// A head under construction; complete before another request is selected.
     head: Vec<u8>,

@@ -44,14 +44,14 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    #[expect(clippy::zombie_processes, reason = "it is reaped by what is tested")]
+    #[expect(clippy::zombie_processes, reason = "the tested code reaps it")]
     fn run(script: &str) -> Reaped {
         let child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
         reap(Pid::from_raw(child.id() as i32).unwrap()).unwrap()
     }
 
     #[test]
-    fn how_a_child_ended_and_what_it_used_is_told() {
+    fn a_childs_end_and_usage_are_reported() {
         let ended = run("exit 7");
         assert_eq!((ended.status, ended.signal), (Some(7), None));
         let killed = run("kill -9 $$");

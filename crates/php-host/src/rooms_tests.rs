@@ -37,9 +37,9 @@ fn c_files() -> Vec<(String, String)> {
 fn code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("/*") {
+    while let Some((before, after)) = rest.split_once("/*") {
         out.push_str(before);
-        rest = behind.split_once("*/").map_or("", |(_, behind)| behind);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
     }
     out + rest
 }
@@ -82,7 +82,7 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn nobody_outside_of_modes_asks_which_mode_it_is() {
+fn no_code_outside_of_modes_depends_on_the_mode() {
     let asked: Vec<_> = c_files()
         .iter()
         // bridge.h contains the border's enum of modes.

@@ -43,7 +43,7 @@ fn visitors_with_tokens_of_their_own_are_fine() {
 }
 
 #[test]
-fn what_all_have_is_no_secret() {
+fn a_value_that_all_visitors_have_is_no_secret() {
     let text = format!("<script src=/app.{W}.js></script>");
     assert!(found(page, [&text, &text, &text, &text]).is_empty());
 }

@@ -109,7 +109,7 @@ impl PoolConfig {
         if tenth < 64 { tenth } else { 64 }
     }
 
-    /// True if a worker that has done this many requests is to be replaced soon.
+    /// True if a worker that has done this many requests should be replaced soon.
     pub(crate) const fn retires_soon(&self, requests: u64) -> bool {
         self.settings.max_requests > 0 && requests + self.notice() >= self.settings.max_requests
     }

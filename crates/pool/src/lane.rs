@@ -38,7 +38,7 @@ const MAX_INLINE_BODY: usize = 32 * 1024;
 const INITIAL_CAPACITY: usize = 2;
 const MANY_REQUESTS: usize = 128;
 
-/// A body that is to be sent to a worker.
+/// A body to send to a worker.
 #[derive(Debug)]
 pub(crate) enum BodyToSend {
     Memory(Bytes),
@@ -231,7 +231,7 @@ impl Lane {
         }
         let request =
             self.responded_to(number).filter(|request| request.body == BodyState::ToBeAskedFor && !request.responding);
-        let request = request.ok_or("a body wanted that is not to be had")?;
+        let request = request.ok_or("requested a body that does not exist")?;
         let body = &mut request.pending.request.body;
         request.body = if matches!(body, RequestBody::Stream(_)) { BodyState::GivenStream } else { BodyState::Given };
         Ok(match body {

@@ -61,9 +61,8 @@ fn is_complete(bytes: &[u8]) -> bool {
         if rest.first().is_some_and(|&kind| kind != HANDSHAKE) {
             return true;
         }
-        let Some((record, behind)) = rest.split_at_checked(RECORD_HEAD) else { return false };
-        let Some((part, next)) = behind.split_at_checked(usize::from(u16::from_be_bytes([record[3], record[4]])))
-        else {
+        let Some((record, after)) = rest.split_at_checked(RECORD_HEAD) else { return false };
+        let Some((part, next)) = after.split_at_checked(usize::from(u16::from_be_bytes([record[3], record[4]]))) else {
             return false;
         };
         if part.is_empty() {

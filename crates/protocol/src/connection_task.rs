@@ -97,7 +97,7 @@ pub(crate) async fn drive_tls<H: Handler>(
     }
 }
 
-/// `true` if a connection without a request is to be closed: its wait for the first bytes timed out, and none arrived
+/// `true` if a connection without a request must be closed: its wait for the first bytes timed out, and none arrived
 /// at that moment.
 fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
     verdict > Verdict::Finish && !(verdict == Verdict::Idle && has_unread())

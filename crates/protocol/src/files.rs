@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_gets_all_bytes_in_order() {
+    fn every_reader_gets_all_bytes_in_order() {
         let (file, content) = file(300_000);
         let mut body = FileBody::empty();
         body.push(Bytes::from_static(b"before"));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_about_one_connection_does_not_reach_the_next() {
+    fn headers_of_one_connection_do_not_reach_the_next() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, X-Forwarded-For , content-length"),

@@ -32,7 +32,7 @@ fn one_is_handed_over_whole_and_once() {
 }
 
 #[test]
-fn what_is_no_informational_status_is_left_out() {
+fn an_invalid_informational_status_is_left_out() {
     let queue = Queue::default();
     let number = queue.open();
     for status in [0, 99, 101, 200, 500, 1000, u16::MAX] {
@@ -75,7 +75,7 @@ fn a_failed_request_drops_what_waits_and_no_other_requests() {
 }
 
 #[test]
-fn what_waits_is_bounded_in_number_and_in_bytes() {
+fn waiting_data_is_bounded_in_number_and_in_bytes() {
     let waiting = |of: usize, length: usize| {
         let queue = Queue::default();
         let number = queue.open();

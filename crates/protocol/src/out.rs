@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_been_written_is_not_kept_for_a_reader_who_is_always_behind() {
+    fn written_data_is_not_kept_for_a_reader_that_is_always_behind() {
         let mut out = Out::default();
         for _ in 0..1000 {
             out.push(Bytes::from(vec![b'x'; 1000]));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_protocols_are_told_apart_by_their_first_bytes() {
+    fn other_protocols_are_distinguished_by_their_first_bytes() {
         for (input, rejection) in [
             (&b"garbage\r\n"[..], Rejection::Malformed),
             (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n", Rejection::ProxyProtocol),

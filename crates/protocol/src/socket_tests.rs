@@ -23,7 +23,7 @@ fn part(file: &Arc<OwnedFd>, start: u64, end: u64) -> FilePart {
 }
 
 #[test]
-fn a_full_socket_is_told_from_a_short_file() {
+fn a_full_socket_is_distinguished_from_a_short_file() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let content = pattern(1 << 20);

@@ -475,7 +475,7 @@ mod tests {
         assert_eq!([11, 10 + FIRST_REQUEST, 11 + FIRST_REQUEST].map(in_vain), [false, false, true]);
         assert!(state.waited_too_long(12, 12), "the grace time is shorter");
         state.on_read();
-        assert!(!state.waited_too_long(100_000, 12), "its header is to come to its end");
+        assert!(!state.waited_too_long(100_000, 12), "its header must come to its end");
         state.on_handshake_over();
         state.look(5000, &TIMEOUTS.under(0));
         state.begin();

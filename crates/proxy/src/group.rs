@@ -298,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_its_share_and_nobody_all_of_it_in_one_go() {
+    fn each_gets_its_share_and_none_gets_all_of_it_at_once() {
         let group = group(&["http://a", "http://b weight=3"], |_| ());
         assert_eq!(chosen(&group, &mut Rotation::default(), 8), "10111011".chars().cycle().take(8).collect::<String>());
     }
 
     #[test]
-    fn who_has_the_fewest_requests_is_next() {
+    fn the_server_with_the_fewest_requests_is_next() {
         let group = group(&["http://a", "http://b", "http://c weight=4"], |s| s.balance = Balance::LeastConnections);
         let mut turn = Rotation::default();
         group.servers[0].active.store(1, Relaxed);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_is_left_alone_and_then_tried_by_one_request() {
+    fn a_failing_server_is_left_alone_and_then_probed_by_one_request() {
         let group = group(&["http://a", "http://b"], |s| s.fail_timeout = Duration::from_secs(3600));
         let mut turn = Rotation::default();
         let first = &group.servers[0];

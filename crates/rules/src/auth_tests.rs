@@ -50,7 +50,7 @@ fn an_unknown_user_costs_a_verification_too() {
 }
 
 #[test]
-fn what_is_no_name_and_password_is_refused() {
+fn invalid_credentials_are_refused() {
     let auth = auth(&USERS, &[]);
     let long = header("sha", &"x".repeat(3000));
     for value in ["", "Basic", "Basic ", "Basic !!!", "Bearer abc", "Basic c2hh", "Basic OnNlY3JldA=="] {

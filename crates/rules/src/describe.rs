@@ -86,7 +86,7 @@ impl Action {
             }
             Self::Status(status, _) => format!("status {}", status.as_u16()),
             Self::Maintenance(_) => "maintenance".to_owned(),
-            Self::Proxy(name) => format!("hand on to {name}"),
+            Self::Proxy(name) => format!("forward to {name}"),
         }
     }
 }

@@ -217,7 +217,7 @@ fn later_rules_count_more_and_the_last_one_ends() {
 }
 
 #[test]
-fn what_cannot_work_is_an_error() {
+fn settings_that_cannot_work_are_errors() {
     for (rule, says) in [
         ("dney = true", "did you mean `deny`?"),
         ("path = '/a'", "does nothing"),
@@ -339,7 +339,7 @@ fn a_later_rule_says_which_pool_it_is_and_a_share_stays_until_another_rule_has_o
 }
 
 #[test]
-fn what_says_nothing_of_a_proxy_is_refused() {
+fn bytes_without_a_proxy_header_are_refused() {
     let said = problems("[[rule]]\nproxy = \"a\"\npool = \"b\"\nworkers = 1\n");
     assert!(said.contains("pool: does not go with `proxy`") && said.contains("workers: does not go"), "{said}");
     assert!(problems("[[rule]]\nweight = 0\n").contains("weight: must be from 1 to 1000"));

@@ -37,7 +37,7 @@ keys! {
     Condition "host" "The requested host, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
     Condition "path" "The path, decoded: `*` stands for any text, slashes included; `~` begins a regular expression, whose groups are `$1` or `${name}` in targets." r#"["/uploads/*", "*.bak"]"#;
     Condition "method" "Methods. `GET` stands for `HEAD` too." r#"["GET", "POST"]"#;
-    Condition "header" "Headers, all of which must fit: a text with `*`, a regular expression behind `~`, `true` for any value, `false` for none." r#"{ User-Agent = "~(?i)bot", Cookie = false }"#;
+    Condition "header" "Headers, all of which must fit: a text with `*`, a regular expression after `~`, `true` for any value, `false` for none." r#"{ User-Agent = "~(?i)bot", Cookie = false }"#;
     Condition "query" "Parts of the query, all of which must fit, in the same way." r#"{ page = "*", debug = false }"#;
     Condition "client" "The client's address, or its network." r#"["10.0.0.0/8", "2001:db8::/32"]"#;
     Condition "https" "Whether the client's connection is encrypted." "false";
@@ -73,7 +73,7 @@ keys! {
     Action "limit" "How often (`rate`, with `burst` in advance) and how many at once (`connections`) each client may ask; then it gets 429." r#"{ rate = "5/s", burst = 10, connections = 4 }"#;
     Action "auth" "A user's name and password (Basic): of an htpasswd `file` or of `users`, `only` some of them; `false` for no longer." r#"{ realm = "Staff", file = "/etc/howdah/users" }"#;
     Action "maintenance" "503 with a `page`, while the file `flag` is there if one is named, and `retry_after`." r#"{ page = "/maintenance.html", flag = "/run/app.down" }"#;
-    Action "rewrite" "Another path, for the rules behind this one and for what is looked for. The request's query is appended; `?` at the end drops it." r#""/index.php?title=$1""#;
+    Action "rewrite" "Another path, for later rules and for the file or script. The request's query is appended; `?` at the end drops it." r#""/index.php?title=$1""#;
     Action "redirect" "Sends the client to another address, with 302 or `status`; its query as with `rewrite`." r#""https://www.example.org$path""#;
     Action "status" "Ends the request with a status, or says that of a `redirect`." "404";
     Action "body" "The text of the response with a `status`." r#""ok\n""#;

@@ -70,7 +70,7 @@ fn a_rule_for_the_name_holds_and_one_for_the_path_is_not_followed_again() {
 }
 
 #[test]
-fn what_was_taken_back_for_the_path_stays_so() {
+fn a_permission_revoked_for_the_path_stays_revoked() {
     let text = format!(
         "[[rule]]\npath = '/staff/*'\n{USERS}\n[[rule]]\npath = '/staff/open/*'\nauth = false\n\
          [[rule]]\npath = '*.php'\nphp = false\n[[rule]]\npath = '/index.php'\nphp = true"

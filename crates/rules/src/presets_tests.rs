@@ -26,7 +26,7 @@ fn every_application_has_rules_that_are_read() {
 }
 
 #[test]
-fn what_is_private_is_refused_and_what_is_public_is_not() {
+fn private_files_are_refused_and_public_ones_are_not() {
     for (name, refused, served) in [
         (
             "wordpress",
@@ -168,7 +168,7 @@ fn uploads_are_not_run() {
 /// Front controllers generate thumbnails, private files and unbuilt assets at paths within upload and build
 /// directories.
 #[test]
-fn what_is_not_there_among_uploads_and_assets_is_a_page() {
+fn a_missing_upload_or_asset_is_a_page() {
     for (name, path) in [
         ("laravel", "/storage/doc"),
         ("laravel", "/build/x.css"),

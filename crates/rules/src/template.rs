@@ -85,7 +85,7 @@ impl Template {
                 continue;
             }
             let (name, rest) = name(left)
-                .ok_or_else(|| format!("has a $ without a number or name behind it in {text:?}; $$ stands for one"))?;
+                .ok_or_else(|| format!("has a $ without a number or name after it in {text:?}; $$ stands for one"))?;
             left = rest;
             if !literal.is_empty() {
                 parts.push(Part::Literal(std::mem::take(&mut literal).into()));
@@ -149,9 +149,9 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Literal(text) if place == Place::Path => match text.split_once('?') {
-                    Some((before, behind)) => {
+                    Some((before, after)) => {
                         path.extend_from_slice(before.as_bytes());
-                        query = Some(behind.as_bytes().to_vec());
+                        query = Some(after.as_bytes().to_vec());
                         place = Place::Query;
                     }
                     None => path.extend_from_slice(text.as_bytes()),
@@ -233,7 +233,7 @@ fn place_at(address: &str) -> Place {
         return Place::Query;
     }
     match address.split_once("://") {
-        Some((_, behind)) if !behind.contains('/') && !behind.is_empty() => Place::Authority,
+        Some((_, after)) if !after.contains('/') && !after.is_empty() => Place::Authority,
         _ => Place::AddressPath,
     }
 }

@@ -208,7 +208,7 @@ fn other_spellings_of_a_scripts_ending_are_neither_run_nor_sent() {
 }
 
 #[test]
-fn what_a_link_below_the_root_leads_to_is_known_by_its_path() {
+fn the_target_of_a_link_below_the_root_is_known_by_its_path() {
     let real = |tree: &Tree, path: &str| match resolve(&tree.site, path.as_bytes(), &Lookup::default(), None).0 {
         Route::Script(script) => script.real,
         Route::File(file) => file.real,

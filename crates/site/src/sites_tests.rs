@@ -59,7 +59,7 @@ fn the_nearest_name_counts() {
 }
 
 #[test]
-fn the_default_has_what_nobody_else_names() {
+fn the_default_site_has_the_hosts_that_no_other_names() {
     let (_root, sites) = sites(&[&["a"], &["default", "b"]]);
     assert_eq!([found(&sites, "a"), found(&sites, "b"), found(&sites, "c")], [Some(0), Some(1), Some(1)]);
     assert!(matches!(sites.find(None), Found::Site(site) if site.number == 1));

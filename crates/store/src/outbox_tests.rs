@@ -113,7 +113,7 @@ fn a_server_without_the_broker_delivers_at_once_and_shares_later() {
 }
 
 #[test]
-fn what_waits_is_bounded_and_counted() {
+fn waiting_updates_are_bounded_and_counted() {
     let mut one = Server::new(1);
     one.fail_to_read();
     let deliver = one.deliver();

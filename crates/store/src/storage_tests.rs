@@ -108,7 +108,7 @@ fn a_lock_that_another_server_has_taken_over_is_left_alone() {
 }
 
 #[test]
-fn what_a_redis_has_lost_comes_back_and_what_it_has_is_newer_than_a_copy() {
+fn data_that_a_redis_has_lost_comes_back_and_its_own_is_newer_than_a_copy() {
     let dirs = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let server = redis!(dirs[0]);
     let (one, two) = (server.storage(dirs[1].path()), server.storage(dirs[2].path()));

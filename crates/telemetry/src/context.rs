@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_for_a_request_gets_a_span_below_it_and_the_state() {
+    fn work_for_a_request_gets_a_span_below_it_and_the_state() {
         let fields = [("traceparent", &*format!("00-{TRACE}-00f067aa0ba902b7-01")), ("tracestate", "a=1,b=2")];
         let trace = Contexts::new(&TelemetrySettings::default()).begin(&headers(&fields), true);
         assert_eq!(trace.parent_field(), format!("00-{TRACE}-{}-01", trace.inner));

@@ -43,7 +43,7 @@ fn at(millis: u64) -> SystemTime {
 }
 
 #[test]
-fn phases_lie_within_the_request_and_behind_each_other() {
+fn phases_lie_within_the_request_and_follow_each_other() {
     let started = Instant::now();
     let mut trace = trace();
     trace.body_complete = Some(started + Duration::from_millis(10));

@@ -23,7 +23,7 @@ fn a_key_of_another_certificate_is_named() {
 }
 
 #[test]
-fn files_in_each_others_place_are_told() {
+fn swapped_files_are_reported() {
     let made = make(&["a.example"]);
     let error = load(&Made { chain: made.key.clone(), key: made.key.clone() }).unwrap_err().to_string();
     assert_eq!(error, "c.pem has no certificate in PEM, but a private key");
@@ -32,7 +32,7 @@ fn files_in_each_others_place_are_told() {
 }
 
 #[test]
-fn an_encrypted_key_is_told_with_what_to_do() {
+fn an_encrypted_key_is_reported_with_the_remedy() {
     let mut made = make(&["a.example"]);
     made.key = made.key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
     let error = load(&made).unwrap_err().to_string();
@@ -73,7 +73,7 @@ fn both_may_be_in_one_file() {
 }
 
 #[test]
-fn what_is_not_right_is_told_but_served() {
+fn mistakes_are_reported_and_the_rest_is_served() {
     let ended = make_with(&["a.example"], |params| {
         (params.not_before, params.not_after) = (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
     });

@@ -48,7 +48,7 @@ impl Files {
     /// Loads all pairs, and reports all errors together.
     ///
     /// # Errors
-    /// One for each pair that cannot be served.
+    /// One error for each pair that cannot be served.
     pub fn load(pairs: impl IntoIterator<Item = Pair>) -> Result<Self, Vec<CertificateError>> {
         Self::load_over(pairs, None)
     }

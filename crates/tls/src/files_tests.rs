@@ -89,14 +89,14 @@ fn a_link_that_moves_is_an_exchange() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let pair = |name: &str| Pair { certificate: name.into(), key: name.into(), site: None };
     let errors = Files::load([pair("/none/a"), pair("/none/b")]).unwrap_err();
     assert_eq!(errors.len(), 2);
 }
 
 #[test]
-fn a_key_that_everybody_can_read_is_told() {
+fn a_key_readable_by_all_users_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = fixture();
     let key = fixture.dir.path().join("key.pem");

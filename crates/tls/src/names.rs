@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_lead_out_of_the_directory_is_no_name() {
+    fn a_path_that_could_lead_out_of_the_directory_is_no_name() {
         assert_eq!(of_client("Shop.Example.ORG.").unwrap(), "shop.example.org");
         for bad in [
             "",
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn private_names_are_those_that_nobody_else_vouches_for() {
+    fn private_names_are_those_that_no_public_authority_certifies() {
         for name in [
             "localhost",
             "shop.localhost",

@@ -11,7 +11,7 @@ fn is(found: Option<Arc<CertifiedKey>>, certificate: &Certificate) -> bool {
 }
 
 #[test]
-fn exact_names_come_before_wildcards_and_the_first_certificate_is_for_everybody_else() {
+fn exact_names_come_before_wildcards_and_the_first_certificate_is_for_all_others() {
     let (first, wildcard, exact) =
         (certificate(&["first.example"]), certificate(&["*.example.org"]), certificate(&["www.example.org"]));
     let store = Store::default();

@@ -344,7 +344,7 @@ fn exchange_in_every_order(lack: Defect) {
 }
 
 #[test]
-fn a_request_runs_once_whoever_comes_first() {
+fn a_request_runs_once_whichever_side_comes_first() {
     exchange_in_every_order(Defect::Nothing);
 }
 

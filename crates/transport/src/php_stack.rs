@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_says_is_bounded_and_harmless() {
+    fn reports_of_a_worker_are_bounded_and_harmless() {
         let stack = PhpStack {
             query: Some("q\u{1b}[31m".repeat(10_000)),
             waits_for: Some("sleep".into()),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_honest_worker_writes_is_bounded() {
+    fn output_that_no_honest_worker_writes_is_bounded() {
         let page = page();
         page.set_name(0, b"evil\x1b[2J\n\xff");
         page.set_numbers(0, &[u64::MAX; POOL_NUMBERS]);

@@ -176,7 +176,7 @@ impl Ring {
         // value that is used, even if the other side changes the memory meanwhile.
         let header = unsafe { self.data.as_ptr().add(at).cast::<FrameHeader>().read_volatile() };
         if header.len as usize > self.cap() || frame_len(header.len as usize) > available.min(room) {
-            return Err(RingBroken("frame longer than what is published"));
+            return Err(RingBroken("frame longer than the published data"));
         }
         Ok(Some(header))
     }

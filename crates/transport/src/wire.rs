@@ -323,9 +323,9 @@ impl EncodedRequest {
         let mut words = vec![0u64; self.wire_len().div_ceil(8)].into_boxed_slice();
         let mut rest = words.as_mut_bytes();
         for part in [self.head.as_bytes(), self.vars.as_bytes(), &self.strings] {
-            let (place, behind) = rest.split_at_mut(part.len());
+            let (place, after) = rest.split_at_mut(part.len());
             place.copy_from_slice(part);
-            rest = behind;
+            rest = after;
         }
         words
     }

@@ -217,7 +217,7 @@ fn bytes_that_change_while_they_are_used_do_no_harm() {
 }
 
 #[test]
-fn what_was_skipped_at_the_rings_end_has_no_half_response_published() {
+fn a_skip_at_the_rings_end_publishes_no_half_response() {
     let mut lane = lane();
     // A frame for each line, as a script prints them; in total less than what is published early.
     let line = pattern(1000, 3);

@@ -379,10 +379,7 @@ fn each_body_goes_with_its_request_and_the_others_do_not_wait_for_it() {
     assert!(first.number == 6 && first.body.is_none(), "it has all it needs");
     server.sender.send_cancel(3, CANCEL_DEADLINE).unwrap();
     server.sender.send_stop().unwrap();
-    assert!(
-        worker.take_event().unwrap().is_none(),
-        "what is about requests that were not handed out comes behind them"
-    );
+    assert!(worker.take_event().unwrap().is_none(), "data about requests that were not handed out comes after them");
     assert!(worker.prepare_wait());
     assert_eq!(send_bodies(&mut server), [1, 2, 3, 5]);
     assert!(worker.rings_within(20));
@@ -520,7 +517,7 @@ fn a_wake_pipe_never_fills_up_at_an_honest_worker() {
 }
 
 #[test]
-fn what_was_written_stays_unseen_until_it_is_published_and_waiting_publishes_it() {
+fn written_data_stays_unseen_until_it_is_published_and_waiting_publishes_it() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in [1, 2] {
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
@@ -555,7 +552,7 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
         assert_eq!(next_request(&mut worker).number, number);
     }
     assert!(worker.prepare_wait());
-    assert!(!worker.rings_within(0) || !worker.rings_within(0), "what was rung before ends one wait at most");
+    assert!(!worker.rings_within(0) || !worker.rings_within(0), "earlier wake-ups end one wait at most");
     worker.woken();
     for number in 51..=60 {
         // Although never read, it still ends each wait.

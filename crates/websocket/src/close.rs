@@ -61,13 +61,13 @@ impl Close {
     /// Reads a close frame's payload. An error is the code to close with instead, and the reason.
     ///
     /// # Errors
-    /// It breaks the protocol.
+    /// The payload violates the protocol.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Violation> {
         if payload.is_empty() {
             return Ok(Self::NO_STATUS);
         }
         let Some((code, reason)) = payload.split_first_chunk() else {
-            return Err((Self::PROTOCOL_ERROR, "a close frame with half a code"));
+            return Err((Self::PROTOCOL_ERROR, "a close frame with a truncated code"));
         };
         let code = u16::from_be_bytes(*code);
         if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {

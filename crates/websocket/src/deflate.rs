@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_deflate_is_refused_and_does_not_hold_the_next_message_up() {
+    fn invalid_deflate_data_is_refused_and_does_not_delay_the_next_message() {
         for broken in [&[0xff; 20][..], &[0x06, 0xff, 0x00], b"\x00\x10"] {
             let _ = unpack(broken, 1000);
             assert_eq!(unpack(&[0xff; 20], 1000).unwrap_err().0, Close::PROTOCOL_ERROR);

@@ -108,7 +108,7 @@ impl Upgrade for Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Closing {
     NotStarted,
-    /// This close frame is to be sent, or is being sent (`sent`); `confirmed`: the client has sent one.
+    /// This close frame must be sent, or is being sent (`sent`); `confirmed`: the client has sent one.
     Sending {
         close: Close,
         confirmed: bool,

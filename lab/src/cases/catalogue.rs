@@ -164,8 +164,8 @@ fn tls() -> Vec<Case> {
         .over_tls(Protocol::Http1, Connections::Resumed),
         Case::script(
             "proxy",
-            "handed on to another server",
-            "1 KiB from a server behind, which computes nothing, over connections that stay open; no TLS, no PHP",
+            "forwarded to another server",
+            "1 KiB from an upstream server, which computes nothing, over connections that stay open; no TLS, no PHP",
             Expect::Exactly { media_type: "text/plain", body: vec![b'x'; UPSTREAM_BYTES] },
         )
         .path("/behind")

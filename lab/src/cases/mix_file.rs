@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn nonsensical_values_are_refused() {
         let base = "[[clients]]\nkind='a'\npath='/'\nconnections=1\n";
         assert!(parse(base).is_ok());
         for wrong in

@@ -103,7 +103,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "fastcgi",
-        about: "one nginx, and behind it PHP-FPM or Howdah: what a site gains that keeps its web server",
+        about: "one nginx with PHP-FPM or Howdah behind it: the gain for a site that keeps its web server",
         cases: &["hello", "symfony-api"],
         systems: &["nginx-fpm", "nginx-howdah-classic", "nginx-howdah-snapshot", "nginx-howdah-worker"],
         rounds: 4,
@@ -142,7 +142,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "tls",
-        about: "TLS 1.3 over HTTP/1.1, HTTP/2 and HTTP/3, handshakes, and requests that are handed on to another server",
+        about: "TLS 1.3 over HTTP/1.1, HTTP/2 and HTTP/3, handshakes, and requests that are forwarded to another server",
         cases: &[
             "tls-hello",
             "tls-handshake",

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_has_no_figure() {
+    fn a_missing_measurement_is_named_and_has_no_figure() {
         let choice = choice(1000.0);
         assert_eq!(choice.application, "shop");
         let absent = choice.absent();

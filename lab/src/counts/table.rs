@@ -105,7 +105,7 @@ mod tests {
     const COUNTED: Figures = Figures { instructions: 30_000.4, allocations: 21.0, server_calls: 4.004, php_calls: 2.0 };
 
     #[test]
-    fn what_costs_more_than_the_table_says_is_named() {
+    fn costs_above_the_table_are_named() {
         let mut table = Table::default();
         assert_eq!(table.above("hello", &COUNTED, Build::Release), ["hello: not in the table"]);
         table.set("hello", COUNTED, Build::Release);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listening_is_errors_and_no_replies() {
+    fn no_listener_means_errors_and_no_replies() {
         let address = crate::systems::free_address().unwrap();
         let report = run(&target(address), shape(1), 50.0, &Interrupt::default()).unwrap();
         assert_eq!(report.requests, 0);

@@ -38,7 +38,7 @@ mod tests {
     use crate::view::sample_results;
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_settings_can_be_read() {
         let dir = tempfile::tempdir().unwrap();
         let results = sample_results::results();
         write(dir.path(), &results).unwrap();

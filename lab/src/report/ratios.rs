@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_has_words_and_no_mark() {
+    fn absent_results_have_words_and_no_mark() {
         let row = Row { label: "<x>".into(), absent: "not installed".into(), ..Row::default() };
         let svg = chart("x", std::slice::from_ref(&row), reach([&row].into_iter()));
         assert!(svg.contains("not installed") && svg.contains("&lt;x&gt;") && !svg.contains("<circle"), "{svg}");

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_article_concludes_fits_its_own_figures() {
+    fn the_conclusions_of_an_article_fit_its_own_figures() {
         for article in all() {
             for conclusion in &article.conclusions {
                 for row in conclusion.rows.iter().filter_map(|id| article.row(id)) {

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_the_article_is_said() {
+    fn differences_from_the_article_are_reported() {
         let article = article::find("classic-vs-fpm").unwrap();
         let machine = Machine { cores: 2, ..Machine::default() };
         let said = differences(&article, Form::Short, &machine, "wrk 4").join("\n");

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sylius_is_named() {
+    fn a_directory_without_sylius_is_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("composer.json"), "{}").unwrap();
         let error = check_sylius(dir.path()).unwrap_err().to_string();

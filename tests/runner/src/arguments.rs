@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_to_libtest() {
+    fn unknown_arguments_are_left_to_libtest() {
         assert_eq!(parse(&["--list"]), None);
         assert_eq!(parse(&["--test-threads", "0"]), None);
     }

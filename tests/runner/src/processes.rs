@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Clock ticks per second in `/proc/PID/stat`: `USER_HZ`, 100 on every architecture of Linux.
 const TICKS: u64 = 100;
 
-/// The fields of `/proc/PID/stat` behind the name, the state first (proc(5): field 3).
+/// The fields of `/proc/PID/stat` after the name, the state first (proc(5): field 3).
 fn stat(pid: i32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let behind_name = text.get(text.rfind(')')? + 2..)?;

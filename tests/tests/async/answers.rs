@@ -70,9 +70,9 @@ fn answers_come_as_often_as_they_are_asked_for() {
 }
 
 #[test]
-fn a_line_that_nobody_asked_for_on_this_connection_is_not_missed() {
+fn an_unrequested_line_on_this_connection_is_not_missed() {
     with_lines(
-        php!("answers/a_line_that_nobody_asked_for_on_this_connection_is_not_missed.php"),
+        php!("answers/an_unrequested_line_on_this_connection_is_not_missed.php"),
         "absubscribeddonepushed subscribeddonepushed subscribeddonepushed @",
     );
 }

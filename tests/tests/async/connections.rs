@@ -161,7 +161,7 @@ fn numbers_of_connection_pools_are_in_status_and_metrics() {
 }
 
 #[test]
-fn what_connection_pools_have_counted_outlives_them_and_their_workers() {
+fn counts_of_connection_pools_outlive_them_and_their_workers() {
     pools(1, |site| {
         // A second pool of the same name, which ends with its request; and two pools without a name.
         assert_eq!(site.get_ok("/?do=same"), "shop objects-2");

@@ -62,10 +62,10 @@ fn a_persistent_stream_was_used_by_two() {
 }
 
 #[test]
-fn the_default_stream_context_was_everybodys() {
+fn the_default_stream_context_was_shared_by_all_requests() {
     everyone_sees_with(
         |s| s.file("default.php", "<?php stream_context_set_default(['http' => ['user_agent' => 'booted']]);"),
-        php!("extensions/the_default_stream_context_was_everybodys.php"),
+        php!("extensions/the_default_stream_context_was_shared_by_all_requests.php"),
         "none X-Mark: @",
     );
 }
@@ -174,14 +174,14 @@ script_scenario!(
 
 /// The second request found the state that the first one had seen before it waited.
 #[test]
-fn what_php_remembers_of_a_file_is_the_requests_own() {
+fn phps_cached_file_status_is_the_requests_own() {
     run(
         Mode::Async,
         |s| {
             crowd_of(s, 2)
                 .file("data.txt", "12345")
                 .php("looks.php", &meeting("meet('both'); echo filesize(__DIR__ . '/data.txt'); meet('a'); meet('b');"))
-                .php("later.php", &meeting(php!("extensions/what_php_remembers_of_a_file_is_the_requests_own.php")))
+                .php("later.php", &meeting(php!("extensions/phps_cached_file_status_is_the_requests_own.php")))
         },
         |site| {
             let answers =
@@ -203,9 +203,12 @@ fn ticks_were_counted_together() {
 }
 
 #[test]
-fn a_loader_of_entities_was_everybodys() {
+fn a_loader_of_entities_was_shared_by_all_requests() {
     let xml = "<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///entity'>]><a>&e;</a>";
-    every_client_sees(&php!("extensions/a_loader_of_entities_was_everybodys.php", ODD = ODD, XML = xml), "@");
+    every_client_sees(
+        &php!("extensions/a_loader_of_entities_was_shared_by_all_requests.php", ODD = ODD, XML = xml),
+        "@",
+    );
 }
 
 /// `array_multisort()` keeps its order in a global variable of PHP, which the next call frees.

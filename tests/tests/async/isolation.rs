@@ -122,7 +122,7 @@ fn headers_can_be_set_after_a_coroutine_has_ended() {
 }
 
 #[test]
-fn a_coroutine_that_nobody_awaits_belongs_to_the_answer() {
+fn a_coroutine_that_is_not_awaited_belongs_to_the_answer() {
     every_client_sees("Howdah\\go(function () use ($m) { meet('child'); echo $m, $_GET['m']; }); echo 'a';", "a@@");
 }
 

@@ -113,8 +113,8 @@ fn swooles_names_work_without_swoole() {
 }
 
 #[test]
-fn what_a_request_leaves_behind_ends_with_it() {
-    let code = php!("library/what_a_request_leaves_behind_ends_with_it.php");
+fn leftovers_of_a_request_end_with_it() {
+    let code = php!("library/leftovers_of_a_request_end_with_it.php");
     run(
         Mode::Async,
         |s| setup(s, &[("leave.php", &format!("<?php {code}"))]),
@@ -130,8 +130,8 @@ fn what_a_request_leaves_behind_ends_with_it() {
 
 /// Regression: the exception vanished. It belongs to the request, like that of any destructor.
 #[test]
-fn an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody() {
-    let code = php!("library/an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody.php");
+fn an_exception_of_a_destructor_at_a_tasks_end_was_not_reported() {
+    let code = php!("library/an_exception_of_a_destructor_at_a_tasks_end_was_not_reported.php");
     run(
         Mode::Async,
         |s| setup(s, &[("throws.php", &format!("<?php {code}"))]).expect_log("thrown at the very end"),
@@ -151,8 +151,8 @@ fn a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever() {
 }
 
 #[test]
-fn errors_that_nobody_awaits_are_logged() {
-    let code = php!("library/errors_that_nobody_awaits_are_logged.php");
+fn errors_that_are_not_awaited_are_logged() {
+    let code = php!("library/errors_that_are_not_awaited_are_logged.php");
     run(
         Mode::Async,
         |s| {

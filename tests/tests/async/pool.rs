@@ -224,7 +224,7 @@ fn large_uploads_at_once_reach_their_own_requests() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_nobody() {
+fn a_client_that_does_not_read_delays_no_other() {
     site(
         1,
         20,

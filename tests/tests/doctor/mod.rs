@@ -108,7 +108,7 @@ fn nearly_a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
 
 /// One or two leaks of each kind, in the modes that keep less state.
 #[test]
-fn what_stays_is_found_in_every_mode_in_which_it_stays() {
+fn leftover_state_is_found_in_every_mode_in_which_it_stays() {
     let chosen = [
         "array",
         "first-visitor",
@@ -157,7 +157,7 @@ fn nothing_is_blamed_in_an_application_that_leaks_nothing() {
 }
 
 #[test]
-fn who_shows_what_another_page_has_left_is_not_blamed() {
+fn a_page_that_shows_leftovers_of_another_is_not_blamed() {
     let own = |path: &str, code: &str| (path.to_owned(), code.to_owned());
     let (top, dir) = application(&[
         own("a-date.php", "echo date('e');"),
@@ -276,7 +276,7 @@ fn a_run_that_is_interrupted_ends_what_it_has_started() {
 
 /// The server must accept the settings that the doctor recommends.
 #[test]
-fn what_is_advised_can_be_used() {
+fn advised_settings_can_be_used() {
     let first: Vec<&Leak> = LEAKS.iter().filter(|leak| leak.0 == "array").collect();
     let (top, dir) = application(&[leaking(&first), harmless()].concat());
     let report = report(top.path(), &dir, &["--modes", "worker", "--loop", "howdah-loop.php"]);

@@ -138,7 +138,7 @@ fn settings_of_nginx_pass_nginx_t() {
 }
 
 #[test]
-fn a_site_s_settings_are_told_from_the_server_s() {
+fn a_site_s_settings_are_distinguished_from_the_server_s() {
     assert!(is_site("# a\nhosts = [\"a\"]\nroot = \"/\"\n[pool]\n"));
     assert!(!is_site("listen = []\n[[site]]\nhosts = \"a\"\n"));
     assert_eq!(named("a = \"/srv/x\" b = \"x/y.php\" c = \"/old\" d = \"text\""), ["/srv/x", "x/y.php", "/old"]);

@@ -148,7 +148,7 @@ fn nonces_that_are_refused_are_no_failure() {
 }
 
 #[test]
-fn a_name_that_cannot_be_proven_is_told_and_tried_again_while_the_server_serves() {
+fn a_name_that_cannot_be_proven_is_reported_and_retried_while_the_server_serves() {
     needs_pebble!();
     let ports = Ports::hold();
     // Validation connects to a port without a listener.
@@ -272,7 +272,7 @@ fn a_short_lived_certificate_is_renewed_while_requests_go_on() {
 }
 
 #[test]
-fn a_name_that_nobody_listed_gets_a_certificate_if_that_is_allowed() {
+fn an_unlisted_name_gets_a_certificate_if_that_is_allowed() {
     needs_pebble!();
     let ports = Ports::hold();
     let authority = ports.authority(Pebble::default());

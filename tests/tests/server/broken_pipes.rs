@@ -36,7 +36,7 @@ fn application(dir: &Path) {
 }
 
 #[test]
-fn commands_end_well_though_nobody_reads_them_to_the_end() {
+fn commands_succeed_although_their_output_is_not_read_to_the_end() {
     let dir = tempfile::tempdir().unwrap();
     application(dir.path());
     let howdah = || {
@@ -73,7 +73,7 @@ fn commands_end_well_though_nobody_reads_them_to_the_end() {
 }
 
 #[test]
-fn the_doctor_writes_its_report_though_nobody_reads_its_table() {
+fn the_doctor_writes_its_report_although_its_table_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     application(dir.path());
     let status = Command::new("setpriv")
@@ -95,7 +95,7 @@ fn the_doctor_writes_its_report_though_nobody_reads_its_table() {
 }
 
 #[test]
-fn orders_to_a_server_count_though_nobody_reads_what_comes_of_them() {
+fn orders_to_a_server_count_although_their_result_is_not_read() {
     run(
         Mode::Classic,
         |s| s.php("index.php", "echo 'hello';"),

@@ -67,7 +67,7 @@ fn an_address_that_another_process_has_is_named() {
 }
 
 #[test]
-fn what_the_running_server_has_is_no_trouble_and_what_somebody_else_has_is() {
+fn an_address_of_the_running_server_is_fine_and_one_of_another_process_is_not() {
     let site = Site::start(Mode::Classic, &Setup::default().never_https());
     let output = site.howdah().command(&["check"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -116,7 +116,7 @@ fn a_reload_gives_every_route_another_chance() {
 }
 
 #[test]
-fn what_changes_by_itself_demotes_nothing() {
+fn values_that_change_anyway_demote_nothing() {
     run(Mode::Worker, looping, |site| {
         ask_until_compared(site, "/fine", "same", 4);
         let pool = site.howdah().pool();
@@ -180,7 +180,7 @@ fn a_route_that_takes_longer_than_in_classic_mode_is_demoted() {
 }
 
 #[test]
-fn what_may_have_a_side_effect_runs_once() {
+fn requests_with_possible_side_effects_run_once() {
     run(Mode::Worker, looping, |site| {
         let private: &[&dyn Fn() -> Request] = &[
             &|| Request::form("/count", "a=b"),

@@ -28,7 +28,7 @@ fn developing(setup: Setup) -> Setup {
 }
 
 #[test]
-fn an_uncaught_exception_is_a_page_for_whoever_looks() {
+fn an_uncaught_exception_is_a_page_in_the_format_that_the_client_accepts() {
     for mode in MODES {
         run(
             mode,

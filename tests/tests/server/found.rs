@@ -145,7 +145,7 @@ fn assets_of_bundles_are_served_behind_the_links_that_symfony_makes() {
 }
 
 #[test]
-fn what_init_writes_serves_the_same() {
+fn settings_written_by_init_serve_the_same() {
     let (top, dir) = project("laravel/framework", "v11.33.2");
     let (output, printed, _) = run(top.path(), &dir, &["init", "--print"]);
     assert!(output.status.success() && !dir.join("howdah.toml").exists());
@@ -203,7 +203,7 @@ fn init_as_root_names_the_user_that_serve_needs() {
 }
 
 #[test]
-fn a_project_is_told_from_its_document_root_and_by_its_path() {
+fn a_project_is_detected_from_its_document_root_and_by_its_path() {
     let (top, dir) = project("symfony/framework-bundle", "v7.1.5");
     let public = dir.join("public");
     let root = format!("root = \"{}\" # found Symfony 7.1.5", public.display());
@@ -214,7 +214,7 @@ fn a_project_is_told_from_its_document_root_and_by_its_path() {
 }
 
 #[test]
-fn what_is_said_counts_more_than_what_is_found() {
+fn explicit_settings_override_detected_ones() {
     let (top, dir) = project("laravel/framework", "v11.33.2");
     let app = |arguments: &[&str]| said(top.path(), &dir, arguments, "app");
     assert_eq!(app(&[]), "app = \"laravel\" # found Laravel 11.33.2");
@@ -312,7 +312,7 @@ fn a_wordpress_that_is_found_boots_by_its_recipe_where_it_can() {
 
 /// Two lines for each detected application: its name, and how it runs, with a faster alternative.
 #[test]
-fn what_is_found_is_said_with_what_would_be_faster() {
+fn the_detected_application_is_reported_with_its_faster_alternative() {
     for (package, what, how) in [
         (
             "slim/slim",

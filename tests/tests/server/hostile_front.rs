@@ -344,7 +344,7 @@ fn a_configuration_in_the_document_root_is_warned_of_and_not_sent() {
 
 /// Each kind of ambiguous request body coding and host, on a whole server.
 #[test]
-fn what_could_be_understood_in_two_ways_is_refused() {
+fn ambiguous_messages_are_refused() {
     howdah_tests::run(
         Mode::Classic,
         |s| s.php("b.php", "echo $_SERVER['HTTP_HOST'] ?? '-', ' ', file_get_contents('php://input');"),

@@ -121,7 +121,7 @@ fn the_server_does_what_the_files_say() {
 }
 
 #[test]
-fn what_protects_is_never_passed_by() {
+fn protecting_rules_are_never_skipped() {
     run(Mode::Classic, site, |site| {
         let evil = site.get("/uploads/evil.php").expect(403);
         assert!(!evil.text().contains("ran") && !evil.text().contains("<?php"));
@@ -185,7 +185,7 @@ fn without_the_setting_the_files_mean_nothing() {
 
 /// A file that was uploaded may contain any directive.
 #[test]
-fn what_a_rule_of_the_settings_refuses_no_file_allows() {
+fn no_file_allows_what_a_rule_of_the_settings_refuses() {
     let rules = "[{ path = \"/uploads/*\", php = false }, { path = \"/private/*\", deny = true }]";
     run(
         Mode::Classic,

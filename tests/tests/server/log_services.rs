@@ -204,7 +204,7 @@ impl Drop for Rsyslog {
 }
 
 #[test]
-fn a_daemon_that_reads_nothing_holds_nobody_up() {
+fn a_daemon_that_reads_nothing_delays_no_request() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let _socket = UnixDatagram::bind(&path).unwrap();

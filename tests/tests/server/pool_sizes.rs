@@ -70,7 +70,7 @@ script_scenario!(
         assert!(requests >= before + 2);
         assert_eq!(pool(site)["snapshot_template"], template, "what was booted stays");
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
-        let shown = format!("on demand up to 3; {requests} requests found none and waited");
+        let shown = format!("on demand up to 3; {requests} requests found no worker and waited");
         assert!(text.contains(&shown), "{text}");
         let mut admin = Conn::open(&site.howdah().admin());
         let metrics = admin.exchange(&Request::get("/metrics")).expect(200).text();

@@ -68,7 +68,7 @@ fn no_request_finds_what_another_has_done_to_the_process() {
 }
 
 #[test]
-fn what_a_request_holds_is_released_unless_its_variables_stay() {
+fn data_of_a_request_is_released_unless_its_variables_stay() {
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
         run(
             mode,
@@ -94,7 +94,7 @@ fn what_a_request_holds_is_released_unless_its_variables_stay() {
 
 /// Only FFI can change these; PHP itself only offers `pfsockopen()` for them.
 #[test]
-fn what_stays_with_the_process_is_what_the_table_says() {
+fn state_that_stays_with_the_process_is_that_of_the_table() {
     // Connections wait to be accepted.
     let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = peer.local_addr().unwrap().port();

@@ -165,7 +165,7 @@ fn responses_without_a_body_and_to_head_end_with_their_head() {
 }
 
 #[test]
-fn large_bodies_pass_through_in_little_memory_whoever_is_slow() {
+fn large_bodies_pass_through_in_little_memory_whichever_side_is_slow() {
     const LENGTH: usize = 64 << 20;
     let sending = Arc::new(AtomicUsize::new(0));
     let sent = sending.clone();
@@ -280,7 +280,7 @@ fn informational_responses_come_before_the_response() {
 }
 
 #[test]
-fn what_is_about_one_connection_stays_on_it() {
+fn hop_by_hop_fields_stay_on_their_connection() {
     let upstream = Upstream::start(|peer| {
         while peer.head().is_some() {
             peer.send(

@@ -123,7 +123,7 @@ fn the_server_behind_sees_an_upgrade_of_http_1_with_a_handshake_of_its_own() {
 }
 
 #[test]
-fn what_speaks_http_alone_refuses_other_protocols_and_runs_no_script() {
+fn handlers_of_http_alone_refuse_other_protocols_and_run_no_script() {
     let upstream = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno");
     behind(
         &upstream,
@@ -158,7 +158,7 @@ fn without_a_proxy_extended_connect_is_not_offered() {
 }
 
 #[test]
-fn each_side_is_told_of_the_others_end() {
+fn each_side_is_notified_of_the_others_end() {
     let upstream = lines();
     behind(
         &upstream,

@@ -93,7 +93,7 @@ fn a_response_that_breaks_off_does_not_look_complete() {
 }
 
 #[test]
-fn what_is_no_response_is_502() {
+fn an_invalid_response_is_502() {
     let answers = [
         "",
         "HTTP/1.1 200",
@@ -221,7 +221,7 @@ fn another_server_takes_what_one_has_failed_and_it_is_left_alone_for_a_while() {
 }
 
 #[test]
-fn what_a_server_has_seen_is_repeated_only_if_that_does_no_harm() {
+fn a_request_that_a_server_has_seen_is_repeated_only_if_that_does_no_harm() {
     // Accepts the request and disconnects.
     let breaks = || {
         Upstream::start(|peer| {

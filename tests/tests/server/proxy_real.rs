@@ -80,7 +80,7 @@ fn nginx_behind_in_the_clear_and_with_tls() {
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_or_of_another_name_is_502() {
+fn an_untrusted_certificate_or_one_of_another_name_is_502() {
     let nginx = nginx();
     let ca = nginx.directory().join("cert.pem").display().to_string();
     for (proxy, said) in [

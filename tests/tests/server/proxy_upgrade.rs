@@ -117,7 +117,7 @@ fn line(conn: &mut Conn) -> String {
 }
 
 #[test]
-fn what_both_sides_send_ahead_arrives() {
+fn data_that_both_sides_send_ahead_arrives() {
     let upstream = lines();
     behind(&upstream, |site| {
         let mut conn = site.conn();
@@ -143,7 +143,7 @@ fn what_both_sides_send_ahead_arrives() {
 }
 
 #[test]
-fn what_a_slow_client_has_not_taken_is_not_left_lying_in_tls() {
+fn data_that_a_slow_client_has_not_taken_does_not_wait_in_tls() {
     let upstream = Upstream::start(|peer| {
         if peer.head().is_some() {
             peer.send(SWITCH);
@@ -173,7 +173,7 @@ fn what_a_slow_client_has_not_taken_is_not_left_lying_in_tls() {
 }
 
 #[test]
-fn when_the_client_of_an_upgraded_connection_leaves_its_server_is_told() {
+fn when_the_client_of_an_upgraded_connection_leaves_its_server_is_notified() {
     let upstream = lines();
     behind(&upstream, |site| {
         for how in ["reset", "close"] {
@@ -205,7 +205,7 @@ fn a_server_that_does_not_want_to_change_responds_as_ever() {
 }
 
 #[test]
-fn a_change_that_nobody_asked_for_is_a_fault() {
+fn an_unrequested_protocol_change_is_a_fault() {
     let upstream = Upstream::start(|peer| {
         if peer.head().is_some() {
             peer.send(SWITCH);

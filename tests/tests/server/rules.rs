@@ -55,7 +55,7 @@ fn a_rewrite_changes_what_runs_and_leaves_what_was_asked_for() {
 }
 
 #[test]
-fn what_rules_deny_is_refused_however_it_is_spelled() {
+fn paths_that_rules_deny_are_refused_however_they_are_spelled() {
     let setup = |s: Setup| {
         rules(
             s.php("index.php", "echo 'front';")

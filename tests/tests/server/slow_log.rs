@@ -87,7 +87,7 @@ script_scenario!(
 );
 
 #[test]
-fn coroutines_of_a_request_are_told_apart() {
+fn coroutines_of_a_request_are_distinguished() {
     let setup = |s: Setup| noted(s.workers(1).php("many.php", php!("slow_log/many.php")), "json");
     run(Mode::Async, setup, |site| {
         let gate = site.gate("slow_log");
@@ -128,12 +128,12 @@ fn a_query_is_told(mode: Mode) {
 }
 
 #[test]
-fn a_query_that_a_request_waits_for_is_told_classic() {
+fn a_query_that_a_request_waits_for_is_logged_classic() {
     a_query_is_told(Mode::Classic);
 }
 
 #[test]
-fn a_query_that_a_request_waits_for_is_told_async() {
+fn a_query_that_a_request_waits_for_is_logged_async() {
     a_query_is_told(Mode::Async);
 }
 

@@ -146,7 +146,7 @@ fn storm(site: &Site, score: &Score) -> Killed {
     killed
 }
 
-fn nobody_loses_a_request(site: &Site) {
+fn no_client_loses_a_request(site: &Site) {
     let score = Score::default();
     let mut posts = vec![HashMap::new(); CLIENTS];
     let killed = std::thread::scope(|scope| {
@@ -198,7 +198,7 @@ script_scenario!(
     a_storm_of_kills_loses_nobody_a_request,
     howdah_only = "PHP-FPM's processes answer 502",
     in_a_storm,
-    |site| nobody_loses_a_request(site),
+    |site| no_client_loses_a_request(site),
 );
 
 script_scenario!(

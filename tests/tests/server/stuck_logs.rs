@@ -104,7 +104,7 @@ script_scenario!(
 
 /// As with `howdah serve 2>&1 | something`, when `something` hangs.
 #[test]
-fn a_standard_error_that_nobody_reads() {
+fn a_standard_error_that_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
     std::fs::create_dir(&root).unwrap();

@@ -126,7 +126,7 @@ fn without_the_section_fields_go_through_as_they_are() {
 }
 
 #[test]
-fn samplers_keep_what_they_say_and_scripts_are_told() {
+fn samplers_keep_their_share_and_scripts_see_the_decision() {
     let collector = Collector::start();
     let all = "parent = \"always\", ratio = 0";
     with(
@@ -214,7 +214,7 @@ fn a_collector_that_refuses_costs_spans_and_is_said_once() {
 }
 
 #[test]
-fn a_collector_that_hangs_or_is_not_there_holds_nobody_up() {
+fn a_missing_or_hanging_collector_delays_no_request() {
     for listens in [true, false] {
         let collector = if listens { Collector::start() } else { Collector::absent() };
         collector.set(Behavior::Hangs);

@@ -24,7 +24,7 @@ fn say(site: &Site, what: &str) {
     replace_file(&site.place().root.join("said.txt"), what);
 }
 
-fn nobody_sees_the_old_boot(way: &str) {
+fn no_request_sees_the_old_boot(way: &str) {
     let setup = |s: Setup| if way.is_empty() { following(s) } else { following(s.env("HOWDAH_SNAPSHOT_PAGES", way)) };
     run(Mode::Snapshot, setup, |site| {
         assert!(site.get_ok("/").starts_with("0 GET"));
@@ -41,12 +41,12 @@ fn nobody_sees_the_old_boot(way: &str) {
 
 #[test]
 fn requests_after_a_change_never_see_the_old_boot() {
-    nobody_sees_the_old_boot("");
+    no_request_sees_the_old_boot("");
 }
 
 #[test]
 fn requests_after_a_change_never_see_the_old_boot_with_a_process_per_request() {
-    nobody_sees_the_old_boot("fork");
+    no_request_sees_the_old_boot("fork");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn a_connection_that_its_server_closed_replaces_the_worker() {
 }
 
 #[test]
-fn an_answer_that_nobody_read_replaces_the_worker() {
+fn an_unread_answer_replaces_the_worker() {
     replaced_after("/ask.php?say=leave&leave=1");
 }
 

@@ -270,7 +270,7 @@ fn locks_of_a_request_on_files_of_the_boot_are_given_up() {
 }
 
 #[test]
-fn what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests() {
+fn unread_data_of_a_boots_descriptor_does_not_reach_later_requests() {
     let read = php!("files/what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests_read.php");
     comes_back(
         "$pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);",
@@ -312,9 +312,9 @@ fn what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests() {
 }
 
 #[test]
-fn what_a_request_does_to_its_process_is_no_later_requests() {
+fn changes_of_the_process_by_a_request_do_not_reach_later_ones() {
     comes_back(
-        php!("files/what_a_request_does_to_its_process_is_no_later_requests.php"),
+        php!("files/changes_of_the_process_by_a_request_do_not_reach_later_ones.php"),
         &[
             ("file_put_contents('/proc/self/comm', 'visitor');", "echo file_get_contents('/proc/self/comm');", true),
             (

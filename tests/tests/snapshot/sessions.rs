@@ -152,7 +152,7 @@ fn a_process_for_each_request_leaves_no_more_in_a_session() {
 
 /// Changes for which the drivers have functions.
 #[test]
-fn what_functions_of_mysqli_and_pdo_change_is_undone() {
+fn changes_by_functions_of_mysqli_and_pdo_are_undone() {
     let server = Server::mariadb();
     let drivers = mysql_drivers(&server);
     nothing_is_left(
@@ -347,7 +347,7 @@ fn a_session_of_postgresql_is_for_each_request_what_the_boot_left() {
 }
 
 #[test]
-fn what_functions_of_pgsql_and_pdo_change_is_undone() {
+fn changes_by_functions_of_pgsql_and_pdo_are_undone() {
     let server = Server::postgres();
     let mut drivers = pgsql_drivers(server.port);
     let (_, pdo) = drivers.swap_remove(2);

@@ -290,11 +290,11 @@ fn restored_pages(site: &Site) -> u64 {
 
 /// Memory that a request allocates lies outside of the application's, whatever was free there, and is not restored.
 #[test]
-fn what_a_request_allocates_is_not_restored() {
+fn memory_that_a_request_allocates_is_not_restored() {
     run(
         Mode::Snapshot,
         // Memory that is free at the snapshot, in pieces of many sizes between others that stay.
-        |s| by_script(s, php!("state/what_a_request_allocates_is_not_restored.php")),
+        |s| by_script(s, php!("state/memory_that_a_request_allocates_is_not_restored.php")),
         |site| {
             let mut conn = site.conn();
             let mut pages = |n: usize| {

@@ -14,7 +14,7 @@ const CLAIMS: &[(&str, &[(&str, &[&str])])] = &[
             "snapshot/sessions.rs",
             &[
                 "a_session_of_mysql_is_for_each_request_what_the_boot_left",
-                "what_functions_of_mysqli_and_pdo_change_is_undone",
+                "changes_by_functions_of_mysqli_and_pdo_are_undone",
                 "a_process_for_each_request_leaves_no_more_in_a_session",
             ],
         )],
@@ -25,7 +25,7 @@ const CLAIMS: &[(&str, &[(&str, &[&str])])] = &[
             "snapshot/sessions.rs",
             &[
                 "a_session_of_postgresql_is_for_each_request_what_the_boot_left",
-                "what_functions_of_pgsql_and_pdo_change_is_undone",
+                "changes_by_functions_of_pgsql_and_pdo_are_undone",
             ],
         )],
     ),
@@ -41,10 +41,7 @@ const CLAIMS: &[(&str, &[(&str, &[&str])])] = &[
         "other protocols",
         &[(
             "snapshot/connections.rs",
-            &[
-                "a_connection_of_the_boot_is_used_by_thousands_of_requests",
-                "an_answer_that_nobody_read_replaces_the_worker",
-            ],
+            &["a_connection_of_the_boot_is_used_by_thousands_of_requests", "an_unread_answer_replaces_the_worker"],
         )],
     ),
     (

@@ -172,7 +172,7 @@ fn the_link_for_octane_is_made_in_any_order() {
 
 /// Octane searches PATH first.
 #[test]
-fn a_frankenphp_that_octane_would_find_before_the_link_is_told() {
+fn a_frankenphp_that_octane_would_find_before_the_link_is_reported() {
     let top = tempfile::tempdir().unwrap();
     let (app, path) = (top.path().join("app"), top.path().join("bin"));
     fs::create_dir_all(&app).unwrap();

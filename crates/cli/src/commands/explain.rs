@@ -26,7 +26,7 @@ pub(crate) fn run(loaded: &Loaded, question: &Question, as_json: bool) -> Result
 fn text(question: &Question, found: &Explanation) -> String {
     let notes = found.notes.iter().map(|note| format!("  {:<9} {}\n", note.about, note.text));
     let result = match (&found.script, &found.file, &found.location) {
-        _ if found.proxy.is_some() => format!("handed on to the proxy {}", found.proxy.as_deref().unwrap_or_default()),
+        _ if found.proxy.is_some() => format!("forwarded to the proxy {}", found.proxy.as_deref().unwrap_or_default()),
         (Some(script), ..) => format!("runs {} in the pool {}", script.filename, script.pool),
         (None, Some(file), _) => format!("{}: the file {file}", found.status.unwrap_or(0)),
         (None, None, Some(location)) => format!("{}: redirect to {location}", found.status.unwrap_or(0)),

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_said() {
+    fn certificates_that_cannot_be_served_are_reported() {
         assert!(ask(&["frankenphp", "run"], &[]).unwrap().unwrap_err().contains("howdah serve"));
         let env = [("APP_PUBLIC_PATH", "/a"), ("CADDY_SERVER_SERVER_NAME", "https://localhost")];
         assert!(ask(&["frankenphp", "run"], &env).unwrap().unwrap_err().contains("[tls]"));

@@ -46,7 +46,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
                 let _ = fs::rename(&kept, &link);
                 return Err(error);
             }
-            said = format!("what was there is {} now\n", kept.display());
+            said = format!("the previous program is {} now\n", kept.display());
         }
     }
     if !said.contains("already") {

@@ -79,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_pool_has_learnt_becomes_its_section() {
+    fn permissions_that_a_pool_has_learned_become_its_section() {
         let need = |kind: &str, what: Value| json!({"kind": kind, "what": what});
         let status = json!({"pools": [
             {"name": "default", "sandbox": "app", "sandbox_needs": []},

@@ -51,7 +51,8 @@ fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     // The server's user could have put any CA here, and root is about to trust it.
-    local_ca::check_private_only(&pem).with_context(|| format!("{} is not what it should be", path.display()))?;
+    local_ca::check_private_only(&pem)
+        .with_context(|| format!("{} is not the certificate of a local CA", path.display()))?;
     Ok((path, pem))
 }
 

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_unit_of_sockets_has_open_is_the_servers_if_it_is_for_its_service() {
+    fn sockets_of_a_unit_are_the_servers_if_the_unit_is_for_its_service() {
         for (own, is_own) in [(None, true), (Some("howdah.service"), true), (Some("howdah@shop.service"), false)] {
             let mut kept = FdStore::read(own, SOCKETS, "");
             assert_eq!(has(&mut kept, "127.0.0.1:8080"), is_own, "{own:?}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_for_the_service_stands_for_as_many_addresses_and_for_no_unix_socket() {
+    fn descriptors_stored_for_the_service_stand_for_as_many_addresses_and_for_no_unix_socket() {
         let mut kept = FdStore::read(Some("howdah.service"), "", "NFileDescriptorStore=1\n");
         assert!(!has(&mut kept, "unix:/run/howdah/http.sock"));
         assert!(has(&mut kept, "127.0.0.1:80"));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_is_told_by_its_control_group() {
+    fn the_service_is_recognized_by_its_control_group() {
         assert_eq!(service_of("0::/system.slice/howdah.service\n"), Some("howdah.service"));
         assert_eq!(
             service_of("0::/system.slice/system-howdah.slice/howdah@a.service/.control\n"),

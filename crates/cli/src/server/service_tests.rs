@@ -68,7 +68,7 @@ fn the_watchdog_is_for_the_process_that_it_names_and_for_its_successor() {
 }
 
 #[test]
-fn whoever_was_replaced_says_nothing_any_more() {
+fn a_replaced_process_reports_nothing_more() {
     let (_place, socket, service) = manager();
     service.replaced_by(4711);
     service.stopping();
@@ -78,7 +78,7 @@ fn whoever_was_replaced_says_nothing_any_more() {
 
 /// Reading the message closes the pipe sent with it.
 #[tokio::test]
-async fn whoever_was_replaced_waits_until_that_was_heard() {
+async fn a_replaced_process_waits_until_that_was_acknowledged() {
     let (_place, socket, service) = manager();
     service.replaced_by(4711);
     let mut waiting = std::pin::pin!(service.heard());
@@ -99,7 +99,7 @@ fn a_status_is_one_line() {
 
 /// The kernel queues only a limited number of datagrams for a reader that does not read.
 #[tokio::test]
-async fn what_finds_no_room_is_said_later_and_nobody_waits_for_it() {
+async fn lines_without_room_are_reported_later_and_nothing_waits_for_them() {
     let (_place, socket, service) = manager();
     let full = service.manager.as_ref().unwrap();
     let mut filling = 0;

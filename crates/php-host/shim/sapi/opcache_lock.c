@@ -1,6 +1,6 @@
 /* A process that uses OPcache's shared memory holds a read lock on one byte of a file, from the first script of a
  * request to its end: two system calls per request, on a list of locks that all workers share. Processes look for such
- * locks when the cache is to be restarted: one that begins a request restarts it if no other has the lock, and after
+ * locks when the cache must be restarted: one that begins a request restarts it if no other has the lock, and after
  * opcache.force_restart_timeout (180 s) kills those that have it.
  *
  * Here a worker keeps the lock for its next request. It must not delay a restart for that, so it gives the lock up

@@ -121,7 +121,7 @@ static zend_long take_number(zend_string *answer) {
     return number;
 }
 
-/* The next text of an answer, behind its length. False at the end. */
+/* The next text of an answer, preceded by its length. False at the end. */
 static bool next_text(const char **at, const char *end, const char **text, uint32_t *length) {
     if ((size_t)(end - *at) < sizeof *length) {
         return false;

@@ -74,9 +74,9 @@ impl FrameOrder {
         }
         let next = self.stage.after(kind, more).ok_or(match kind {
             FrameKind::Live => "an order for connections in the middle of a head",
-            FrameKind::Interim => "an informational response behind the head",
+            FrameKind::Interim => "an informational response after the head",
             FrameKind::Head => "a second head",
-            FrameKind::Body => "a body without a head, or behind its end",
+            FrameKind::Body => "a body without a head, or after its end",
             FrameKind::End => "an end that ends nothing",
             _ => "a request that is done in the middle of its response",
         })?;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_honest_workers_send_is_in_order() {
+    fn frames_of_honest_workers_are_in_order() {
         let (last, part) = (false, true);
         for frames in [
             &[(Head, last), (End, last), (Done, last)][..],

@@ -48,7 +48,7 @@ impl Waste {
         due
     }
 
-    /// Counts a failed attempt to sleep. Returns true if other tasks are to run first.
+    /// Counts a failed attempt to sleep. Returns true if other tasks must run first.
     pub(crate) fn could_not_sleep(&mut self) -> bool {
         self.restless += 1;
         if self.restless < MAX_ROUNDS {

@@ -120,7 +120,7 @@ fn a_route_that_has_not_differed_for_long_is_forgotten() {
 }
 
 #[test]
-fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_nobody() {
+fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_none() {
     let (mut table, start) = (Table::default(), Instant::now());
     let second = Duration::from_secs(1);
     assert_eq!(table.note_death("/kill", false, start), None);

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn frequent_paths_are_planned_one_for_each_group_and_told_once() {
+    fn frequent_paths_are_planned_one_for_each_group_and_reported_once() {
         let learned = Learned::default();
         learn(&learned, "/posts/1", 30);
         learn(&learned, "/posts/27", 20);
@@ -394,7 +394,7 @@ mod tests {
         let token = "/c/*: a part of it looks like a token or an address";
         assert_eq!(learned.reports(), [token, "/*: it has other characters than printable ASCII"]);
         note("/products/newer", "product");
-        assert_eq!(learned.plan()[0], "/products/newer", "it follows what is there");
+        assert_eq!(learned.plan()[0], "/products/newer", "it follows the current routes");
     }
 
     #[test]
@@ -441,13 +441,13 @@ mod tests {
         assert!(Learned::of(&config("shop")).plan().is_empty(), "it is gone");
         learn(&next, "/posts/3", 100);
         assert_eq!(next.new_plan(&[]).unwrap().0, ["/posts/3"]);
-        assert!(next.refuse(), "what was learnt now, and fails, is not learnt again");
+        assert!(next.refuse(), "a path that was learned now and fails is not learned again");
         learn(&next, "/posts/3", 1000);
         assert_eq!(next.new_plan(&[]), None);
     }
 
     #[test]
-    fn what_somebody_has_written_into_the_file_is_asked_for_only_if_it_could_have_been_learnt() {
+    fn paths_written_into_the_file_are_requested_only_if_they_could_have_been_learned() {
         let state = tempfile::tempdir().unwrap();
         let mut config = learning(state.path().to_owned());
         let many: String = (0..100).map(|n| format!("/page-{}\n", "x".repeat(n))).collect();

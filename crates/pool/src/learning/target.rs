@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_see_of_a_refused_target_has_no_token() {
+    fn a_refused_target_is_shown_without_its_token() {
         for (target, shown) in [
             ("/reset/9f86d081884c7d659a2feaa0c55ad015", "/reset/*"),
             ("/user/reset-password/abc", "/user/reset-password/*"),

@@ -337,7 +337,7 @@ fn watched(id: u64, pool: String, child: Child) -> Result<Started, String> {
         Some(Ok(pidfd)) => Ok(Started { id, pool, child, pidfd }),
         other => {
             kill(child);
-            Err(format!("the launcher cannot watch what it has started: {other:?}"))
+            Err(format!("the launcher cannot watch a process that it has started: {other:?}"))
         }
     }
 }

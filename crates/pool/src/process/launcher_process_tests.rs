@@ -193,7 +193,7 @@ fn a_pool_has_so_many_processes_and_no_more() {
 }
 
 #[test]
-fn what_was_left_behind_ends_with_the_server_and_so_do_its_socket_files() {
+fn leftover_processes_and_socket_files_end_with_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let (ours, replaced) = (directory.path().join("ours"), directory.path().join("replaced"));
     let _listeners = [&ours, &replaced].map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());

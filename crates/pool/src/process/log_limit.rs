@@ -24,7 +24,7 @@ pub(crate) struct LogLimit {
 /// The decision about a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// The line is to be logged.
+    /// Log the line.
     pub(crate) pass: bool,
     /// Number of earlier dropped lines, if a report is due.
     pub(crate) left_out: Option<u64>,

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_from_outside_refuses_nobody() {
+    fn a_storm_from_outside_refuses_no_request() {
         let start = Instant::now();
         // Over many paths.
         let mut quarantine = Quarantine::default();

@@ -113,7 +113,7 @@ fn two_hundred_requests_of_one_client_get_no_more_time_than_ten_of_another() {
 }
 
 #[test]
-fn what_was_put_back_comes_first_and_by_age() {
+fn requests_that_were_put_back_come_first_and_by_age() {
     let mut queue = WaitingQueue::default();
     let (first, _a) = pending(1, 1, 10);
     let (second, _b) = pending(2, 1, 10);
@@ -183,7 +183,7 @@ fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
 }
 
 #[test]
-fn who_has_waited_elsewhere_takes_the_place_that_its_age_gives_it() {
+fn a_request_that_has_waited_elsewhere_is_queued_by_its_age() {
     let (mut queue, began) = (WaitingQueue::default(), Instant::now());
     let clients: Vec<_> = [30, 10, 20, 0, 40]
         .map(|millis| {
@@ -198,7 +198,7 @@ fn who_has_waited_elsewhere_takes_the_place_that_its_age_gives_it() {
 }
 
 #[test]
-fn who_waits_for_a_place_has_its_turn_when_there_is_one() {
+fn a_request_that_waits_for_a_place_gets_it_in_turn() {
     let mut queue = WaitingQueue::new(Limits { requests: 2, ..Limits::default() });
     let (first, _a) = pending(1, 1, 10);
     let (second, _b) = pending(2, 1, 10);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_told_from_what_computes() {
+    fn waiting_requests_are_distinguished_from_computing_ones() {
         let known = |cpu| {
             let mut estimates = Estimates::default();
             (0..50).for_each(|_| estimates.note(KEY, MeasuredDuration { php: 20_000, cpu, memory: 0 }));

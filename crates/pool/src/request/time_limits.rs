@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_for_a_request_counts_before_what_its_pool_says() {
+    fn settings_of_a_request_override_those_of_its_pool() {
         let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
         assert_eq!(or_of_pool(None, Some(minute)), Some(minute));
         assert_eq!(or_of_pool(Some(second), Some(minute)), Some(second));

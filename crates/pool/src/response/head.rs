@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_with_too_many_lines_or_bytes_is_nobodys() {
+    fn a_head_with_too_many_lines_or_bytes_reaches_no_handler() {
         assert!(matches!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES])), ResponseHead::Good(200, _, None)));
         assert_eq!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES + 1])), ResponseHead::TooLong);
         let mut parts = HeadParts::default();

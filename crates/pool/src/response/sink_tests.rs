@@ -50,7 +50,7 @@ fn a_head_is_not_seen_before_the_rest_of_its_batch() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
+fn data_that_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
     let (sink, mut receiver) = pair(1000);
     sink.set_head(200, Vec::new());
     let parts: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; 100]).collect();
@@ -90,7 +90,7 @@ fn a_reader_that_has_gone_gets_nothing_and_the_writer_learns_of_it() {
 }
 
 #[test]
-fn what_a_dead_worker_had_written_is_forgotten_before_the_request_runs_again() {
+fn output_of_a_dead_worker_is_dropped_before_the_request_runs_again() {
     let (sink, mut receiver) = pair(100);
     sink.set_head(500, Vec::new());
     sink.push(Bytes::from_static(b"half"), false);

@@ -28,7 +28,7 @@ impl Supervisor {
         self.drop_finished_generations();
     }
 
-    /// `true` if the pool serves only what another pool cannot, and nothing is to be done or under way.
+    /// `true` if the pool serves only what another pool cannot, and no work is pending or under way.
     fn is_at_rest(&self) -> bool {
         let Some(current) = self.current.as_ref().filter(|current| current.booted && current.ordered.is_empty()) else {
             return false;

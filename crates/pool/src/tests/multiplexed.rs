@@ -406,7 +406,7 @@ async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
 }
 
 #[tokio::test]
-async fn a_client_far_behind_loses_its_response_and_holds_nobody_up() {
+async fn a_client_far_behind_loses_its_response_and_delays_no_other() {
     let mut stage = TestPool::new(10);
     let mut worker = stage.worker().await;
     let slow = stage.get().await;
@@ -498,7 +498,7 @@ async fn requests_that_compute_share_half_of_the_workers_while_others_come() {
 }
 
 #[tokio::test]
-async fn requests_that_compute_have_all_workers_while_nobody_else_comes() {
+async fn requests_that_compute_have_all_workers_while_no_other_client_comes() {
     let mut stage = TestPool::new(10);
     stage.shared.lock().processors = 2;
     let mut workers = [stage.worker().await, stage.worker().await, stage.worker().await, stage.worker().await];

@@ -123,7 +123,7 @@ fn requests_are_read_wherever_their_bytes_are_cut() {
 }
 
 #[test]
-fn what_is_no_fastcgi_is_an_error_and_takes_no_memory() {
+fn invalid_fastcgi_is_an_error_and_takes_no_memory() {
     let begun = begin(1, 1, 0);
     let complete = [&begun[..], &record(kind::PARAMS, 1, b"")].concat();
     let after = |rest: &[u8]| [&begun[..], rest].concat();

@@ -47,7 +47,7 @@ fn chunks_are_put_together_and_what_is_not_meant_for_us_is_dropped() {
 }
 
 #[test]
-fn what_is_no_chunk_is_refused() {
+fn an_invalid_chunk_is_refused() {
     for (bytes, why) in [
         ("\r\n", Broken::Chunk),
         ("zz\r\n", Broken::Chunk),

@@ -121,12 +121,12 @@ impl RequestLine {
             begun if b"HTTP/1.1\r\n".starts_with(begun) || b"HTTP/1.0\r\n".starts_with(begun) => return Ok(None),
             _ => return Err(Refused::Bad),
         };
-        let behind = start + method + 1;
+        let after = start + method + 1;
         Ok(Some(Self {
             method: start..start + method,
-            target: behind..behind + target,
+            target: after..after + target,
             is_1_1,
-            length: behind + target + 1 + version,
+            length: after + target + 1 + version,
         }))
     }
 
@@ -173,7 +173,7 @@ struct HeaderInfo {
 }
 
 impl HeaderInfo {
-    /// Interprets a field. Returns `false` if it repeats an earlier one and is to be dropped.
+    /// Interprets a field. Returns `false` if it repeats an earlier one and must be dropped.
     fn look(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<bool, Refused> {
         match *name {
             header::CONTENT_LENGTH => {

@@ -51,7 +51,7 @@ fn a_head_that_has_not_come_in_is_waited_for_and_what_follows_is_left() {
 }
 
 #[test]
-fn what_could_be_read_in_two_ways_is_refused() {
+fn ambiguous_requests_are_refused() {
     for line in [
         "GET /",
         "GET / HTTP/2.0",

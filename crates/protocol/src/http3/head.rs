@@ -28,7 +28,7 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
     let mut headers = HeaderMap::new();
     for Line { name, value } in lines {
         match name.first() {
-            Some(b':') if !headers.is_empty() => return Err("a pseudo-header behind a header"),
+            Some(b':') if !headers.is_empty() => return Err("a pseudo-header after a header"),
             Some(b':') => {
                 let part = match &name[..] {
                     b":method" => &mut first.method,

@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(decode(&encode(&[b'a'.into(), END])), None);
         assert_eq!(decode(b"\xff"), None, "a whole byte of filling");
         assert_eq!(decode(b"\xff\xff\xff\xff"), None);
-        assert_eq!(decode(b"\x18"), None, "zeros behind an `a`");
+        assert_eq!(decode(b"\x18"), None, "zeros after an `a`");
         assert_eq!(decode(b"\x1f").unwrap(), b"a");
     }
 }

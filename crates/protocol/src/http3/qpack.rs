@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refers_to_a_dynamic_table_is_invalid_and_so_is_what_breaks_off() {
+    fn references_to_a_dynamic_table_are_invalid_and_so_are_truncated_blocks() {
         let invalid: [&[u8]; 8] = [
             b"\x02\x00\x80",
             b"\0\0\x80",

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_datagram_is_passed_on_with_it() {
+    fn a_datagrams_metadata_is_passed_on_with_it() {
         for (addr, local) in [
             ("192.0.2.7:443", Some("192.0.2.1")),
             ("[2001:db8::7]:1", Some("2001:db8::1")),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_datagrams_are_told_apart_and_the_order_of_those_that_stay_is_kept() {
+    fn joined_datagrams_are_separated_and_those_that_stay_keep_their_order() {
         let (mark, (ours, theirs)) = (Mark::new(), QuicHandle::link().unwrap());
         let old: Vec<u8> = mark.generator().generate_cid().to_vec();
         let new = [9; LENGTH];

@@ -32,7 +32,7 @@ async fn a_resumed_connection_asks_at_once_and_changes_nothing_before_the_handsh
     let (head, _) = response(&mut get).await.unwrap();
     assert_eq!((head.status(), &head.headers()["x-early"]), (StatusCode::OK, &"1".parse().unwrap()));
     assert_eq!(response(&mut post).await.unwrap().0.status(), StatusCode::TOO_EARLY);
-    assert!(accepted.await, "the server has taken what came early");
+    assert!(accepted.await, "the server has taken the early data");
     assert_eq!(client.post("/echo", content(10)).await.0.status(), StatusCode::OK, "once it is complete");
 }
 
@@ -67,7 +67,7 @@ async fn under_load_a_client_has_to_prove_its_address_first() {
 }
 
 #[tokio::test]
-async fn clients_that_never_prove_their_address_are_no_load_for_long_and_keep_nobody_out() {
+async fn clients_that_never_prove_their_address_are_dropped_and_keep_no_client_out() {
     let server = Server::with(2, |settings| settings.header_timeout = Duration::from_millis(500));
     let mut endpoints = Vec::new();
     for seed in 1..4 {

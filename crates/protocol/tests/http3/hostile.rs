@@ -77,7 +77,7 @@ async fn bytes_by_hand_are_a_request() {
 }
 
 #[tokio::test]
-async fn what_breaks_the_rules_of_frames_ends_the_connection() {
+async fn frames_that_break_the_rules_end_the_connection() {
     let server = Server::start();
     for (bytes, code, why) in [
         (frame(0, b"body"), 0x105, "DATA first"),

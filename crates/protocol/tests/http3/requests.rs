@@ -49,7 +49,7 @@ async fn many_requests_share_a_connection() {
 }
 
 #[tokio::test]
-async fn what_a_script_flushes_arrives_while_it_runs() {
+async fn flushed_output_arrives_while_the_script_runs() {
     let server = Server::start();
     let (parts, receiver) = mpsc::unbounded_channel();
     *server.seen.parts.lock().unwrap() = Some(receiver);

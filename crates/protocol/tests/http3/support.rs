@@ -47,7 +47,7 @@ impl Seen {
                 changed.await;
             }
         };
-        tokio::time::timeout(PATIENCE, seen).await.expect("what was expected did not happen");
+        tokio::time::timeout(PATIENCE, seen).await.expect("the expected event did not happen");
     }
 }
 

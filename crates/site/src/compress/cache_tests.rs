@@ -86,7 +86,7 @@ fn page_with_token(token: u32) -> Vec<u8> {
 }
 
 #[test]
-fn pages_that_differ_in_an_unread_place_are_told_apart_and_all_stay() {
+fn pages_that_differ_in_an_unread_place_are_distinguished_and_all_stay() {
     let cache = Cache::new(4 << 20);
     assert_eq!(cache.sample(&page_with_token(1)[..]), cache.sample(&page_with_token(2)[..]), "the test's own premise");
     for token in 0..10 {

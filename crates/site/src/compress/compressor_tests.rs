@@ -75,7 +75,7 @@ fn a_page_in_every_coding() {
 }
 
 #[test]
-fn what_is_sent_as_it_is_keeps_its_fields() {
+fn responses_that_are_sent_unchanged_keep_their_fields() {
     let page = bodies::text(20_000);
     let base64 = bodies::base64(20_000);
     let small = bodies::text(500);

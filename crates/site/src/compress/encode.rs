@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_refused() {
+    fn sizes_that_do_not_shrink_are_refused() {
         for coding in bodies::codings() {
             for length in [0, 1, 100, 60_000, 1_200_000] {
                 assert_eq!(whole(coding, &bodies::random(length)), None, "{coding:?} {length}");

@@ -97,7 +97,7 @@ mod tests {
     use crate::compress::decode::bodies;
 
     #[test]
-    fn what_is_declined_and_what_is_not() {
+    fn declined_and_accepted_values() {
         for (name, body, expected) in bodies::all() {
             let estimate = estimate(&body);
             assert_eq!(pays(&body), expected, "{name}: estimated {estimate}");

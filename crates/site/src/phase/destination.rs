@@ -226,7 +226,7 @@ fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &m
     let stands_in = ruled.is_some_and(|ruled| ruled.tried);
     let judged = served::judge(site, exchange, Served { path, stands_in, route: Some(route) }, &mut lines);
     for line in lines.0 {
-        explaining.notes.add("rule", format!("for what is served: {line}"));
+        explaining.notes.add("rule", format!("for the served file or script: {line}"));
     }
     let Some(judged) = judged else { return true };
     if let Some(stop) = judged.stop {

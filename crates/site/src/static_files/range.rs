@@ -151,7 +151,7 @@ mod tests {
     fn several_ranges() {
         assert_eq!(wanted("bytes=900-909, 0-9", 1000), parts(&[(900, 910), (0, 10)]), "order is kept");
         assert_eq!(wanted("bytes=0-9,,500-509", 1000), parts(&[(0, 10), (500, 510)]));
-        assert_eq!(wanted("bytes=0-9,2000-", 1000), parts(&[(0, 10)]), "what is beyond the end is dropped");
+        assert_eq!(wanted("bytes=0-9,2000-", 1000), parts(&[(0, 10)]), "ranges beyond the end are dropped");
         assert_eq!(wanted("bytes=500-600,0-9,550-700", 1000), parts(&[(0, 10), (500, 701)]), "overlap is joined");
         assert_eq!(wanted("bytes=0-9,10-19", 1000), parts(&[(0, 20)]), "neighbours are joined");
         assert_eq!(wanted("bytes=0-9,5-4", 1000), RangeSelection::All);

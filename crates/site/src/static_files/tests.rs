@@ -506,7 +506,7 @@ fn a_file_that_changed_or_went_is_noticed_with_the_next_request() {
 }
 
 #[test]
-fn what_is_withheld_is_not_opened_under_any_name_nor_as_a_twin() {
+fn withheld_files_are_not_opened_under_any_name_nor_as_a_twin() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     for name in ["app.conf", "page.css", "page.css.gz", "x.php.bak", "sub"] {

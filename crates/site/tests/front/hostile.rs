@@ -146,7 +146,7 @@ fn over_http_2_too_informational_responses_are_bounded_and_stop_at_the_final_one
 }
 
 #[test]
-fn informational_responses_with_more_names_than_a_map_takes_harm_nobody() {
+fn informational_responses_with_more_names_than_a_map_takes_do_no_harm() {
     let server = Server::start();
     for n in [1001, 24_577, 30_000] {
         let many: Vec<_> = (0..n).map(|i| (format!("X-{i}").into(), Bytes::new())).collect();
@@ -244,7 +244,7 @@ fn a_panic_ends_its_request_and_no_other_on_the_connection() {
     client.send([ask("/a.txt"), ask("/panic.php"), ask("/a.txt")].concat());
     assert_eq!(client.response().text(), "static content");
     assert_eq!(client.response().status, 500);
-    assert_eq!(client.response().text(), "static content", "what was sent ahead is answered");
+    assert_eq!(client.response().text(), "static content", "a request that was sent ahead is answered");
     assert_eq!(server.metrics.request_panics.get(), 1);
     client.send(ask("/torn.php"));
     let rest = client.rest();

@@ -76,7 +76,7 @@ fn a_target_in_absolute_form_names_the_host() {
 }
 
 #[test]
-fn a_trusted_proxy_is_believed_and_nobody_else() {
+fn only_a_trusted_proxy_is_believed() {
     let request = "GET /vars.php HTTP/1.1\r\nHost: inner\r\nX-Forwarded-For: 198.51.100.7\r\n\
         X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nX-Request-Id: 00000000deadbeef\r\n\r\n";
     let server = Server::start();
@@ -142,7 +142,7 @@ fn raw(response: &str) -> crate::support::Response {
 }
 
 #[test]
-fn what_http_forbids_is_dropped_from_a_response() {
+fn fields_that_http_forbids_are_dropped_from_a_response() {
     let response = raw(
         "201\nX-Good=1\nX Bad=1\nX-Inject=a\\r\\nSet-Cookie: evil\nTransfer-Encoding: x=1\nTransfer-Encoding=chunked\n\
          Connection=close\nContent-Length=3\nSet-Cookie=a\nSet-Cookie=b\nStatus=404 x",

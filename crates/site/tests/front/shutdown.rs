@@ -46,7 +46,7 @@ fn a_running_request_is_finished_and_then_its_connection_ends() {
 }
 
 #[test]
-fn what_runs_longer_than_the_grace_time_is_cut() {
+fn requests_longer_than_the_grace_time_are_cut() {
     let mut server = Server::start();
     let mut client = server.connect();
     client.send("GET /hang.php HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -88,7 +88,7 @@ fn under_load_every_request_that_was_accepted_is_answered() {
 }
 
 #[test]
-fn a_connection_in_use_is_told_that_it_ends() {
+fn a_connection_in_use_gets_notice_of_its_end() {
     let mut server = Server::start();
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nhe");
@@ -106,7 +106,7 @@ fn a_connection_in_use_is_told_that_it_ends() {
 }
 
 #[test]
-fn what_was_sent_before_the_shutdown_is_answered() {
+fn requests_sent_before_the_shutdown_are_answered() {
     let shut_down = || {
         let mut server = Server::start();
         let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();

@@ -140,7 +140,7 @@ fn an_open_loop_offers_its_rate_whether_or_not_the_server_keeps_up() {
 }
 
 #[test]
-fn who_waits_through_all_of_the_measured_time_is_not_forgotten() {
+fn a_client_that_waits_through_all_of_the_measured_time_is_counted() {
     // Sent before the measured period begins, answered after its end: none is due in it.
     let (address, _) = server(|path, _| {
         if path == "/starved" {
@@ -266,7 +266,7 @@ fn the_marks_frame_the_measured_time() {
 }
 
 #[test]
-fn nobody_listening_is_an_error_and_an_interrupt_ends_the_run() {
+fn no_listener_is_an_error_and_an_interrupt_ends_the_run() {
     let address = crate::systems::free_address().unwrap();
     let prepared = Prepared::new(&Mix::of([asks("x", "/", 2)]), address, 1.0).unwrap();
     assert!(run(&prepared, phases(100), &mut |_| {}, &Interrupt::default()).is_err());

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_broken() {
+    fn an_invalid_reply_is_broken() {
         for text in [
             "SSH-2.0-OpenSSH\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",

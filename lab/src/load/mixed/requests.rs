@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn heavy_tailed_work_is_told_apart_by_its_length() {
+    fn heavy_tailed_work_is_distinguished_by_its_length() {
         let work = Work::LogNormal { median_ms: 1.0, sigma: 1.5 };
         let prepared = prepare(vec![Clients::closed("x", 8, work)]);
         assert_eq!(prepared.kinds, ["short", "medium", "long"]);

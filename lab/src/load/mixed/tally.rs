@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart() {
+    fn answers_are_distinguished() {
         assert_eq!(End::of(200, b"x", Some(b"x")), End::Good);
         assert_eq!(End::of(200, b"anything", None), End::Good);
         assert_eq!(End::of(200, b"y", Some(b"x")), End::Wrong);

@@ -206,7 +206,7 @@ fn serve_on_an_old_kernel(site: &Site, required: bool, until: &str) -> String {
 }
 
 #[test]
-fn a_pool_whose_sandbox_cannot_be_enforced_stays_down_unless_told_otherwise() {
+fn a_pool_whose_sandbox_cannot_be_enforced_stays_down_unless_configured_otherwise() {
     run(
         Mode::Classic,
         |s| on_an_old_kernel(site(s)).workers(1),

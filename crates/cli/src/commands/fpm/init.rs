@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_php_fpm_refuses_is_an_error() {
+    fn settings_that_php_fpm_refuses_are_errors() {
         for (pool, message) in [
             ("", "pm is missing"),
             ("pm = static\n", "pm needs pm.max_children"),

@@ -43,7 +43,7 @@ fn server(out: &mut String, status: &Value) {
     if status["budgets"].is_array() {
         let budgets: Vec<String> = list(&status["budgets"]).map(budget).collect();
         let (open, budgets) = (shown(&connections["open"]), budgets.join(", "));
-        let _ = writeln!(out, "connections {open}; what waits takes: {budgets}");
+        let _ = writeln!(out, "{open} open connections; waiting data: {budgets}");
     }
     for (name, what) in
         [("error_log_dropped", "error log"), ("access_log_dropped", "access log"), ("slow_log_dropped", "slow log")]
@@ -302,7 +302,7 @@ fn manager(pool: &Value) -> String {
         let ms = |name: &str| cold[name].as_f64().unwrap_or(0.0);
         let _ = write!(
             text,
-            "; {} requests found none and waited {:.1} ms (p50), {:.1} ms (p99)",
+            "; {} requests found no worker and waited {:.1} ms (p50), {:.1} ms (p99)",
             cold["requests"],
             ms("p50_ms"),
             ms("p99_ms"),

@@ -154,9 +154,9 @@ mod tests {
         let mut rest = &bytes[..];
         while let Some(header) = rest.first_chunk::<HEADER>() {
             let header = Header::parse(header).unwrap();
-            let (record, behind) = rest.split_at(HEADER + usize::from(header.length));
+            let (record, after) = rest.split_at(HEADER + usize::from(header.length));
             records.push((header.kind, header.id, record[HEADER..].to_vec()));
-            rest = behind;
+            rest = after;
         }
         (done, records)
     }

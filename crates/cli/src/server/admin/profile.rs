@@ -51,7 +51,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn what_is_asked_for_has_bounds() {
+    fn requested_amounts_have_bounds() {
         assert_eq!(parse("").unwrap(), (30, 99));
         assert_eq!(parse("seconds=5&rate=1000&other=1").unwrap(), (5, 1000));
         for wrong in ["seconds=0", "seconds=3601", "seconds=x", "rate=0", "rate=1001", "rate="] {

@@ -100,7 +100,7 @@ impl TakeOver {
     /// Reports that this process can serve, and returns when the sockets are its own. `unused` are the numbers of the
     /// sockets that it does not use.
     pub(crate) async fn ready(&self, unused: Vec<usize>) -> Result<()> {
-        let gone = || anyhow!("the server that was to be replaced has gone");
+        let gone = || anyhow!("the server to be replaced has exited");
         send(&self.socket, &FromSuccessor::Ready { pid: std::process::id(), unused }, &[]).map_err(|_| gone())?;
         // The replacement is an unsafe function, whose contract is met here by owning the descriptor.
         #[allow(deprecated)]

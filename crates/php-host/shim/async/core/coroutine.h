@@ -72,7 +72,7 @@ struct coroutine {
     bool permit; /* woken before it waited */
     bool cancelled;
     bool cancel_thrown;
-    bool concurrent_use;  /* ConcurrentUseError is to be thrown */
+    bool concurrent_use;  /* ConcurrentUseError must be thrown */
     bool prints_for_main; /* it is writing to the buffers of its request's main coroutine */
     /* With concurrent_use: the stack of the coroutine that is using the descriptor. */
     zend_string *others_stack;

@@ -49,7 +49,7 @@ typedef struct connection {
     struct connection *older, *newer; /* list of the open ones */
     const coroutine *sender, *receiver;
     turn *turns;
-    /* The server is to be asked for a close once no coroutine sends. */
+    /* Asks the server for a close once no coroutine sends. */
     bool leave_due;
     /* The part that is being received: it survives a timeout. */
     stream_input input;

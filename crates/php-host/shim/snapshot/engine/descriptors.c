@@ -117,7 +117,7 @@ bool snapshot_kept_check(const snapshot_process *p) {
     for (size_t i = 0; i < p->n_kept; i++) {
         const char *what = describe_change(&p->kept[i]);
         if (what != NULL) {
-            snapshot_set_reason("a request has changed what is behind descriptor %d, opened at boot: %s", p->kept[i].fd,
+            snapshot_set_reason("a request has changed the object of descriptor %d, opened at boot: %s", p->kept[i].fd,
                                 what);
             return false;
         }

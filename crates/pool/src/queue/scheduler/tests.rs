@@ -50,7 +50,7 @@ fn a_short_request_is_never_put_behind_a_long_one_while_a_worker_is_idle() {
 }
 
 #[test]
-fn what_lies_behind_a_request_that_turns_out_to_be_long_goes_to_an_idle_worker() {
+fn requests_queued_after_one_that_turns_out_to_be_long_go_to_an_idle_worker() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
     assert_eq!(stage.places(), [vec![], vec![1, 2, 3, 4], vec![]]);
@@ -222,7 +222,7 @@ fn a_route_with_a_weight_gets_more_of_the_workers_time() {
 }
 
 #[test]
-fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
+fn a_standing_queue_refuses_requests_that_wait_for_long_and_a_burst_does_not() {
     let second = Duration::from_secs(1);
     let limits = Limits { requests: 100, patience: 10 * second, target: second };
     let mut stage = TestScheduler::with(1, limits, Shares::default());

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_script_sends_is_read_whole_and_what_breaks_the_layout_closes_the_connection() {
+    async fn a_scripts_messages_are_read_whole_and_a_broken_layout_closes_the_connection() {
         for (bytes, expected) in [
             (part(2, 2, b"hi"), 0),
             (part(3, 0, b""), 0),

@@ -145,7 +145,7 @@ pub(super) const TABLE: &[Row] = &[
     rule("ProxyPass", "proxy", proxy),
     dropped("ProxyPassReverse*|ProxyPreserveHost|ProxyRequests|ProxyTimeout|ProxyVia", BUILT_IN),
     dropped("Include|IncludeOptional", "it sets up modules, or no file matches"),
-    dropped("Use", "convert what it names, too"),
+    dropped("Use", "convert the named macro, too"),
     dropped(
         "Define|UnDefine|ServerAdmin|ServerSignature|ServerTokens|UseCanonicalName|RewriteEngine|RewriteBase",
         BUILT_IN,

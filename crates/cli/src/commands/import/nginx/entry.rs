@@ -149,7 +149,7 @@ impl Subject {
             (Self::Part(_), Key::Text(text)) => any_case(text),
             // A header that is not there is an empty text for nginx, and fits no pattern here.
             (Self::Part(_), Key::Regex(regex)) if fits_empty(regex) => {
-                return Err(format!("~{regex} fits what is not there, too"));
+                return Err(format!("~{regex} also matches a missing variable"));
             }
             (Self::Path(_) | Self::Host | Self::Part(_), Key::Regex(regex)) => format!("~{regex}"),
             (_, Key::Text(text) | Key::Host(text) | Key::Regex(text)) => return no_counterpart(text),

@@ -71,7 +71,7 @@ pub(super) const TABLE: &[Row] = &[
     dropped("fastcgi_*|gzip*|brotli*|http2|sendfile|tcp_nopush|charset|default_type", BUILT_IN),
     dropped("include", "the content of this file is built in, or no file matches"),
     dropped("log_not_found|client_body_buffer_size|server_tokens|ssl_*|open_file_cache*", BUILT_IN),
-    dropped("client_body_temp_path", "files for what waits are in $TMPDIR"),
+    dropped("client_body_temp_path", "files for waiting bodies are in $TMPDIR"),
     dropped("client_header_timeout", "clients have 10 seconds for a header"),
     dropped("client_body_timeout|send_timeout", "set http.client_timeout"),
     dropped("keepalive_timeout", "set http.idle_timeout"),

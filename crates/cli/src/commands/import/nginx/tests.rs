@@ -240,7 +240,7 @@ fn directives_that_name_a_map_become_a_rule_for_each_of_its_entries() {
             "add_header X-A $id;",
             "map $http_cookie $id: dropped: its values name groups",
         ),
-        ("$http_a $b { ~.* x; }", "add_header X-A $b;", "fits what is not there"),
+        ("$http_a $b { ~.* x; }", "add_header X-A $b;", "also matches a missing variable"),
         (
             "$http_a $b { x 1; }",
             "if ($b ~ 1) { return 403; }",
