@@ -104,8 +104,9 @@ async fn append(
 pub(crate) async fn read(nats: Arc<Nats>, end: Arc<LogShared>) {
     let (mut last, mut backoff) = (Position { number: 0, is_behind: true }, Backoff::new());
     loop {
-        let Err(why) = read_on(&nats, &end, &mut last, &mut backoff).await else { continue };
-        end.cannot_read(&why);
+        if let Err(why) = read_on(&nats, &end, &mut last, &mut backoff).await {
+            end.cannot_read(&why);
+        }
         backoff.wait().await;
     }
 }
