@@ -6,138 +6,112 @@ use std::collections::BTreeSet;
 
 const PAGE: &str = "docs/reference/connections.md";
 
-/// The beginning of a row or item, and the tests: the file below `tests/tests`, and functions in it.
-const CLAIMS: &[(&str, &[(&str, &[&str])])] = &[
+/// The beginning of a row or item, and the tests: `FILE: FUNCTION`, below `tests/tests`.
+const CLAIMS: &[(&str, &[&str])] = &[
     (
         "MySQL, MariaDB (mysqli, PDO, clients in PHP)",
-        &[(
-            "snapshot/sessions.rs",
-            &[
-                "a_session_of_mysql_is_for_each_request_what_the_boot_left",
-                "changes_by_functions_of_mysqli_and_pdo_are_undone",
-                "a_process_for_each_request_leaves_no_more_in_a_session",
-            ],
-        )],
+        &[
+            "snapshot/sessions.rs: a_session_of_mysql_is_for_each_request_what_the_boot_left",
+            "snapshot/sessions.rs: changes_by_functions_of_mysqli_and_pdo_are_undone",
+            "snapshot/sessions.rs: a_process_for_each_request_leaves_no_more_in_a_session",
+        ],
     ),
     (
         "PostgreSQL (pgsql, PDO)",
-        &[(
-            "snapshot/sessions.rs",
-            &[
-                "a_session_of_postgresql_is_for_each_request_what_the_boot_left",
-                "changes_by_functions_of_pgsql_and_pdo_are_undone",
-            ],
-        )],
+        &[
+            "snapshot/sessions.rs: a_session_of_postgresql_is_for_each_request_what_the_boot_left",
+            "snapshot/sessions.rs: changes_by_functions_of_pgsql_and_pdo_are_undone",
+        ],
     ),
     (
         "Redis (phpredis, other clients)",
-        &[("snapshot/sessions.rs", &["a_connection_to_redis_is_for_each_request_what_the_boot_left"])],
+        &["snapshot/sessions.rs: a_connection_to_redis_is_for_each_request_what_the_boot_left"],
     ),
-    (
-        "SQLite (PDO, sqlite3)",
-        &[("snapshot/files.rs", &["a_connection_to_sqlite_is_for_each_request_what_the_boot_left"])],
-    ),
+    ("SQLite (PDO, sqlite3)", &["snapshot/files.rs: a_connection_to_sqlite_is_for_each_request_what_the_boot_left"]),
     (
         "other protocols",
-        &[(
-            "snapshot/connections.rs",
-            &["a_connection_of_the_boot_is_used_by_thousands_of_requests", "an_unread_answer_replaces_the_worker"],
-        )],
+        &[
+            "snapshot/connections.rs: a_connection_of_the_boot_is_used_by_thousands_of_requests",
+            "snapshot/connections.rs: an_unread_answer_replaces_the_worker",
+        ],
     ),
     (
         "**Statements that change the session**",
-        &[(
-            "snapshot/sessions.rs",
-            &[
-                "requests_that_leave_nothing_ask_mysql_nothing_more",
-                "requests_that_leave_nothing_ask_redis_nothing_more",
-                "a_session_of_postgresql_is_for_each_request_what_the_boot_left",
-            ],
-        )],
+        &[
+            "snapshot/sessions.rs: requests_that_leave_nothing_ask_mysql_nothing_more",
+            "snapshot/sessions.rs: requests_that_leave_nothing_ask_redis_nothing_more",
+            "snapshot/sessions.rs: a_session_of_postgresql_is_for_each_request_what_the_boot_left",
+        ],
     ),
-    (
-        "**Not reset** otherwise",
-        &[("snapshot/kept_sessions.rs", &["the_last_insert_id_of_a_request_is_seen_by_the_next"])],
-    ),
+    ("**Not reset** otherwise", &["snapshot/kept_sessions.rs: the_last_insert_id_of_a_request_is_seen_by_the_next"]),
     (
         "a session must be reset, but the boot left something",
-        &[("snapshot/sessions.rs", &["a_session_that_cannot_be_set_up_again_costs_the_worker"])],
+        &["snapshot/sessions.rs: a_session_that_cannot_be_set_up_again_costs_the_worker"],
     ),
     (
         "a response is unread, or the script closes a connection",
         &[
-            ("snapshot/sessions.rs", &["an_answer_on_its_way_never_reaches_the_next_request"]),
-            ("snapshot/connections.rs", &["a_connection_that_a_request_closes_comes_back"]),
+            "snapshot/sessions.rs: an_answer_on_its_way_never_reaches_the_next_request",
+            "snapshot/connections.rs: a_connection_that_a_request_closes_comes_back",
         ],
     ),
     (
         "a connection that the request used is compressed",
-        &[("snapshot/kept_sessions.rs", &["a_compressed_connection_costs_the_worker_that_uses_it"])],
+        &["snapshot/kept_sessions.rs: a_compressed_connection_costs_the_worker_that_uses_it"],
     ),
     (
         "the database does not answer the reset",
-        &[("snapshot/kept_sessions.rs", &["a_database_that_does_not_answer_the_reset_costs_the_worker"])],
+        &["snapshot/kept_sessions.rs: a_database_that_does_not_answer_the_reset_costs_the_worker"],
     ),
     (
         "with an open transaction, `MULTI` or watched keys",
         &[
-            ("snapshot/sessions.rs", &["a_boot_that_leaves_a_transaction_open_is_refused"]),
-            ("snapshot/kept_sessions.rs", &["what_a_boot_with_autocommit_off_has_begun_is_rolled_back"]),
+            "snapshot/sessions.rs: a_boot_that_leaves_a_transaction_open_is_refused",
+            "snapshot/kept_sessions.rs: what_a_boot_with_autocommit_off_has_begun_is_rolled_back",
         ],
     ),
-    ("with an unread response", &[("snapshot/kept_sessions.rs", &["a_boot_that_leaves_a_response_unread_is_refused"])]),
+    ("with an unread response", &["snapshot/kept_sessions.rs: a_boot_that_leaves_a_response_unread_is_refused"]),
     (
         "encrypted by OpenSSL or GnuTLS",
         &[
-            (
-                "snapshot/servers.rs",
-                &[
-                    "an_encrypted_mysqli_connection_is_refused",
-                    "an_encrypted_pgsql_connection_is_refused",
-                    "an_encrypted_redis_connection_is_refused",
-                    "an_encrypted_connection_of_a_curl_handle_is_refused",
-                ],
-            ),
-            ("snapshot/other_tls.rs", &["a_connection_by_gnutls_that_the_boot_leaves_open_is_refused"]),
+            "snapshot/servers.rs: an_encrypted_mysqli_connection_is_refused",
+            "snapshot/servers.rs: an_encrypted_pgsql_connection_is_refused",
+            "snapshot/servers.rs: an_encrypted_redis_connection_is_refused",
+            "snapshot/servers.rs: an_encrypted_connection_of_a_curl_handle_is_refused",
+            "snapshot/other_tls.rs: a_connection_by_gnutls_that_the_boot_leaves_open_is_refused",
         ],
     ),
     (
         "over TCP, of a library that the server cannot observe",
-        &[("snapshot/other_tls.rs", &["a_connection_on_which_the_boot_has_talked_unseen_is_refused"])],
+        &["snapshot/other_tls.rs: a_connection_on_which_the_boot_has_talked_unseen_is_refused"],
     ),
     (
         "A script that opens and closes the database file itself",
-        &[("snapshot/files.rs", &["a_second_connection_to_a_database_of_the_boot_keeps_the_worker"])],
+        &["snapshot/files.rs: a_second_connection_to_a_database_of_the_boot_keeps_the_worker"],
     ),
     (
         "If the file is replaced, removed or emptied",
-        &[(
-            "snapshot/files.rs",
-            &["a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_has_opened"],
-        )],
+        &["snapshot/files.rs: a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_has_opened"],
     ),
-    (
-        "`PRAGMA locking_mode=EXCLUSIVE`",
-        &[("snapshot/files.rs", &["databases_that_a_snapshot_cannot_hold_are_refused"])],
-    ),
+    ("`PRAGMA locking_mode=EXCLUSIVE`", &["snapshot/files.rs: databases_that_a_snapshot_cannot_hold_are_refused"]),
     (
         "PDO, all drivers",
         &[
-            ("async/library.rs", &["pooled_mysql_connections_are_as_good_as_new"]),
-            ("async/connections.rs", &["a_transaction_left_open_is_an_error_with_its_places"]),
+            "async/library.rs: pooled_mysql_connections_are_as_good_as_new",
+            "async/connections.rs: a_transaction_left_open_is_an_error_with_its_places",
         ],
     ),
-    ("PDO, MySQL and SQLite", &[("async/library.rs", &["pooled_mysql_connections_are_as_good_as_new"])]),
-    ("PDO, PostgreSQL", &[("async/library.rs", &["pooled_postgres_connections_are_as_good_as_new"])]),
-    ("PDO, other drivers", &[("async/library.rs", &["a_session_of_a_driver_whose_sql_is_not_read_counts_as_changed"])]),
+    ("PDO, MySQL and SQLite", &["async/library.rs: pooled_mysql_connections_are_as_good_as_new"]),
+    ("PDO, PostgreSQL", &["async/library.rs: pooled_postgres_connections_are_as_good_as_new"]),
+    ("PDO, other drivers", &["async/library.rs: a_session_of_a_driver_whose_sql_is_not_read_counts_as_changed"]),
     (
         "mysqli",
         &[
-            ("async/library.rs", &["pooled_mysql_connections_are_as_good_as_new"]),
-            ("async/connections.rs", &["a_transaction_left_open_is_an_error_with_its_places"]),
+            "async/library.rs: pooled_mysql_connections_are_as_good_as_new",
+            "async/connections.rs: a_transaction_left_open_is_an_error_with_its_places",
         ],
     ),
-    ("phpredis", &[("async/library.rs", &["pooled_redis_connections_are_as_good_as_new"])]),
+    ("phpredis", &["async/library.rs: pooled_redis_connections_are_as_good_as_new"]),
 ];
 
 /// Rows of tables without their heads, and items of lists.
@@ -164,16 +138,10 @@ fn every_claim_about_connections_is_held_by_a_test() {
         .filter(|start| !claims.iter().any(|claim| begins(claim, start)))
         .collect();
     assert!(gone.is_empty(), "{PAGE} has no more {gone:#?}");
-    let missing: BTreeSet<String> = CLAIMS
-        .iter()
-        .flat_map(|(_, tests)| tests.iter())
-        .flat_map(|(file, names)| {
-            let text = read(&format!("tests/tests/{file}"));
-            names
-                .iter()
-                .filter(move |name| !text.contains(&format!("#[test]\nfn {name}(")))
-                .map(move |name| format!("{file}: {name}"))
-        })
-        .collect();
+    let is_missing = |test: &&&str| {
+        let (file, name) = test.split_once(": ").unwrap();
+        !read(&format!("tests/tests/{file}")).contains(&format!("#[test]\nfn {name}("))
+    };
+    let missing: BTreeSet<&&str> = CLAIMS.iter().flat_map(|(_, tests)| *tests).filter(is_missing).collect();
     assert!(missing.is_empty(), "there is no test {missing:#?}");
 }

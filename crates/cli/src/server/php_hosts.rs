@@ -27,7 +27,8 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
 
-/// Starts each pool's PHP once; its messages, and limits that contradict the server's, become warnings. Missing programs are reported elsewhere.
+/// Starts each pool's PHP once; its messages, and limits that contradict the server's, become warnings. Missing programs
+/// are reported elsewhere.
 pub(crate) fn try_to_start(settings: &Settings, warnings: &mut Vec<String>, errors: &mut Vec<String>) {
     for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
         let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
