@@ -4,7 +4,8 @@
 //!
 //! The scans are textual: they find `crate::module`, `super::module` and lists of them as written. `structure/shim.rs`
 //! checks the files of the C shim, `structure/links.rs` links between documents, `structure/messages.rs` the list of
-//! messages, `structure/reference_pages.rs` the other hand-written pages of the reference.
+//! messages, `structure/reference_pages.rs` the other hand-written pages of the reference, `structure/variables.rs` the
+//! environment variables.
 #![allow(clippy::unwrap_used)]
 
 #[path = "structure/connections_page.rs"]
@@ -17,6 +18,8 @@ mod messages;
 mod reference_pages;
 #[path = "structure/shim.rs"]
 mod shim;
+#[path = "structure/variables.rs"]
+mod variables;
 
 use regex_lite::Regex;
 use serde_json::Value;

@@ -355,7 +355,7 @@ fn overload_of_any_size_keeps_the_workers_busy_with_requests_that_are_not_late()
 
 #[test]
 fn no_request_waits_while_a_worker_is_idle_and_every_request_is_run_once() {
-    let loads = std::env::var("HOWDAH_SIMULATED_LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(500);
+    let loads = std::env::var("HOWDAH_TEST_SIMULATED_LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(500);
     for seed in 0..loads {
         Simulation::new(seed).run();
     }
