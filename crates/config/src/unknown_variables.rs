@@ -9,6 +9,7 @@ const PREFIX: &str = "HOWDAH_";
 
 /// Variables with that prefix that are not settings: of PHP's processes, recipes and the server's own processes.
 const OTHERS: &[&str] = &[
+    "HOWDAH_ENDS_WITH_INPUT",
     "HOWDAH_FPM_IN_BACKGROUND",
     "HOWDAH_SETTLES",
     "HOWDAH_SNAPSHOT_COPY",

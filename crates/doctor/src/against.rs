@@ -7,6 +7,7 @@ use crate::interrupted;
 use crate::mode::Mode;
 use crate::pages::{self, Page};
 use crate::run::{Options, Run};
+use crate::traffic::Traffic;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -47,6 +48,14 @@ impl Origin {
         let place = found.next().with_context(|| format!("{host} has no address"))?;
         Ok(Self { address: address.to_owned(), host: host.to_owned(), place })
     }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) const fn place(&self) -> SocketAddr {
+        self.place
+    }
 }
 
 /// The result.
@@ -55,11 +64,14 @@ pub struct Comparison {
     pub application: String,
     /// The other server.
     pub address: String,
-    /// Number of pages requested from both servers.
+    /// Number of pages requested from both servers; of copied requests, if the doctor was a proxy.
     pub pages: usize,
     /// Pages for which the other server had no response.
     pub unanswered: Vec<String>,
     pub different: Vec<DifferentPage>,
+    /// The requests of clients, if the doctor was a proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// A page that differs.
@@ -105,6 +117,7 @@ pub fn compare(options: &Options, origin: &Origin) -> Result<Comparison> {
         pages: 0,
         unanswered: Vec::new(),
         different: Vec::new(),
+        traffic: None,
     };
     let mut why = String::new();
     for (at, page) in pages.iter().filter(|page| page.method == "GET").enumerate() {
@@ -140,8 +153,14 @@ fn request(page: &Page, host: &str) -> Request {
     Request { method: page.method.clone(), path: page.path.clone(), headers, body: String::new() }
 }
 
+/// Finds the differences between the other server's only response and several of Howdah.
+pub(crate) fn between(there: &Response, here: &[Response]) -> Vec<PageDifference> {
+    let found = differences(here, there).into_iter();
+    found.map(|PageDifference { part, there, here, .. }| difference(&part, here, there)).collect()
+}
+
 /// Finds the differences between a response and those of the other server.
-fn differences(there: &[Response], here: &Response) -> Vec<PageDifference> {
+pub(crate) fn differences(there: &[Response], here: &Response) -> Vec<PageDifference> {
     let Some(first) = there.first() else { return Vec::new() };
     if here.status == 0 {
         let why = String::from_utf8_lossy(&here.body).into_owned();
@@ -223,9 +242,19 @@ fn hint(part: &str, there: &str, here: &str) -> &'static str {
 
 /// Formats the report. Equal differences are listed once, with the number of pages.
 pub fn text(comparison: &Comparison) -> String {
-    let Comparison { application, address, pages, unanswered, different } = comparison;
+    let Comparison { application, address, pages, unanswered, different, traffic } = comparison;
+    let (differ, what) = match traffic {
+        Some(traffic) => (usize::try_from(traffic.different).unwrap_or(*pages), "copied requests"),
+        None => (different.len(), "pages"),
+    };
     let mut out =
-        format!("{application} compared with {address}: {} of {pages} pages alike\n", pages - different.len());
+        format!("{application} compared with {address}: {} of {pages} {what} alike\n", pages.saturating_sub(differ));
+    if let Some(traffic) = traffic {
+        let _ = writeln!(out, "{traffic}");
+        if traffic.unlisted > 0 {
+            let _ = writeln!(out, "{} that differ are not listed", traffic.unlisted);
+        }
+    }
     if !unanswered.is_empty() {
         let _ = writeln!(out, "{} without a response there, such as {}", unanswered.len(), unanswered[0]);
     }
@@ -303,6 +332,7 @@ mod tests {
             pages: 9,
             unanswered: Vec::new(),
             different,
+            traffic: None,
         };
         let text = text(&comparison);
         assert!(text.starts_with("shop compared with http://old: 6 of 9 pages alike\n\nstatus: `a` there, `b` here\n"));

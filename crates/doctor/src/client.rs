@@ -1,8 +1,8 @@
 //! Requests over HTTP/1.1, each on a new connection.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ impl Client {
     }
 
     pub(crate) fn send_to(&self, server: SocketAddr, request: &Request) -> Response {
-        self.runtime.block_on(response_to(server, request))
+        self.runtime.block_on(response_to(server, request, usize::MAX))
     }
 
     /// Sends several requests at the same time.
@@ -66,7 +66,7 @@ impl Client {
             let running: Vec<_> = requests
                 .iter()
                 .cloned()
-                .map(|request| tokio::spawn(async move { response_to(local(port), &request).await }))
+                .map(|request| tokio::spawn(async move { response_to(local(port), &request, usize::MAX).await }))
                 .collect();
             let mut responses = Vec::new();
             for task in running {
@@ -81,9 +81,10 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-async fn response_to(server: SocketAddr, request: &Request) -> Response {
+/// Sends one request. A body over `max_body` bytes is no response.
+pub(crate) async fn response_to(server: SocketAddr, request: &Request, max_body: usize) -> Response {
     let begun = Instant::now();
-    let response = match tokio::time::timeout(RESPONSE_TIMEOUT, exchange(server, request)).await {
+    let response = match tokio::time::timeout(RESPONSE_TIMEOUT, exchange(server, request, max_body)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => failed(format!("{error:#}")),
         Err(_) => failed(format!("no response within {} s", RESPONSE_TIMEOUT.as_secs())),
@@ -95,7 +96,7 @@ fn failed(why: String) -> Response {
     Response { body: why.into_bytes(), ..Response::default() }
 }
 
-async fn exchange(server: SocketAddr, request: &Request) -> Result<Response> {
+async fn exchange(server: SocketAddr, request: &Request, max_body: usize) -> Result<Response> {
     let socket = TcpStream::connect(server).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
     let connection = tokio::spawn(connection);
@@ -105,7 +106,7 @@ async fn exchange(server: SocketAddr, request: &Request) -> Result<Response> {
     }
     let message = message.body(Full::new(Bytes::from(request.body.clone())))?;
     let (head, body) = sender.send_request(message).await?.into_parts();
-    let body = body.collect().await?.to_bytes().to_vec();
+    let body = Limited::new(body, max_body).collect().await.map_err(|error| anyhow!("{error}"))?.to_bytes().to_vec();
     connection.abort();
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();

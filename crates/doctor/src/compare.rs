@@ -39,12 +39,15 @@ pub struct Difference {
 impl fmt::Display for Difference {
     /// Text for logs. Tokens are hidden, because they may be a session's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |text: &str| {
-            let hide = |word: String| if looks_drawn(&word) { "[a token]".to_owned() } else { word };
-            words(text, None).into_iter().map(hide).collect::<String>()
-        };
-        write!(f, "{}: \"{}\", in classic mode \"{}\"", self.what, shown(&self.here), shown(&self.classic))
+        let (here, classic) = (without_tokens(&self.here), without_tokens(&self.classic));
+        write!(f, "{}: \"{here}\", in classic mode \"{classic}\"", self.what)
     }
+}
+
+/// Hides tokens in a text.
+pub(crate) fn without_tokens(text: &str) -> String {
+    let hide = |word: String| if looks_drawn(&word) { "[a token]".to_owned() } else { word };
+    words(text, None).into_iter().map(hide).collect()
 }
 
 /// A response split into words for comparison.

@@ -8,6 +8,7 @@
 //!     ├─ cost                      costs of each mode
 //!     └─ verdict, report           the results, as text, JSON and a page
 //! against                          the application compared with the server that it is to leave
+//! shadow                           the same with live requests, as a proxy in front of that server
 //! ```
 //!
 //! This crate does not depend on others of the project. Its servers are processes of the `howdah` program, and it gets
@@ -30,8 +31,10 @@ mod report;
 mod run;
 mod server;
 mod settings;
+pub mod shadow;
 mod state;
 mod subject;
+pub mod traffic;
 mod verdict;
 mod visitor;
 

@@ -169,6 +169,12 @@ fn is_file(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| FILES.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
+/// `true` if a GET request of this path may log out a visitor or delete something.
+pub(crate) fn may_end_something(path: &str) -> bool {
+    let path = path.to_lowercase();
+    ENDS_SOMETHING.iter().any(|word| path.contains(word))
+}
+
 /// Follows links from the front page, up to `most` pages, taking sections in turn: in document order, the pages could
 /// all be translations of the front page. `ask` fetches a page of the application in classic mode.
 pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Response) -> Result<Vec<Page>> {
@@ -219,8 +225,7 @@ impl Links {
             found.extend(self.link.captures_iter(&text).map(|link| link[1].replace("&amp;", "&")));
         }
         let ours = found.iter().filter_map(|link| self.path(page, link));
-        ours.filter(|path| !is_file(path) && !ENDS_SOMETHING.iter().any(|word| path.to_lowercase().contains(word)))
-            .collect()
+        ours.filter(|path| !is_file(path) && !may_end_something(path)).collect()
     }
 
     /// Path of a link, if it leads to the same application.

@@ -2,6 +2,7 @@
 //! database.
 
 use crate::access;
+use crate::interrupted;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::Read;
@@ -44,6 +45,7 @@ impl Place {
     /// parent directory protects.
     pub(crate) fn new(project: &Path, users: &[u32]) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
+        interrupted::remove_in_any_case(dir.path());
         access::only_for(dir.path(), users, access::ENTER)?;
         let mut content = Content::default();
         scan(project, &mut content, 0)?;

@@ -91,15 +91,21 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn start(&self, mode: Mode, name: &str, probed: bool) -> Result<Subject<'a>> {
-        self.start_with(mode, name, probed, &[])
+        self.start_with(mode, name, probed, &[], 1)
+    }
+
+    /// Starts classic mode for several requests at the same time.
+    pub(crate) fn start_for_copies(&self, workers: u32) -> Result<Subject<'a>> {
+        self.start_with(Mode::Classic, "classic", false, &[], workers)
     }
 
     /// `learnt`: warm-up paths that a recipe's pool would have learnt.
-    fn start_with(&self, mode: Mode, name: &str, probed: bool, learnt: &[String]) -> Result<Subject<'a>> {
+    fn start_with(&self, mode: Mode, name: &str, probed: bool, learnt: &[String], workers: u32) -> Result<Subject<'a>> {
         self.place.restore_databases()?;
         let room = self.place.room(name)?;
         let port = free_port()?;
-        let config = self.settings.write(&ServerParams { mode, port, room: &room, probed, learnt }, &self.place)?;
+        let config =
+            self.settings.write(&ServerParams { mode, port, room: &room, probed, learnt, workers }, &self.place)?;
         let report = self.place.report(&room)?;
         let server = Server::start(&self.options.program, &config, port)?;
         Ok(Subject::new(mode, server, self.client, &self.host, report, self.place.application()))
@@ -247,7 +253,7 @@ impl<'a> Run<'a> {
         (self.options.progress)("what each mode costs");
         let mut running: Vec<&mut ModeReport> = modes.iter_mut().filter(|mode| mode.fails.is_none()).collect();
         let names = [Mode::Classic].into_iter().chain(running.iter().map(|report| report.mode));
-        let start = |mode: Mode| self.start_with(mode, &format!("{mode}-cost"), false, &pages::frequent(pages));
+        let start = |mode: Mode| self.start_with(mode, &format!("{mode}-cost"), false, &pages::frequent(pages), 1);
         let mut subjects = names.map(start).collect::<Result<Vec<_>>>()?;
         let mut costs = cost::measure(&mut subjects, pages).into_iter();
         let classic = costs.next().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! A server that the doctor starts and stops: another process of the doctor's program.
 
+use crate::interrupted;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -13,6 +14,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Interval of these checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(15);
+
+/// Environment variable of a server that stops at the end of its standard input.
+const ENDS_WITH_INPUT: &str = "HOWDAH_ENDS_WITH_INPUT";
 
 /// A running server, stopped on drop.
 #[derive(Debug)]
@@ -54,7 +58,9 @@ impl Server {
             .arg("serve")
             .arg("--config")
             .arg(config)
-            .stdin(Stdio::null())
+            // The kernel closes it however this process ends.
+            .stdin(Stdio::piped())
+            .env(ENDS_WITH_INPUT, "1")
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
@@ -75,6 +81,7 @@ impl Server {
             if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok_and(is_server) {
                 return Ok(());
             }
+            interrupted::check()?;
             std::thread::sleep(POLL_INTERVAL);
         }
         bail!("the server does not listen:\n{}", self.last_words())
@@ -82,6 +89,11 @@ impl Server {
 
     pub(crate) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// `true` if the server has ended, for whatever reason.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Returns the reason why workers do not boot, else the last warnings and errors in the server's log, else its last

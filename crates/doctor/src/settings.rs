@@ -43,6 +43,8 @@ pub(crate) struct ServerParams<'a> {
     pub(crate) probed: bool,
     /// Additional warm-up paths of a recipe's pool.
     pub(crate) learnt: &'a [String],
+    /// Number of workers of each pool.
+    pub(crate) workers: u32,
 }
 
 /// Complete settings of an application, as `howdah check` prints them.
@@ -107,7 +109,7 @@ impl Settings {
         let mut table = self.given.clone();
         let quiet = "
             admin_group = ''\nadmin_token = ''
-            dashboard_orders = false\ngrace = '2s'\nthreads = 1\nworkers = 1\nspare_workers = 0\nmax_requests = 0
+            dashboard_orders = false\ngrace = '2s'\nthreads = 1\nspare_workers = 0\nmax_requests = 0
             compare_one_in = 0\nwarmup_auto = false\nmax_memory = 0\nwatch = []\nslow_log_after = 0\nslow_log = 'stderr'\ncpu_deadline = 0\nsites = []
             php.cgroup = ''\nphp.cgroup_limits = {}\ncompression.enabled = false\ntelemetry.endpoint = ''
             tls.certificates = []\ntls.auto = false\ntls.http3 = false\ntls.client_auth = 'off'\ntls.redirect = false
@@ -116,6 +118,7 @@ impl Settings {
         let mut own = Table::new();
         own.insert("listen".to_owned(), vec![format!("127.0.0.1:{}", wanted.port)].into());
         own.insert("admin".to_owned(), format!("unix:{}", wanted.room.join("admin.sock").display()).into());
+        own.insert("workers".to_owned(), i64::from(wanted.workers).into());
         merge(&mut table, own);
         self.choose_mode(&mut table, wanted, place)?;
         if wanted.probed {
@@ -137,16 +140,13 @@ impl Settings {
     /// Sets the mode of the default pool. Other pools get the mode too if they have a script for it, else classic mode.
     fn choose_mode(&self, table: &mut Table, wanted: &ServerParams<'_>, place: &Place) -> Result<()> {
         if let Some(Value::Table(pools)) = table.get_mut("pool") {
-            pools
-                .iter_mut()
-                .filter_map(|(_, pool)| pool.as_table_mut())
-                .for_each(|pool| another_pool(pool, wanted.mode));
+            pools.iter_mut().filter_map(|(_, pool)| pool.as_table_mut()).for_each(|pool| another_pool(pool, wanted));
         }
         for site in table.get_mut("site").and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(site) = site.as_table_mut() else { continue };
             site.remove("certificates");
             if let Some(Value::Table(pool)) = site.get_mut("pool") {
-                another_pool(pool, wanted.mode);
+                another_pool(pool, wanted);
             }
         }
         table.insert("mode".to_owned(), wanted.mode.name().into());
@@ -234,7 +234,8 @@ fn boot_file(autoloader: &Path, place: &Place) -> String {
     if text.is_empty() { "<?php\n".to_owned() } else { format!("<?php\n\nrequire '{text}';\n") }
 }
 
-fn another_pool(pool: &mut Table, mode: Mode) {
+fn another_pool(pool: &mut Table, wanted: &ServerParams<'_>) {
+    let mode = wanted.mode;
     let has = |key: &str| pool.get(key).and_then(Value::as_str).is_some_and(|path| !path.is_empty());
     let fits = has("script") || (mode == Mode::Snapshot && has("boot"));
     if mode == Mode::Classic || !fits {
@@ -244,7 +245,7 @@ fn another_pool(pool: &mut Table, mode: Mode) {
     } else {
         pool.insert("mode".to_owned(), mode.name().into());
     }
-    pool.insert("workers".to_owned(), 1.into());
+    pool.insert("workers".to_owned(), i64::from(wanted.workers).into());
     pool.insert("watch".to_owned(), Value::Array(Vec::new()));
 }
 

@@ -1,9 +1,9 @@
 //! The doctor comparing two servers: nginx with PHP-FPM, which currently serves an application, and Howdah.
 
-use super::doctor;
-use howdah_tests::{Backend, Setup, Site};
+use super::{command, doctor};
+use howdah_tests::{Backend, Setup, Site, Upstream};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
 
 #[test]
 fn an_application_is_compared_with_the_server_that_serves_it_now() {
@@ -104,4 +104,21 @@ fn a_server_that_does_not_answer_and_a_list_without_pages_are_reported_with_the_
     }
     let (code, said) = asked("https://127.0.0.1", b"/\n");
     assert!(code == Some(2) && said.contains("expected http://HOST"), "{said}");
+}
+
+#[test]
+fn a_report_is_written_although_the_terminal_is_gone() {
+    let old = Upstream::saying("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhome");
+    let top = tempfile::tempdir().unwrap();
+    let dir = top.path().join("shop");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("index.php"), "<?php echo 'home';").unwrap();
+    fs::write(dir.join("howdah.toml"), "root = \".\"\n").unwrap();
+    fs::write(top.path().join("list"), "/\n").unwrap();
+    let arguments = ["shop", "--quiet", "--against", &old.url(), "--list", "list", "--json", "report.json"];
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command(top.path(), &arguments).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let report: Value = serde_json::from_slice(&fs::read(top.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["pages"], 1, "{report}");
 }

@@ -3,6 +3,7 @@
 mod access;
 mod against;
 mod frameworks;
+mod shadow;
 mod table;
 
 use howdah_tests::howdah::{php_program, program};
@@ -46,7 +47,7 @@ fn harmless() -> Vec<(String, String)> {
 }
 
 /// `howdah doctor` with an environment independent of the test's.
-fn doctor(top: &Path, arguments: &[&str]) -> Output {
+fn command(top: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
     command
         .args(["--pdeathsig", "KILL", "--"])
@@ -57,7 +58,11 @@ fn doctor(top: &Path, arguments: &[&str]) -> Output {
         .env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("TMPDIR", top).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
-    command.output().unwrap()
+    command
+}
+
+fn doctor(top: &Path, arguments: &[&str]) -> Output {
+    command(top, arguments).output().unwrap()
 }
 
 /// Runs it on an application and returns its report.
@@ -258,10 +263,7 @@ fn a_worker_script_of_the_application_is_tried_as_it_is_and_its_database_is_copi
 #[test]
 fn a_run_that_is_interrupted_ends_what_it_has_started() {
     let (top, dir) = application(&harmless());
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(program()).arg("doctor").arg(&dir).env_clear();
-    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("TMPDIR", top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
+    let mut command = command(top.path(), &[&dir.display().to_string()]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // At this point the servers of classic and worker mode are running.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use howdah_config::cli::DoctorFlags;
 use howdah_config::{Loaded, ServeFlags, Settings, SiteSettings};
 use howdah_doctor::against::{self, Origin};
+use howdah_doctor::shadow::{Shadow, shadow};
 use howdah_doctor::{Mode, Options, Report};
 use howdah_observe::escape;
 use serde::Serialize;
@@ -17,6 +18,9 @@ const WORSE: u8 = 1;
 
 /// File name that stands for standard output.
 const STDOUT: &str = "-";
+
+/// Number of pages to request, unless `--pages` says otherwise.
+const PAGES: u64 = 40;
 
 /// Exit status if nothing could be tested.
 const NOT_TRIED: u8 = 2;
@@ -42,6 +46,9 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
     let write_loop = from_here(&flags.write_loop)?;
     let address = flags.against.as_deref().and_then(Path::to_str).filter(|against| against.contains("://"));
     let origin = address.map(Origin::parse).transpose()?;
+    if flags.listen.is_some() && origin.is_none() {
+        bail!("--listen needs the address of the server to stand in front of: --against http://HOST");
+    }
     let last = match origin {
         Some(_) => None,
         None => from_here(&flags.against)?.map(|path| last(&path)).transpose()?,
@@ -65,7 +72,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
         project,
         users: users(&loaded.settings),
         list,
-        pages: usize::try_from(flags.pages)?,
+        pages: usize::try_from(flags.pages.unwrap_or(PAGES))?,
         visitors: usize::try_from(flags.visitors)?,
         modes: if modes.is_empty() { Mode::TRIED.to_vec() } else { modes },
         writes: flags.writes,
@@ -74,7 +81,17 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
         progress: if flags.quiet { |_| () } else { |line| complain(line) },
     };
     if let Some(origin) = origin {
-        let comparison = against::compare(&options, &origin)?;
+        let comparison = match &flags.listen {
+            Some(listen) => {
+                let most = flags.pages.map(usize::try_from).transpose()?;
+                shadow(
+                    &options,
+                    &origin,
+                    &Shadow { listen: listen.clone(), share: flags.share, sessions: flags.sessions, most },
+                )?
+            }
+            None => against::compare(&options, &origin)?,
+        };
         print(&comparison, &against::text(&comparison), json.as_deref())?;
         return Ok(comparison.different.is_empty());
     }
@@ -90,11 +107,11 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
 fn print(report: &impl Serialize, text: &str, json: Option<&Path>) -> Result<()> {
     let is_stdout = json == Some(Path::new(STDOUT));
     let as_json = serde_json::to_string_pretty(report)?;
-    output::print(if is_stdout { escape::of_json(&(as_json.clone() + "\n")) } else { text.to_owned() })?;
-    match json.filter(|_| !is_stdout) {
-        Some(path) => write(path, &as_json),
-        None => Ok(()),
+    // The terminal may be closed.
+    if let Some(path) = json.filter(|_| !is_stdout) {
+        write(path, &as_json)?;
     }
+    output::print(if is_stdout { escape::of_json(&(as_json + "\n")) } else { text.to_owned() })
 }
 
 /// Users of the doctor's servers and their PHP; only root can switch to them.

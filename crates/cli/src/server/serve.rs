@@ -19,7 +19,7 @@ use crate::server::reload::{FixedState, RevisionTasks, RunningFront, Server, Set
 use crate::server::revision::{Front as Fronts, Revision, ThreadHandler};
 use crate::server::service::Service;
 use crate::server::shared;
-use crate::server::signals::{Event, Signals};
+use crate::server::signals::{self, Event, Signals};
 use crate::server::socket_files::Files;
 use crate::server::tls::{self, Tls};
 use crate::server::traces;
@@ -354,6 +354,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
         None => (Launcher::default(), None),
     };
     let signals = Signals::new()?;
+    signals::stop_at_end_of_input()?;
     let broker = shared::broker(settings)?;
     if let Some(broker) = &broker {
         fronts.sites.server.share(broker.clone());

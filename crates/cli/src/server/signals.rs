@@ -6,7 +6,7 @@
 //! the kernel drops signals without a handler.
 
 use anyhow::{Context, Result};
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid, kill_process};
 use std::future::poll_fn;
 use std::ops::RangeInclusive;
 use std::task::Poll;
@@ -23,6 +23,23 @@ pub(crate) enum Event {
 
 /// Real-time signals that programs may send; glibc keeps the two below for itself (signal(7)).
 const REAL_TIME: RangeInclusive<i32> = 34..=64;
+
+/// Environment variable of a server that another program starts and stops, with a pipe as standard input.
+const ENDS_WITH_INPUT: &str = "HOWDAH_ENDS_WITH_INPUT";
+
+/// Sends this process the signal to stop at the end of its standard input, if the environment says so: the program that
+/// started the server has ended, maybe without a chance to stop it.
+pub(crate) fn stop_at_end_of_input() -> Result<()> {
+    if std::env::var_os(ENDS_WITH_INPUT).is_none() {
+        return Ok(());
+    }
+    let thread = std::thread::Builder::new().name("input".to_owned());
+    thread.spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = kill_process(getpid(), Signal::TERM);
+    })?;
+    Ok(())
+}
 
 /// Signals by number and by name without `SIG`, with their action: `None` only logs the signal. Signals that arrive
 /// together are handled in this order.

@@ -12,12 +12,15 @@ Examples:
   howdah doctor --list /var/log/howdah/access.log --pages 100
   howdah doctor --json now.json --against last.json
   howdah doctor --against http://10.0.0.5 --list /var/log/nginx/access.log --pages 500
+  howdah doctor --against http://10.0.0.5 --listen :8080 --share 20
 
 Starts the application on free local ports with its howdah.toml, in every mode, and requests pages as several visitors. \
 SQLite databases in the directory are copied first. Other databases and all files are the real ones, so use a test \
 environment. Requests only read; --writes also sends the writing requests of a list.
 
-With the address of another server in --against, GET requests go to it and to this one, and the report says what differs.
+With the address of another server in --against, GET requests go to it and to this one, and the report says what differs. \
+With --listen it is a proxy in front of that server: clients get its responses, and a share of their GET requests is \
+copied. The report comes at the end, by SIGINT or SIGTERM.
 
 Exit status: 1 if there are leaks that the report given by --against does not have, or responses that differ from the \
 other server's, 2 if nothing could be tried, else 0.";
@@ -40,9 +43,9 @@ pub struct DoctorFlags {
     /// Request these pages and follow no links: one address per line, or an access log
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
-    /// Maximum number of pages
-    #[arg(long, value_name = "N", default_value = "40", value_parser = value_parser!(u64).range(1..=1000))]
-    pub pages: u64,
+    /// Maximum number of pages, or of compared copies [default: 40; with --listen no maximum]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
+    pub pages: Option<u64>,
     /// Number of visitors
     #[arg(long, value_name = "N", default_value = "3", value_parser = value_parser!(u64).range(2..=20))]
     pub visitors: u64,
@@ -61,6 +64,15 @@ pub struct DoctorFlags {
     /// Compare with an earlier --json report: new leaks are an error; or with the server at an address
     #[arg(long, value_name = "FILE|http://HOST")]
     pub against: Option<PathBuf>,
+    /// Be a proxy in front of the server at the address of --against, and compare copies of live requests
+    #[arg(long, value_name = "ADDR", requires = "against", conflicts_with_all = ["list", "html", "modes", "writes", "write_loop"])]
+    pub listen: Option<String>,
+    /// Share of the GET requests to copy, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "10", requires = "listen", value_parser = value_parser!(u64).range(1..=100))]
+    pub share: u64,
+    /// Also copy requests with cookies or credentials: Howdah then uses the visitors' sessions
+    #[arg(long, requires = "listen")]
+    pub sessions: bool,
     /// Write the worker script for applications without one
     #[arg(long = "loop", value_name = "FILE")]
     pub write_loop: Option<PathBuf>,
