@@ -1,5 +1,6 @@
 //! The doctor as a proxy in front of the server that serves an application now.
 
+mod alike;
 mod ends;
 mod wire;
 

@@ -13,6 +13,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const PIECE: usize = 1 << 20;
+/// Number of pieces of bodies that must not be kept.
+const LARGE: usize = 64;
+/// Maximum growth of the proxy by them, in KiB.
+const GROWTH: u64 = 24 << 10;
 
 /// An application whose front page is the one of `respond`.
 fn home() -> TempDir {
@@ -39,18 +43,25 @@ fn raw_until(conn: &mut Conn, end: &str) -> String {
     String::from_utf8(seen).unwrap()
 }
 
+/// The most memory that a process has had, in KiB.
+fn peak(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 /// The old server of the following test: one kind of response for each path.
 fn respond(peer: &mut Peer, goes_on: &AtomicBool, left: &AtomicBool) {
     while let Some(head) = peer.head() {
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
         match path.as_str() {
             "/big" => {
-                peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nfirst", 200 * PIECE));
+                peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nfirst", LARGE * PIECE));
                 while !goes_on.load(SeqCst) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 peer.send(vec![b'x'; PIECE - 5]);
-                (1..200).all(|_| peer.send(vec![b'x'; PIECE]));
+                (1..LARGE).all(|_| peer.send(vec![b'x'; PIECE]));
             }
             "/upload" => {
                 let length: usize = field(&head, "content-length").unwrap().parse().unwrap();
@@ -110,6 +121,7 @@ fn every_method_body_and_protocol_passes_through_as_it_comes() {
     let top = home();
     let shadow = Shadow::start(top.path(), &old.url(), &["--pages", "2"]);
     let mut conn = Conn::open(&shadow.target);
+    let before = peak(shadow.child.id());
     // A response reaches the client while the old server still sends it, and is not kept.
     conn.send(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(conn.head("GET").status, 200);
@@ -119,14 +131,14 @@ fn every_method_body_and_protocol_passes_through_as_it_comes() {
     while let Some(piece) = conn.read_some() {
         length += piece.len();
     }
-    assert_eq!(length, 200 << 20);
+    assert_eq!(length, LARGE * PIECE);
     // A body reaches the old server while the client still sends it; fields keep their case and order.
     goes_on.store(false, SeqCst);
-    let size = 100 * PIECE;
+    let size = LARGE * PIECE;
     conn.send(format!("PURGE /upload HTTP/1.1\r\nHost: x\r\nX-MiXed: yes\r\nContent-Length: {size}\r\n\r\n"));
-    (0..50).for_each(|_| conn.send(vec![b'y'; PIECE]));
+    (0..LARGE / 2).for_each(|_| conn.send(vec![b'y'; PIECE]));
     assert!(eventually(PATIENCE, || goes_on.load(SeqCst)), "the body waits for its end");
-    (0..50).for_each(|_| conn.send(vec![b'y'; PIECE]));
+    (0..LARGE / 2).for_each(|_| conn.send(vec![b'y'; PIECE]));
     let created = conn.response("PURGE");
     assert_eq!((created.status, created.header("x-got")), (201, Some(&*size.to_string())));
     assert!(created.headers.contains(&("X-Case".to_owned(), "Kept".to_owned())), "{created:?}");
@@ -135,10 +147,8 @@ fn every_method_body_and_protocol_passes_through_as_it_comes() {
         "PURGE /upload HTTP/1.1\r\nHost: x\r\nX-MiXed: yes\r\nContent-Length: {size}\r\nX-Forwarded-For: 127.0.0.1"
     );
     assert_eq!(head, expected);
-    let status = fs::read_to_string(format!("/proc/{}/status", shadow.child.id())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(peak < 100 << 10, "{peak} KiB");
+    let after = peak(shadow.child.id());
+    assert!(after < before + GROWTH, "{before} to {after} KiB");
     // A change of protocol, also with bytes that come before the response.
     let mut switched = Conn::open(&shadow.target);
     switched.send(b"GET /switch HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello\n");
@@ -164,9 +174,9 @@ fn every_method_body_and_protocol_passes_through_as_it_comes() {
         assert!(eventually(PATIENCE, || left.load(SeqCst)), "{path}: the old server still sends");
     }
     // Connections to the old server are kept, and replaced if it ends them after a response.
-    let before = old.connections();
+    let connections = old.connections();
     (0..3).for_each(|_| assert_eq!(conn.exchange(&Request::new("HEAD", "/")).text(), ""));
-    assert!(old.connections() <= before + 1);
+    assert!(old.connections() <= connections + 1);
     for _ in 0..3 {
         assert_eq!(conn.exchange(&Request::post("/once", "text/plain", "a")).text(), "once");
         assert_eq!(conn.exchange(&Request::new("OPTIONS", "/once")).text(), "once");
@@ -264,10 +274,10 @@ fn interim_early_and_broken_responses_and_trailers_pass_through() {
     assert_eq!(conn.response("GET").text(), "ok");
     // A large upload that the old server does not want: the client sends on, and gets the response.
     let mut refused = Conn::open(&shadow.target);
-    refused.send(format!("POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", 100 * PIECE));
+    refused.send(format!("POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", LARGE * PIECE));
     let response = refused.response("POST");
     assert_eq!((response.status, response.header("connection")), (413, Some("close")));
-    for _ in 0..100 {
+    for _ in 0..LARGE {
         if refused.try_send(&vec![b'x'; PIECE]).is_err() {
             break;
         }
