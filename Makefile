@@ -149,7 +149,7 @@ uninstall: ## Remove what `make install` has installed; settings, logs and state
 deb: dist ## Make the Debian packages howdah and howdah-phpX.Y, and their debug symbols, in target/debian
 	BUILT=$(BUILT) packaging/debian/build.sh
 
-test-packages: dist ## Install, start, upgrade, remove and purge the Debian packages in a root made by debootstrap (root, a mirror)
+test-packages: dist ## Install, start, upgrade, remove and purge the Debian packages under systemd, also in PHP-FPM's unit and with WordPress, in a root made by debootstrap (root, a mirror)
 	BUILT=$(BUILT) scripts/skips.sh scripts/test-packages.sh
 
 # PHP_CONFIG: this one alone (php-config8.3, /opt/php/bin/php-config).

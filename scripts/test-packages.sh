@@ -133,6 +133,7 @@ systemd-analyze verify --man=no /usr/lib/systemd/system/howdah.service howdah@sh
 systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/howdah.service | tail -n 1
 dpkg --purge howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot purge"; }
 [ ! -e /etc/systemd/system/multi-user.target.wants/howdah.service ] || fail "purge left the service enabled"
+scripts/test-packages-systemd.sh --download "$packages" || fail "cannot download packages"
 status=0
 scripts/test-packages-systemd.sh "$packages" || status=$?
 case $status in

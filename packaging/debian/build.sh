@@ -91,6 +91,7 @@ server() {
 Depends: $(depends "$tree/usr/bin/howdah"), passwd
 Recommends: howdah-php, logrotate
 Suggests: ca-certificates
+Provides: httpd
 Section: httpd
 Priority: optional
 Homepage: https://github.com/howdah-php/howdah
@@ -116,7 +117,7 @@ php() {
 Depends: $(depends "${program[0]}"), libphp$php-embed (>= ${against:?})
 Recommends: php$php-opcache
 Enhances: howdah
-Provides: howdah-php
+Provides: howdah-php, php (= 2:$php)
 Section: httpd
 Priority: optional
 Homepage: https://github.com/howdah-php/howdah
