@@ -28,14 +28,19 @@ impl Prometheus {
 
     /// Starts Prometheus, which scrapes an admin address of this machine twice a second, including exemplars.
     pub fn start(program: &Path, admin: u16) -> Self {
-        let directory = tempfile::Builder::new().prefix("howdah-prometheus-").tempdir();
-        let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
-        let port = Port::hold();
         let settings = format!(
             "global: {{ scrape_interval: 500ms, scrape_timeout: 500ms }}\n\
              rule_files: [{ALERTS}]\n\
              scrape_configs: [{{ job_name: howdah, static_configs: [{{ targets: ['127.0.0.1:{admin}'] }}] }}]\n"
         );
+        Self::with(program, &settings)
+    }
+
+    /// Starts Prometheus with a file of settings.
+    pub fn with(program: &Path, settings: &str) -> Self {
+        let directory = tempfile::Builder::new().prefix("howdah-prometheus-").tempdir();
+        let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
+        let port = Port::hold();
         let file = |name: &str| directory.path().join(name);
         std::fs::write(file("prometheus.yml"), settings).unwrap_or_else(|e| panic!("{e}"));
         let log = File::create(file("log")).unwrap_or_else(|e| panic!("{e}"));

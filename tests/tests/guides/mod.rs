@@ -1,11 +1,13 @@
 //! Commands, settings and scripts in the guides and README work as shown.
 //!
-//! Each block's language determines its test: `toml` by `howdah check`, `sh` and `console` by a shell, `nginx` by
-//! `nginx -t`, `php` by `php -l`. A block that cannot be tested this way gives a reason: `sh no-run: needs systemd`.
+//! Each block's language determines its test (`blocks::LANGUAGES`): `toml` by `howdah check`, `sh` and `console` by a
+//! shell, others by their programs. A block that cannot be tested this way gives a reason: `sh no-run: needs systemd`.
 
 mod blocks;
 mod commands;
 mod monitoring;
+mod pages;
+mod parsers;
 mod settings;
 
 use howdah_tests::howdah::program;

@@ -2,7 +2,7 @@
 
 mod api;
 mod channels;
-pub(super) mod clients;
+pub(crate) mod clients;
 
 use howdah_tests::websocket::{TEXT, WebSocket};
 use howdah_tests::{Request, Setup, Site, php};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const APP: &str = php!("app.php");
 
 /// A site with a Pusher application and its PHP side.
-pub(super) fn pusher(setup: Setup) -> Setup {
+pub(crate) fn pusher(setup: Setup) -> Setup {
     setup
         .http1("the upgrade of a connection is HTTP/1.1's")
         .php("app.php", APP)
@@ -77,7 +77,7 @@ fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Valu
 }
 
 /// Publishes an event.
-pub(super) fn publish(site: &Site, name: &str, channel: &str, data: &str) {
+pub(crate) fn publish(site: &Site, name: &str, channel: &str, data: &str) {
     let body = json!({ "name": name, "channels": [channel], "data": data });
     assert_eq!(api(site, "events", "", Some(&body)), (200, json!({})));
 }
