@@ -23,7 +23,7 @@ const LANGUAGES: &[(&str, &str)] = &[
 const NOT_TRIED: usize = 25;
 
 /// The reason of those that the test of the packages runs.
-const ELSEWHERE: &str = "make test-packages runs it";
+const ELSEWHERE: &str = "make test-packages";
 
 #[derive(Debug)]
 pub(super) struct Block {

@@ -183,8 +183,7 @@ with_settings() {
 before_README_1() { cd /srv/app || exit; }
 before_acme_1() { mkdir -p ~/.local/state; ln -sfn /var/lib/howdah-www-data ~/.local/state/howdah; }
 prepare_applications() { made_up_project /usr/share/phpmyadmin; }
-prepare_wordpress() { made_up_project /srv/wordpress; made_up_project /usr/share/wordpress; }
-before_wordpress_2() { (cd /etc/howdah && with_https); }
+prepare_wordpress() { made_up_project /srv/wordpress; }
 
 prepare_deploy() {
     for release in 41 42; do made_up_project /srv/app/releases/$release; done

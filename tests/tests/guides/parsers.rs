@@ -6,6 +6,7 @@ use super::blocks::{Block, blocks, tried};
 use howdah_skip::skip;
 use howdah_tests::Prometheus;
 use howdah_tests::howdah::program;
+use howdah_tests::process::{PATIENCE, eventually};
 use regex_lite::Regex;
 use serde_json::Value;
 use std::fs;
@@ -17,7 +18,8 @@ fn verified(name: &str, text: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let program = Regex::new(r"(?m)^(Exec\w+=-?)/\S+").unwrap();
-    let write = |name: &str, text: &str| fs::write(at(name), program.replace_all(text, "$1/bin/true").as_bytes()).unwrap();
+    let write =
+        |name: &str, text: &str| fs::write(at(name), program.replace_all(text, "$1/bin/true").as_bytes()).unwrap();
     if text.contains("[Unit]") {
         write("tried.service", text);
     } else {
@@ -71,8 +73,9 @@ fn prometheus_starts_with_the_settings_that_are_shown() {
     for block in tried(&["yaml"]) {
         let settings = block.text.replace("/usr/share/doc/howdah/examples", packaging.to_str().unwrap());
         let prometheus = Prometheus::with(&program, &settings);
-        let targets = prometheus.ask("/api/v1/targets", &[]);
-        assert_eq!(targets["data"]["activeTargets"].as_array().map(Vec::len), Some(1), "{}: {targets}", block.place());
+        let targets = || prometheus.ask("/api/v1/targets", &[]);
+        let has_one = || targets()["data"]["activeTargets"].as_array().map(Vec::len) == Some(1);
+        assert!(eventually(PATIENCE, has_one), "{}: {}", block.place(), targets());
         let rules = prometheus.ask("/api/v1/rules", &[]);
         assert!(rules["data"]["groups"].as_array().is_some_and(|groups| !groups.is_empty()), "{rules}");
     }
@@ -94,6 +97,11 @@ fn a_caddyfile_becomes_what_is_shown() {
         let is_next = |other: &Block| other.page == block.page && other.line > block.line;
         let shown = blocks().into_iter().find(is_next).unwrap();
         assert_eq!(shown.language, "toml", "{}", shown.place());
-        assert_eq!(settings_of(&String::from_utf8_lossy(&output.stdout)), settings_of(&shown.text), "{}", shown.place());
+        assert_eq!(
+            settings_of(&String::from_utf8_lossy(&output.stdout)),
+            settings_of(&shown.text),
+            "{}",
+            shown.place()
+        );
     }
 }
