@@ -40,7 +40,7 @@ kept() {
 
 # taken_over COMMAND…: requires that another process is the service after it.
 taken_over() {
-    local before profile
+    local before mode profile
     before=$(main_pid)
     kept "$@"
     systemctl is-active --quiet howdah || fail "$*: the service is not active"
@@ -54,6 +54,9 @@ unquiet() {
     grep -q '^# PHP of pool default' <<<"$all" || fail "the journal lacks what check says: $all"
     grep -E '^howdah: | (WARN|ERROR) ' <<<"$all" || true
 }
+
+# Lets systemd start the service more often than five times in ten seconds.
+often_started() { systemctl reset-failed howdah; }
 
 service_tests() {
     local before
@@ -71,11 +74,20 @@ PHP
     get -c /tmp/jar -F f=@/etc/hostname http://127.0.0.1:8080/writes.php >/tmp/first
     [ "$(get -b /tmp/jar -F 'f=text;filename=f' http://127.0.0.1:8080/writes.php | tail -n 1)" = "2 text fenced" ] ||
         fail "sessions and uploads: $(cat /tmp/first)"
-    step "sandbox"
+    step "every mode, and the sandbox"
     cp /etc/howdah/howdah.toml /tmp/howdah.toml
+    echo '<?php while (frankenphp_handle_request(function () { echo "by the loop"; })) {}' >/usr/share/howdah/welcome/loop.php
+    for mode in worker snapshot async; do
+        sed "1i mode = \"$mode\"\nscript = \"/usr/share/howdah/welcome/loop.php\"" /tmp/howdah.toml >/etc/howdah/howdah.toml
+        often_started
+        systemctl restart howdah || fail "mode = $mode: $(systemctl status howdah)"
+        [ "$(get http://127.0.0.1:8080/)" = "by the loop" ] || fail "mode = $mode: $(get http://127.0.0.1:8080/)"
+        grep -q "pool default ($mode mode" <(howdah status) || fail "mode = $mode: $(howdah status)"
+    done
     echo '<?php echo @file_get_contents("/etc/howdah/howdah.toml") === false ? "refused" : "read";' >/usr/share/howdah/welcome/reads.php
     for profile in app learn; do
         sed "1i sandbox = \"$profile\"" /tmp/howdah.toml >/etc/howdah/howdah.toml
+        often_started
         systemctl restart howdah || fail "sandbox = $profile: $(systemctl status howdah)"
         get http://127.0.0.1:8080/reads.php >/tmp/page
         case $profile-$(cat /tmp/page) in
@@ -85,7 +97,8 @@ PHP
     done
     howdah status --sandbox | grep -q howdah.toml || fail "not learned: $(howdah status --sandbox)"
     cp /tmp/howdah.toml /etc/howdah/howdah.toml
-    rm /usr/share/howdah/welcome/reads.php
+    rm /usr/share/howdah/welcome/{loop,reads}.php
+    often_started
     systemctl restart howdah
     step "reload, upgrade"
     before=$(main_pid)
