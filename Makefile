@@ -189,7 +189,7 @@ generate: setup-generate ## Rewrite the generated files: the C headers, the tabl
 	$(PHP) php/async/tools/generate.php
 	$(CARGO) run -q -p howdah-observe --example reference
 
-docs: ## Build the documentation as a site with search in target/docs (installs mdBook below target)
+docs: ## Build the documentation as a site with search in target/docs, and check its links (installs mdBook below target)
 	@CARGO=$(CARGO) scripts/docs.sh $(TARGET_DIR)/docs
 
 fuzz: setup-build quick ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)

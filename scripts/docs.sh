@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the documentation as a site with search: `docs.sh DIRECTORY`. The table of contents is docs/guide/README.md.
 # Pages keep their relative positions, so their links work; links to files outside of the site go to the repository on
-# the web.
+# the web. Fails if a link within the site is dead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,13 +40,19 @@ SRC=$(realpath "$src") WEB=$web perl -0pi -e '
         my @parts;
         for (split m{/}, ($dir eq "" ? "" : "$dir/") . $1) { $_ eq ".." ? pop @parts : ($_ ne "." && $_ ne "") ? push(@parts, $_) : () }
         my $path = join "/", @parts;
-        -f "$ENV{SRC}/$path" ? "]($1$2)" : "]($ENV{WEB}/$path$2)"
+        my ($link, $anchor) = ($1, $2);
+        # mdBook makes index.html of README.md.
+        -f "$ENV{SRC}/$path" ? "](" . ($link =~ s{README\.md$}{index.md}r) . "$anchor)" : "]($ENV{WEB}/$path$anchor)"
     }ge;
 ' $(find "$(realpath "$src")" -name '*.md')
 
-# SUMMARY.md: a part for each section of the contents page, a line for each of its links.
+# title PAGE: its first heading.
+title() { sed -n 's/^# //p;/^# /q' "$1"; }
+
+# SUMMARY.md: a part for each section of the contents page, a line for each of its links; then the other pages, since
+# mdBook leaves out those that are not listed.
 {
-    printf '# Summary\n\n[Howdah](README.md)\n'
+    printf '# Summary\n\n[Howdah](README.md)\n[Contents](docs/guide/README.md)\n'
     perl -0ne '
         s/\n  +/ /g;
         for (split /\n/) {
@@ -60,13 +66,23 @@ SRC=$(realpath "$src") WEB=$web perl -0pi -e '
     ' docs/guide/README.md
     printf '\n# Measurements\n\n'
     for page in $(git ls-files 'lab/*.md' | grep -E '^lab/([A-Z]+|results/.*)\.md$'); do
-        title=$(sed -n 's/^# //p;/^# /q' "$page")
+        title=$(title "$page")
         # The title of the lab's reports is the name of their suite.
         case $page in */report.md) title="Report: $(basename "$(dirname "$page")"), ${title##*: }" ;; esac
         printf -- '- [%s](%s)\n' "$title" "$page"
     done
-    printf '\n---\n\n[Contributing](CONTRIBUTING.md)\n[Changes](CHANGELOG.md)\n'
 } >"$src/SUMMARY.md"
+{
+    printf '\n# Internals\n\n'
+    for page in "${pages[@]}"; do
+        case $page in CONTRIBUTING.md | CHANGELOG.md) continue ;; esac
+        grep -qF "]($page)" "$src/SUMMARY.md" || printf -- '- [%s](%s)\n' "$(title "$page")" "$page"
+    done
+    printf '\n---\n\n[Contributing](CONTRIBUTING.md)\n[Changes](CHANGELOG.md)\n'
+} >"$src/more"
+cat "$src/more" >>"$src/SUMMARY.md"
+rm "$src/more"
 
 "$tools/bin/mdbook" build "$out" --dest-dir "$(realpath "$out")/site"
+scripts/check-site.py "$out/site"
 echo "docs: $out/site/index.html"
