@@ -13,6 +13,7 @@ const APPLICATIONS: &[(&str, &str)] = &[
     ("nextcloud", include_str!("apache/nextcloud.conf")),
     ("mediawiki", include_str!("apache/mediawiki.conf")),
     ("matomo", include_str!("apache/matomo.conf")),
+    ("named", include_str!("apache/named.conf")),
 ];
 
 /// `.htaccess` files that the applications contain.
@@ -27,6 +28,7 @@ const DIFFERENT: &[Differs] = &[
     ("symfony", HIDDEN, "hidden files are never sent"),
     ("mediawiki", HIDDEN, "hidden files are never sent"),
     ("matomo", HIDDEN, "hidden files are never sent"),
+    ("named", HIDDEN, "hidden files are never sent"),
     (
         "symfony",
         &["/none.php", "/wp-content/uploads/none.php", "/vendor/none.php"],

@@ -12,6 +12,8 @@ const APPLICATIONS: &[(&str, &str)] = &[
     ("laravel", include_str!("caddy/laravel.caddyfile")),
     ("mixed", include_str!("caddy/mixed.caddyfile")),
     ("handles", include_str!("caddy/handles.caddyfile")),
+    ("files", include_str!("caddy/files.caddyfile")),
+    ("named", include_str!("caddy/named.caddyfile")),
     ("worker", include_str!("caddy/worker.caddyfile")),
 ];
 
@@ -64,6 +66,10 @@ fn sites_of_a_caddyfile_answer_as_under_caddy() {
 const DIFFERENT: &[Differs] = &[
     ("laravel", HIDDEN, "hidden files are never sent"),
     ("mixed", HIDDEN, "hidden files are never sent"),
+    ("files", HIDDEN, "hidden files are never sent"),
+    ("named", HIDDEN, "hidden files are never sent"),
+    ("named", &["/", "/?a=1"], "the front controller is the index of the root"),
+    ("named", &["/dir/"], "403, not 404, for an index that may not run"),
     (
         "mixed",
         &["/", "/?a=1", "/index.php/page", "/dir/"],
@@ -80,7 +86,7 @@ fn sites_of_a_caddyfile_serve_the_same_paths_as_caddy() {
     }
     let truth = Site::start(Backend::Reference, &Setup::default().workers(4));
     // Without the last one, which has FrankenPHP's directives.
-    let applications = Applications::new(&APPLICATIONS[..3]);
+    let applications = Applications::new(&APPLICATIONS[..5]);
     let all = |port: u16| applications.text(&port.to_string(), &truth.fastcgi());
     // As Debian's Caddy 2.6 spells it.
     let caddy = Front::caddy_with(|port| all(port).replace("{args[0]}", "{args.0}"));

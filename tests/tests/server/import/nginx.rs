@@ -4,6 +4,7 @@ use super::{ANNA, Applications, Differs, OF_NGINX, PATHS_OF_NGINX, USERS, ask, c
 use howdah_tests::nginx::Nginx;
 use howdah_tests::{Backend, Setup, Site};
 use std::fs;
+use std::path::Path;
 
 const APPLICATIONS: &[(&str, &str)] = &[
     ("wordpress", include_str!("nginx/wordpress.conf")),
@@ -15,6 +16,10 @@ const APPLICATIONS: &[(&str, &str)] = &[
     ("magento", include_str!("nginx/magento.conf")),
     ("matomo", include_str!("nginx/matomo.conf")),
     ("sylius", include_str!("nginx/sylius.conf")),
+    ("prefixes", include_str!("nginx/prefixes.conf")),
+    ("fixed", include_str!("nginx/fixed.conf")),
+    ("front", include_str!("nginx/front.conf")),
+    ("files", include_str!("nginx/files.conf")),
 ];
 
 /// Intended differences from nginx.
@@ -26,6 +31,15 @@ const DIFFERENT: &[Differs] = &[
     ("magento", PATH_INFO, "what follows a script that may not run does not matter"),
     ("matomo", PATH_INFO, "what follows a script that may not run does not matter"),
     ("sylius", PATH_INFO, "what follows a script that may not run does not matter"),
+    ("prefixes", PATH_INFO, "a script runs with what follows it"),
+    ("front", PATH_INFO, "what follows a script that may not run does not matter"),
+    ("files", PATH_INFO, "what follows a script that may not run does not matter"),
+    ("files", &["/index.php/page"], "what follows a script that may not run does not matter"),
+    ("front", &["/index.php", "/index.php?q=1"], "clients may name the front controller"),
+    ("prefixes", &["/data"], NO_INDEX),
+    ("prefixes", HIDDEN, "hidden files are never sent"),
+    ("front", HIDDEN, "hidden files are never sent"),
+    ("files", HIDDEN, "hidden files are never sent"),
     ("wordpress", &["/data"], NO_INDEX),
     ("laravel", &["/data"], NO_INDEX),
     ("magento", &["/data"], NO_INDEX),
@@ -35,7 +49,6 @@ const DIFFERENT: &[Differs] = &[
     ("sylius", HIDDEN, "hidden files are never sent"),
     ("laravel", &["/index.php/page"], "PATH_INFO is not split from SCRIPT_NAME there"),
     ("nextcloud", &["/dir/"], "an index runs itself, without a rewrite to the front controller"),
-    ("magento", &["/update.php"], "a prefix ends with a segment: /update is not the beginning of /update.php"),
     ("sylius", &["/index.php", "/index.php/page", "/index.php?q=1"], "clients may name the front controller"),
 ];
 
@@ -47,6 +60,7 @@ const HIDDEN: &[&str] = &["/.env", "/.git/config"];
 fn published_configurations_of_nginx_serve_the_same_paths_alike() {
     let truth = Site::start(Backend::Reference, &Setup::default().workers(4));
     let applications = Applications::new(APPLICATIONS);
+    fs::write(applications.root("prefixes").join("users"), USERS).unwrap();
     let all = |listen: &str| applications.text(listen, &truth.fastcgi());
     let nginx = Nginx::start(1, |_, ports| all(&format!("127.0.0.1:{}", ports[0])));
     let ours = applications.serve("nginx.conf", &all(&format!("127.0.0.1:{}", applications.port.number)));
@@ -113,4 +127,25 @@ fn conditions_and_access_control_of_nginx_decide_alike() {
     assert!(ours.page.contains(&comment) && ours.page.contains("# ALL CLIENTS ARE REFUSED because"), "{}", ours.page);
     drop(ours);
     truth.finish();
+}
+
+/// With access control outside of the server. A level inherits each kind of which it has none.
+const INHERITED: &[(&str, &str)] = &[("inherited", include_str!("nginx/inherited.conf"))];
+
+#[test]
+fn access_control_outside_of_servers_of_nginx_protects_them() {
+    let applications = Applications::new(INHERITED);
+    fs::write(applications.root("inherited").join("users"), USERS).unwrap();
+    let all = |listen: &str| applications.text(listen, Path::new("/none"));
+    let nginx = Nginx::start(1, |_, ports| all(&format!("127.0.0.1:{}", ports[0])));
+    let ours = applications.serve("nginx.conf", &all(&format!("127.0.0.1:{}", applications.port.number)));
+    let requests = [
+        ("GET", "/style.css", "", 403),
+        ("GET", "/style.css", ANNA, 403),
+        ("GET", "/images/a.png", "", 401),
+        ("GET", "/images/a.png", ANNA, 200),
+        ("GET", "/robots.txt", "", 403),
+        ("GET", "/includes/c.txt", ANNA, 403),
+    ];
+    compare_refusals("inherited.localhost", &ours, nginx.port(0), &requests);
 }

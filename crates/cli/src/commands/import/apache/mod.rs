@@ -4,6 +4,7 @@ mod condition;
 mod directory;
 mod expression;
 mod file;
+mod handlers;
 mod require;
 mod rewrite;
 mod rewrite_condition;
@@ -128,6 +129,7 @@ impl Import {
             site.keys.set("root", "/var/www/html");
         }
         self.sections(sections, "", &Rule::default(), &Served::new(lines, sections), &mut site);
+        site.rules.extend(handlers::only_named(lines, sections));
         self.page.sites.push(site);
     }
 

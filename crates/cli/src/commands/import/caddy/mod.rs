@@ -27,7 +27,6 @@ const ORDER: &[&str] = &[
     "forward_auth",
     "request_header",
     "handle",
-    "handle_path",
     "route",
     "abort",
     "error",
@@ -69,6 +68,8 @@ struct Import {
     page: Page,
     /// `worker` lines in the global options: each for the site whose root contains the script.
     workers: Vec<Directive>,
+    /// Paths whose scripts run, of the site that is read; `None` if the scripts of all paths do.
+    to_php: Option<Vec<String>>,
 }
 
 impl Import {
@@ -94,11 +95,9 @@ impl Import {
         let inner = definition.inner();
         let mut named = Vec::new();
         matchers(inner, &mut named);
+        self.to_php = Some(Vec::new());
         self.directives(inner, &Rule::default(), &named, &mut site);
-        let has = |names: &[&str]| has_anywhere(inner, names);
-        if has(&["file_server"]) && !has(&["php_server", "php_fastcgi"]) {
-            let mut rule = Rule::default();
-            rule.keys.write("php", "false");
+        if let Some(rule) = self.other_scripts(inner) {
             site.rules.push(rule);
         }
         if site.listen.iter().any(|addr| addr.starts_with("https://")) && site.certificate.0.is_none() {
@@ -107,10 +106,36 @@ impl Import {
         self.page.sites.push(site);
     }
 
+    /// A rule that refuses scripts which the site sends as files.
+    fn other_scripts(&mut self, inner: &[Directive]) -> Option<Rule> {
+        let paths = self.to_php.take()?;
+        let mut rule = Rule::default();
+        if paths.is_empty() {
+            rule.keys.write("php", "false");
+            return (has_anywhere(inner, &["file_server"]) && !has_anywhere(inner, PHP)).then_some(rule);
+        }
+        rule.paths = vec!["~\\.php(/|$)".to_owned()];
+        rule.except = paths;
+        rule.when.set("exists", "file");
+        rule.keys.write("php", "false");
+        Some(rule)
+    }
+
+    /// Notes for which paths scripts run.
+    fn runs_php(&mut self, rule: &Rule) {
+        match &mut self.to_php {
+            Some(paths) if !rule.paths.is_empty() => paths.extend(rule.paths.iter().cloned()),
+            all => *all = None,
+        }
+    }
+
     /// Handles directives, under the conditions of the enclosing block.
     fn directives(&mut self, inner: &[Directive], base: &Rule, named: &[Directive], site: &mut Site) {
         let mut sorted: Vec<&Directive> = inner.iter().filter(|one| !one.name.starts_with('@')).collect();
         sorted.sort_by_key(|one| rank(one));
+        // Scripts here run before files are looked for.
+        let runs_all = sorted.iter().any(|one| is_php(one) && !one.words.first().is_some_and(|word| is_matcher(word)));
+        let shows_files = |one: &Directive| one.name == "file_server" && !has_anywhere(one.inner(), &["browse"]);
         // Requests that no `handle` before has taken.
         let mut left = Some(base.clone());
         for directive in sorted {
@@ -130,7 +155,18 @@ impl Import {
             if matches!(&*directive.name, "handle" | "handle_path") {
                 left = base.without(&rule);
             }
+            if is_php(directive) {
+                self.runs_php(&rule);
+            }
+            if runs_all && shows_files(directive) && !bare.shown().contains("browse") {
+                self.page.report.say(directive, SENT);
+                continue;
+            }
+            let before = site.rules.len();
             self.directive(directive, &bare, rule, named, site);
+            if !runs_all && directive.name == "file_server" {
+                site.rules[before..].iter_mut().for_each(|rule| rule.keys.write("php", "false"));
+            }
         }
         for matcher in inner.iter().filter(|one| one.name.starts_with('@')) {
             self.page.report.say(matcher, "taken: where it is named");
@@ -161,7 +197,7 @@ impl Import {
             }
             "php_server" | "php_fastcgi" if is_rest => return self.php(directive, bare, site),
             "file_server" if is_rest && !bare.shown().contains("browse") && bare.block.is_none() => {
-                return self.page.report.say(directive, "taken: files are sent anyway");
+                return self.page.report.say(directive, SENT);
             }
             "reverse_proxy" => {
                 let became = self.proxy(bare, &mut rule);
@@ -184,6 +220,12 @@ impl Import {
     /// `handle_path`: the directives in it see the path without the prefix.
     fn stripped(&mut self, block: &Directive, base: &Rule, site: &mut Site) {
         let mut rule = base.clone();
+        let has_scripts = has_anywhere(block.inner(), PHP);
+        if has_scripts {
+            self.runs_php(base);
+        } else if has_anywhere(block.inner(), &["file_server"]) {
+            rule.keys.write("php", "false");
+        }
         for inner in block.inner() {
             let words = inner.words.iter().filter(|word| *word != "*").cloned().collect();
             let bare = Directive { words, ..inner.clone() };
@@ -282,7 +324,9 @@ impl Import {
 
 /// Caddy's order: that of the names, then directives with longer paths, then those without a matcher.
 fn rank(directive: &Directive) -> (usize, bool, usize) {
-    let place = ORDER.iter().position(|name| *name == directive.name).unwrap_or(ORDER.len());
+    // Caddy sorts the blocks of both kinds together.
+    let name = if directive.name == "handle_path" { "handle" } else { &*directive.name };
+    let place = ORDER.iter().position(|own| *own == name).unwrap_or(ORDER.len());
     let is_ordered = matches!(&*directive.name, "handle" | "handle_path");
     let first = directive.word(0);
     let path = if is_ordered && first.starts_with('/') { first.len() } else { 0 };
@@ -300,6 +344,20 @@ fn matchers(inner: &[Directive], named: &mut Vec<Directive>) {
     }
 }
 
+const SENT: &str = "taken: files are sent anyway";
+
+/// Directives that run scripts.
+const PHP: &[&str] = &["php_server", "php_fastcgi"];
+
+fn is_php(directive: &Directive) -> bool {
+    PHP.contains(&&*directive.name)
+}
+
+/// `true` for words that name requests: all, those of a path or of a named matcher.
+fn is_matcher(word: &str) -> bool {
+    word == "*" || word.starts_with('/') || word.starts_with('@')
+}
+
 fn has_anywhere(inner: &[Directive], names: &[&str]) -> bool {
     inner.iter().any(|one| names.contains(&&*one.name) || has_anywhere(one.inner(), names))
 }
@@ -311,8 +369,7 @@ fn conditions(directive: &Directive, base: &Rule, named: &[Directive]) -> Result
     let first = directive.word(0);
     // With a single word, these directives have a target and no matcher, even if the word looks like a path.
     let is_target = directive.words.len() == 1 && matches!(&*directive.name, "root" | "rewrite" | "redir");
-    let is_matcher = first == "*" || first.starts_with('/') || first.starts_with('@');
-    if !is_matcher || is_target || directive.name == "try_files" {
+    if !is_matcher(first) || is_target || directive.name == "try_files" {
         return Ok((rule, bare));
     }
     bare.words.remove(0);

@@ -4,7 +4,7 @@ use crate::commands::import::directive::Directive;
 use crate::commands::import::site::Rule;
 use std::net::IpAddr;
 
-/// Directives that are converted together. A level with one of them does not inherit those of the level above.
+/// Directives that are converted together.
 pub(super) const PROTECTING: &[&str] =
     &["allow", "deny", "satisfy", "auth_basic", "auth_basic_user_file", "auth_request"];
 

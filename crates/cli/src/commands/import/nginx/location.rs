@@ -10,6 +10,7 @@ pub(super) struct Location {
     pub(super) is_regex: bool,
     /// `true` if nginx tries no regular expression of the level above after it.
     pub(super) is_final: bool,
+    pub(super) runs_php: bool,
     /// Paths of the enclosing location; empty in a server.
     parent: Vec<String>,
 }
@@ -22,6 +23,23 @@ impl Location {
 
     pub(super) fn is_whole(&self) -> bool {
         !self.is_regex && self.paths.iter().any(|path| path == "/*")
+    }
+
+    /// The text that its paths begin with, for a location without a regular expression.
+    fn prefix(&self) -> &str {
+        self.paths[0].trim_end_matches('*')
+    }
+
+    /// `false` if its paths certainly end like those of no script.
+    pub(super) fn may_name_scripts(&self) -> bool {
+        let first = self.paths[0].as_str();
+        let Some(regex) = first.strip_prefix('~') else {
+            return self.paths.len() > 1 || first.ends_with('*') || first.ends_with(".php");
+        };
+        let Some((_, extension)) = regex.strip_suffix('$').and_then(|regex| regex.rsplit_once("\\.")) else {
+            return true;
+        };
+        extension.to_ascii_lowercase().contains("ph") || extension.contains(['.', '*', '+', '[', '\\'])
     }
 
     /// Restricts a pattern to the paths of this location.
@@ -41,14 +59,16 @@ impl Location {
                 _ => format!("{case}^{look}.*?(?:{})", pattern.trim_start_matches("(?i)")),
             };
         }
-        let prefix = escaped(first.trim_end_matches('*').trim_end_matches('/'));
+        // A prefix may end within a segment.
+        let (below, or_end) = if first.ends_with('*') { ("", "") } else { ("/", "(?:/|$)") };
+        let prefix = escaped(self.prefix().trim_end_matches('/'));
         match anchored {
             _ if prefix.is_empty() => pattern.to_owned(),
             Some(rest) if rest.starts_with(&prefix) && !has_alternatives(rest) => pattern.to_owned(),
             None if !pattern.contains('^') => {
-                format!("{case}^{prefix}/.*(?:{})", pattern.trim_start_matches("(?i)"))
+                format!("{case}^{prefix}{below}.*(?:{})", pattern.trim_start_matches("(?i)"))
             }
-            _ => format!("{case}^(?={prefix}(?:/|$)).*?(?:{})", pattern.trim_start_matches("(?i)")),
+            _ => format!("{case}^(?={prefix}{or_end}).*?(?:{})", pattern.trim_start_matches("(?i)")),
         }
     }
 }
@@ -119,25 +139,41 @@ fn wins(own: &Location, other: &Location, is_before: bool) -> bool {
         let is_sibling = own.parent == other.parent;
         // A regular expression within another location comes before those of the server.
         let comes_first = other.is_regex && is_before && (is_sibling || own.parent.is_empty());
-        let is_longer = !other.is_regex && !own.parent.is_empty() && is_below(other, &own.parent);
+        let is_longer =
+            !other.is_regex && !own.parent.is_empty() && is_below(other, own.parent[0].trim_end_matches('*'));
         return comes_first || (other.is_final && (!other.is_regex || own.parent.is_empty())) || is_longer;
     }
     if other.is_regex && !other.parent.is_empty() {
-        return own.is_whole() || other.parent[0].starts_with(&own.paths[0]);
+        return own.is_whole() || other.parent[0].starts_with(own.prefix());
     }
-    own.is_whole() || is_below(other, &own.paths) || (other.is_regex && !own.is_final)
+    own.is_whole() || is_below(other, own.prefix()) || (other.is_regex && !own.is_final)
 }
 
-/// `true` if the first path of a location is longer than these paths, and begins with them.
-fn is_below(other: &Location, paths: &[String]) -> bool {
-    other.paths[0].len() > paths[0].len() && other.paths[0].starts_with(&paths[0])
+/// `true` if the first path of a location is longer than this one, and begins with it.
+fn is_below(other: &Location, prefix: &str) -> bool {
+    other.prefix().len() > prefix.len() && other.prefix().starts_with(prefix)
 }
 
-/// Returns the path that a named location leads to, if it contains only a rewrite.
+/// Returns the path that a named location leads to, if it contains only a rewrite or has a script for all requests.
 pub(super) fn resolved<'a>(word: &'a str, server: &'a [Directive]) -> &'a str {
     let named = server.iter().find(|other| other.name == "location" && word.starts_with('@') && other.word(0) == word);
-    let rewrite = named.and_then(|named| named.inner().iter().find(|inner| inner.name == "rewrite"));
-    rewrite.map_or(word, |rewrite| rewrite.word(1))
+    let Some(inner) = named.map(Directive::inner) else { return word };
+    let rewrite = inner.iter().find(|inner| inner.name == "rewrite").map(|rewrite| rewrite.word(1));
+    rewrite.or_else(|| fixed_script(inner, root(server))).unwrap_or(word)
+}
+
+/// The root that a block sets.
+pub(super) fn root(block: &[Directive]) -> Option<&str> {
+    block.iter().find(|part| part.name == "root").map(|root| root.word(0).trim_end_matches('/'))
+}
+
+/// The script below this root that a location runs for all of its requests, whatever their path.
+pub(super) fn fixed_script<'a>(inner: &'a [Directive], root: Option<&str>) -> Option<&'a str> {
+    let is_name = |part: &&Directive| part.name == "fastcgi_param" && part.word(0) == "SCRIPT_FILENAME";
+    let file = inner.iter().rfind(is_name)?.word(1);
+    let below = |root: &str| file.strip_prefix(root).filter(|rest| rest.starts_with('/'));
+    let script = below("$document_root").or_else(|| below("$realpath_root")).or_else(|| below(root?))?;
+    (script.ends_with(".php") && !script.contains('$')).then_some(script)
 }
 
 /// Returns the paths of a location, and its priority in nginx.
@@ -149,9 +185,10 @@ pub(super) fn location(directive: &Directive, parent: Option<&Location>) -> Loca
         word if word.starts_with('~') => ("~", &word[1..]),
         path => ("", path),
     };
-    let below = || {
-        let path = path.strip_suffix('/').unwrap_or(path);
-        if path.is_empty() { vec!["/*".to_owned()] } else { vec![path.to_owned(), format!("{path}/*")] }
+    let below = || match path.strip_suffix('/') {
+        Some("") => vec!["/*".to_owned()],
+        Some(directory) => vec![directory.to_owned(), format!("{directory}/*")],
+        None => vec![format!("{path}*")],
     };
     let regex = |regex: String| format!("~{}", parent.map_or(regex.clone(), |parent| parent.within(&regex)));
     let paths = match modifier {
@@ -159,7 +196,6 @@ pub(super) fn location(directive: &Directive, parent: Option<&Location>) -> Loca
         "~" => vec![regex(path.to_owned())],
         "~*" => vec![regex(format!("(?i){path}"))],
         _ if path.starts_with('@') => vec![path.to_owned()],
-        // Treated as a directory: a prefix that ends within a segment has no counterpart.
         _ => below(),
     };
     let is_regex = modifier.starts_with('~');
@@ -168,5 +204,6 @@ pub(super) fn location(directive: &Directive, parent: Option<&Location>) -> Loca
         None => matches!(modifier, "=" | "^~"),
     };
     let parent = parent.map(|parent| parent.paths.clone()).unwrap_or_default();
-    Location { paths, is_regex, is_final, parent }
+    let runs_php = directive.inner().iter().any(|part| part.name == "fastcgi_pass");
+    Location { paths, is_regex, is_final, runs_php, parent }
 }

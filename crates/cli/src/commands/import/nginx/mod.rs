@@ -15,14 +15,15 @@ mod part;
 mod table;
 
 use super::directive::Directive;
-use super::include::names_file;
 use super::page::Page;
 use super::site::{Rule, Site};
 use super::table::{Scope, apply, drop_reason};
 use access::protects;
-use location::{Location, excepted, location, resolved};
+use location::{Location, excepted, fixed_script, location, resolved, root};
 use map::{ENTRY, Maps, UNKNOWN};
+use part::{ToPhp, is_missing};
 use std::path::Path;
+use std::slice;
 use table::{GLOBALS, TABLE, variables};
 
 /// Converts a configuration, with a comment for each line. Files that it includes are read from `directory`.
@@ -49,15 +50,30 @@ struct Import {
 struct Place<'a> {
     server: &'a [Directive],
     locations: &'a [Location],
+    to_php: ToPhp,
+}
+
+impl Place<'_> {
+    /// `true` for locations whose scripts no other location sends to PHP, where the site's own rule admits them.
+    fn sends_files(&self, own: &Location) -> bool {
+        let whole_runs = || self.locations.iter().any(|other| other.is_whole() && other.runs_php);
+        matches!(self.to_php, ToPhp::All) && !own.is_whole() && (own.is_regex || own.is_final || whole_runs())
+    }
 }
 
 impl Import {
     /// Handles the top level and `http`.
     fn blocks(&mut self, directives: &[Directive]) {
+        // A log file is the server's own.
+        let outer: Vec<Directive> =
+            directives.iter().filter(|one| one.block.is_none() && one.name != "access_log").cloned().collect();
+        let servers = || directives.iter().filter(|one| one.name == "server" && one.block.is_some());
+        let is_inherited =
+            |one: &Directive| servers().any(|server| part::inherited(server.inner(), slice::from_ref(one)).count() > 0);
         for directive in directives {
             match (&*directive.name, &directive.block) {
                 ("server", Some(block)) => {
-                    let block = constant::replaced(block);
+                    let block = constant::replaced(&part::with_inherited(block, &outer));
                     let root = self.maps.default_root(&block);
                     let mut expanded = self.maps.expanded(&block, &mut self.page.report);
                     expanded.splice(0..0, root);
@@ -67,6 +83,8 @@ impl Import {
                 ("map", Some(_)) => {}
                 ("http", Some(block)) => self.blocks(block),
                 _ if is_missing(directive) => self.page.report.unread(directive),
+                // Reported by the servers.
+                (name, None) if name != "access_log" && is_inherited(directive) => {}
                 _ => {
                     let why = drop_reason(GLOBALS, &directive.name).or_else(|| drop_reason(TABLE, &directive.name));
                     self.page.report.dropped(directive, why.unwrap_or("it is outside of server { }: set it by hand"));
@@ -91,7 +109,7 @@ impl Import {
             return self.page.report.dropped(server, "it has neither a root nor a location");
         }
         let all = location::all(block, None);
-        let place = Place { server: block, locations: &all };
+        let place = Place { server: block, locations: &all, to_php: ToPhp::of(block) };
         self.protect_server(block, &mut site);
         let mut types = Rule::default();
         for directive in block.iter().filter(|directive| !protects(directive)) {
@@ -101,6 +119,11 @@ impl Import {
                     self.page.report.say(directive, "taken: where it is named");
                 }
                 (_, None) => self.apply(directive, Scope::Site(&mut site)),
+                ("location", Some(inner)) if inner.iter().any(protects) && location(directive, None).is_final => {
+                    // The server's own rule excepts these.
+                    let inner = part::with_access(inner, block);
+                    self.location(directive, &inner, None, &place, &mut site);
+                }
                 ("location", Some(inner)) => self.location(directive, inner, None, &place, &mut site),
                 ("if", Some(inner)) => self.condition(directive, inner, None, &Rule::default(), &mut site),
                 (ENTRY, Some(inner)) => self.entry(directive, inner, None, &Rule::default(), &mut site),
@@ -110,7 +133,7 @@ impl Import {
             }
         }
         site.rules.push(types);
-        only_named_scripts(block, &mut site);
+        only_named_scripts(block, &place, &mut site);
         self.page.sites.push(site);
     }
 
@@ -146,7 +169,7 @@ impl Import {
         let has = |names: &[&str]| inner.iter().any(|part| names.contains(&&*part.name));
         let mut base = Rule::for_paths(own.paths.clone());
         base.except = excepted(&own, place.locations);
-        let runs_php = has(&["fastcgi_pass"]);
+        let runs_php = own.runs_php;
         if has(&["internal"]) && !runs_php {
             let became = "changed: clients get 404; for files that scripts hand over set static.x_accel_redirect";
             self.page.report.say(directive, became);
@@ -173,9 +196,11 @@ impl Import {
             self.protect(inner, &base, site);
         }
         if runs_php {
-            self.scripts(inner, &base, site);
+            self.scripts(inner, &base, place, site);
         } else {
+            let scripts = part::without_scripts(inner, &own, &base).filter(|_| place.sends_files(&own));
             self.files(inner, &own, base, place, site);
+            site.rules.extend(scripts);
         }
         for nested in inner.iter().filter(|part| part.name == "location") {
             let block = part::with_inherited(nested.inner(), inner);
@@ -201,6 +226,12 @@ impl Import {
                 (_, None) => self.apply(part, Scope::Rule(&mut rule)),
             }
         }
+        if let [path] = &*rule.paths
+            && rule.keys.has("alias")
+            && let Some(path) = path.strip_suffix('*').filter(|path| !path.starts_with('~') && !path.ends_with('/'))
+        {
+            rule.paths = vec![path.to_owned(), format!("{path}/*")];
+        }
         if !is_whole && !has(&["try_files", "return", "rewrite", "proxy_pass", "deny", "error_page"]) {
             rule.keys.write("front_controller", "\"\"   # files alone");
         }
@@ -208,10 +239,20 @@ impl Import {
     }
 
     /// Handles a location whose requests go to PHP.
-    fn scripts(&mut self, inner: &[Directive], base: &Rule, site: &mut Site) {
+    fn scripts(&mut self, inner: &[Directive], base: &Rule, place: &Place<'_>, site: &mut Site) {
+        if let Some(script) = fixed_script(inner, root(inner).or_else(|| root(place.server))) {
+            let mut rule = base.conditions();
+            rule.keys.set("rewrite", script);
+            site.rules.push(rule);
+        }
         for part in inner.iter().filter(|part| !part::is_handled_before(part)) {
             let mut rule = base.conditions();
             match &*part.name {
+                "fastcgi_param"
+                    if part.word(0) == "SCRIPT_FILENAME" && fixed_script(slice::from_ref(part), None).is_some() =>
+                {
+                    self.page.report.say(part, "taken: rewrite");
+                }
                 "fastcgi_param" => {
                     let became = part::parameter(part, site);
                     self.page.report.say(part, became);
@@ -236,32 +277,25 @@ impl Import {
     }
 }
 
-/// `true` for an `include` whose file could not be read: others are replaced by their content.
-fn is_missing(directive: &Directive) -> bool {
-    directive.name == "include" && names_file(directive) && !file::is_built_in(directive)
-}
-
 /// Refuses scripts that no location sends to PHP, if none sends all of them.
-fn only_named_scripts(block: &[Directive], site: &mut Site) {
-    let mut scripts = Vec::new();
-    part::paths_to_php(block, None, &mut scripts);
-    // A pattern such as `\.php$` begins with nothing but wildcards.
-    let is_general = |path: &String| {
-        let regex = path.strip_prefix('~').map(|regex| regex.trim_start_matches("(?i)"));
-        regex.is_some_and(|regex| regex.trim_start_matches(|c| "^([]/.+*?:)".contains(c)).starts_with("\\."))
-    };
-    if scripts.is_empty() || scripts.iter().any(is_general) {
+fn only_named_scripts(block: &[Directive], place: &Place<'_>, site: &mut Site) {
+    let ToPhp::Named(scripts) = &place.to_php else { return };
+    if scripts.is_empty() && block.iter().any(has_missing) {
         return;
     }
     let mut rule = Rule::for_paths(vec!["~\\.php(/|$)".to_owned()]);
-    rule.except = scripts;
+    rule.except.clone_from(scripts);
     // Behind the front controller the path goes on.
-    if let Some(script) = site.keys.text("front_controller").filter(|script| !script.is_empty()) {
-        rule.except.push(format!("/{script}/*"));
-    }
+    let front = site.keys.text("front_controller").filter(|script| !script.is_empty() && !scripts.is_empty());
+    rule.except.extend(front.map(|script| format!("/{script}/*")));
     rule.when.set("exists", "file");
     rule.keys.write("php", "false");
     site.rules.push(rule);
+}
+
+/// `true` if it includes a file that could not be read.
+fn has_missing(directive: &Directive) -> bool {
+    is_missing(directive) || directive.inner().iter().any(has_missing)
 }
 
 #[cfg(test)]

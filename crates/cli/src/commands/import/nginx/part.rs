@@ -2,11 +2,13 @@
 //! access.
 
 use super::Import;
-use super::access::{self, protects};
+use super::access::{self, PROTECTING, protects};
 use super::condition;
-use super::location::{Location, location};
+use super::file;
+use super::location::{Location, fixed_script, location, root};
 use super::map::{self, ENTRY, UNKNOWN};
 use crate::commands::import::directive::Directive;
+use crate::commands::import::include::names_file;
 use crate::commands::import::report::refuses;
 use crate::commands::import::site::{Rule, Site};
 use crate::commands::import::table::Scope;
@@ -26,33 +28,87 @@ pub(super) fn is_handled_before(part: &Directive) -> bool {
         || protects(part)
 }
 
-/// Adds to a location's block what it inherits from the enclosing one.
-pub(super) fn with_inherited<'a>(inner: &'a [Directive], outer: &'a [Directive]) -> Vec<Directive> {
-    let is_protected = inner.iter().any(protects);
+/// Adds to a block what it inherits from the enclosing one.
+pub(super) fn with_inherited(inner: &[Directive], outer: &[Directive]) -> Vec<Directive> {
+    inner.iter().chain(inherited(inner, outer)).cloned().collect()
+}
+
+/// The directives of the enclosing block that a block inherits: those of which it has none.
+pub(super) fn inherited<'a>(inner: &'a [Directive], outer: &'a [Directive]) -> impl Iterator<Item = &'a Directive> {
     // The stand-in for an entry of a map is inherited like the directive in it.
-    let name = |part: &'a Directive| match part.inner() {
-        [of_entry] if part.name == ENTRY => &*of_entry.name,
-        _ => &*part.name,
+    let kind = |part: &'a Directive| match part.inner() {
+        [of_entry] if part.name == ENTRY => kind_of(of_entry),
+        _ => kind_of(part),
     };
-    let inherits = |part: &&'a Directive| match name(part) {
-        _ if protects(part) => !is_protected,
-        own => INHERITED.contains(&own) && inner.iter().all(|part| name(part) != own),
-    };
-    inner.iter().chain(outer.iter().filter(inherits)).cloned().collect()
+    let inherits = move |own: &str| INHERITED.contains(&own) || PROTECTING.contains(&own);
+    outer.iter().filter(move |part| inherits(kind(part)) && inner.iter().all(|own| kind(own) != kind(part)))
+}
+
+/// Adds to a location's block the access control that it inherits from the server.
+pub(super) fn with_access(inner: &[Directive], server: &[Directive]) -> Vec<Directive> {
+    inner.iter().chain(inherited(inner, server).filter(|part| protects(part))).cloned().collect()
+}
+
+/// The name of a directive; `allow` and `deny` are one list.
+fn kind_of(directive: &Directive) -> &str {
+    if directive.name == "deny" { "allow" } else { &directive.name }
 }
 
 /// Parameters of scripts that the server sets itself.
-const BUILT_IN: &[&str] = &["HTTPS", "SERVER_NAME", "REDIRECT_STATUS", "HTTP_PROXY", "PATH_INFO"];
+const BUILT_IN: &[&str] = &["HTTPS", "SERVER_NAME", "SCRIPT_NAME", "REDIRECT_STATUS", "HTTP_PROXY", "PATH_INFO"];
 
 /// Collects the paths of locations whose requests go to PHP.
-pub(super) fn paths_to_php(block: &[Directive], parent: Option<&Location>, paths: &mut Vec<String>) {
+fn paths_to_php(block: &[Directive], parent: Option<&Location>, root: Option<&str>, paths: &mut Vec<String>) {
     for directive in block.iter().filter(|directive| directive.name == "location") {
         let own = location(directive, parent);
-        paths_to_php(directive.inner(), Some(&own), paths);
-        if directive.inner().iter().any(|part| part.name == "fastcgi_pass") {
+        paths_to_php(directive.inner(), Some(&own), root, paths);
+        if own.is_named() && own.runs_php {
+            let script = fixed_script(directive.inner(), root);
+            paths.extend(script.map_or(vec!["/*".to_owned()], |script| vec![script.to_owned(), format!("{script}/*")]));
+        } else if own.runs_php {
             paths.extend(own.paths);
         }
     }
+}
+
+/// Whether locations send scripts to PHP.
+pub(super) enum ToPhp {
+    /// All that are in no other location.
+    All,
+    /// Those of these paths; none without any.
+    Named(Vec<String>),
+}
+
+impl ToPhp {
+    pub(super) fn of(server: &[Directive]) -> Self {
+        let mut paths = Vec::new();
+        paths_to_php(server, None, root(server), &mut paths);
+        // A pattern such as `\.php$` begins with nothing but wildcards.
+        let is_general = |path: &String| match path.strip_prefix('~').map(|regex| regex.trim_start_matches("(?i)")) {
+            Some(regex) => regex.trim_start_matches(|c| "^([]/.+*?:)".contains(c)).starts_with("\\."),
+            None => path == "/*",
+        };
+        if paths.iter().any(is_general) { Self::All } else { Self::Named(paths) }
+    }
+}
+
+/// A rule that refuses the scripts of a location that does not send them to PHP: nginx sends their source.
+pub(super) fn without_scripts(inner: &[Directive], own: &Location, base: &Rule) -> Option<Rule> {
+    let ends = |part: &Directive| part.name.ends_with("_pass") || part.name == "return" || is_missing(part);
+    let has = |name: &str| inner.iter().any(|part| part.name == name);
+    let is_closed = inner.iter().any(|part| part.name == "deny" && part.word(0) == "all") && !has("allow");
+    let refuses = own.may_name_scripts() && !inner.iter().any(ends) && (!is_closed || has("satisfy"));
+    refuses.then(|| {
+        let mut rule = base.conditions();
+        rule.when.set("exists", "file");
+        rule.keys.write("php", "false");
+        rule
+    })
+}
+
+/// `true` for an `include` whose file could not be read: others are replaced by their content.
+pub(super) fn is_missing(directive: &Directive) -> bool {
+    directive.name == "include" && names_file(directive) && !file::is_built_in(directive)
 }
 
 /// Converts a `fastcgi_param` with a fixed value for some requests.

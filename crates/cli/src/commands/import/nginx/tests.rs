@@ -66,10 +66,7 @@ fn each_directive_has_its_counterpart() {
         ("location / { try_files $uri @app; } location @app { rewrite ^ /app.php; }", "front_controller = \"app.php\""),
         ("location = /x { deny all; }", "path = \"/x\" deny = true"),
         ("location = /x { deny 10.0.0.1; access_log /var/log/x; }", "path = \"/x\" deny = [\"10.0.0.1\"]"),
-        (
-            "location /x { allow 10.0.0.0/8; allow ::1; deny all; }",
-            "path = [\"/x\", \"/x/*\"] allow = [\"10.0.0.0/8\", \"::1\"]",
-        ),
+        ("location /x { allow 10.0.0.0/8; allow ::1; deny all; }", "path = \"/x*\" allow = [\"10.0.0.0/8\", \"::1\"]"),
         ("location ~* \\.inc$ { return 404; }", "path = '~(?i)\\.inc$'\u{20}status = 404"),
         ("location ~ ^/a { return 404; } location ~ ^/b { deny all; }", "not = { path = \"~^/a\" } deny = true"),
         ("return 301 https://www.example.org$request_uri;", "redirect = \"https://www.example.org$path\" status = 301"),
@@ -103,8 +100,23 @@ fn each_directive_has_its_counterpart() {
         ("allow 10.0.0.1; deny all; location = /x { allow all; }", "not = { path = \"/x\" } allow = [\"10.0.0.1\"]"),
         ("location /x { allow ::1; deny 10.0.0.0/8; }", "not = { client = [\"::1\"] } deny = [\"10.0.0.0/8\"]"),
         ("location /x { limit_except GET { deny all; } }", "not = { method = [\"GET\"] } deny = true"),
-        ("location /x { auth_request /a; }", "path = [\"/x\", \"/x/*\"] deny = true"),
+        ("location /x { auth_request /a; }", "path = \"/x*\" deny = true"),
         ("error_page 500 502 /50x.html;", "error_pages.\"500\" = \"/50x.html\" error_pages.\"502\" = \"/50x.html\""),
+        ("location /x { location ~ \\.a$ { deny all; } }", "path = '~^/x.*(?:\\.a$)' deny = true"),
+        ("location ^~ /x { alias /usr; }", "path = [\"/x\", \"/x/*\"] alias = \"/usr\""),
+        (
+            "location / { fastcgi_pass x; fastcgi_param SCRIPT_FILENAME /srv/a.php; } location ~ ^/y { }",
+            "not = { path = \"~^/y\" } rewrite = \"/a.php\"",
+        ),
+        (
+            "location ^~ /up/ { } location ~ \\.php$ { fastcgi_pass x; }",
+            "path = [\"/up\", \"/up/*\"] exists = \"file\" php = false",
+        ),
+        ("", "path = '~\\.php(/|$)' exists = \"file\" php = false"),
+        (
+            "auth_basic a; auth_basic_user_file b; location ^~ /x { allow ::1; deny all; }",
+            "path = \"/x*\" auth.realm = \"a\" auth.file = \"b\" allow = [\"::1\"]",
+        ),
         ("types { text/x y z; }", "mime.\"y\" = \"text/x\" mime.\"z\" = \"text/x\""),
     ] {
         let page = of(inner);
@@ -285,7 +297,7 @@ fn conditions_without_a_counterpart_refuse_all_where_they_refuse_some() {
             "location /x/ { if ($a = b) { return 410; } } location /x/y/ { root /srv/b; }",
             "[[site.rule]] path = [\"/x\", \"/x/*\"] not = { path = [\"/x/y\", \"/x/y/*\"] } deny = true",
         ),
-        ("location /x { if ($uri = /x/a) { return 404; } }", "[[site.rule]] path = [\"/x\", \"/x/*\"] deny = true"),
+        ("location /x { if ($uri = /x/a) { return 404; } }", "[[site.rule]] path = \"/x*\" deny = true"),
         // Set twice, so it is no constant.
         (
             "set $bad 0; if ($query_string ~ sql) { set $bad 1; } if ($bad = 1) { return 403; }",
