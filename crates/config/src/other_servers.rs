@@ -20,6 +20,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("document_root", "root"),
     ("try_files", "front_controller, or try_files in a [[rule]]"),
     ("location", "[[rule]]"),
+    ("auth_basic", "`auth` in a [[rule]]"),
+    ("add_header", "`headers` in a [[rule]]"),
     ("access_log", "[log] access"),
     ("error_log", "[log] error"),
     ("gzip", "[compression]"),

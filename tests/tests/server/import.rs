@@ -3,6 +3,7 @@
 mod apache;
 mod caddy;
 mod nginx;
+mod unit;
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, signal, wait_for_exit};

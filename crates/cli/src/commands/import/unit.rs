@@ -73,7 +73,7 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
     let all: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let listeners = all.get("listeners").and_then(Value::as_object).filter(|listeners| !listeners.is_empty());
     let listeners = listeners.ok_or("there are no listeners in it")?;
-    let mut import = Import { all: &all, text, page: Page::default(), used: Vec::new() };
+    let mut import = Import { all: &all, text, page: Page::default(), used: Vec::new(), to_php: Vec::new() };
     let mut passes: Vec<&str> = Vec::new();
     for (addr, listener) in listeners {
         import.listener(addr, listener);
@@ -102,6 +102,8 @@ struct Import<'a> {
     page: Page,
     /// Applications already written to a site, with the site's hosts.
     used: Vec<(String, String)>,
+    /// Paths whose scripts run, of the steps so far. The first step that fits decides.
+    to_php: Vec<String>,
 }
 
 /// Maximum depth of routes that lead to other routes.
@@ -109,9 +111,13 @@ const MAX_DEPTH: usize = 16;
 
 impl Import<'_> {
     fn say(&mut self, what: &str, became: &str) {
-        let words = what.to_owned();
+        let directive = self.directive(what);
+        self.page.report.say(&directive, became);
+    }
+
+    fn directive(&self, what: &str) -> Directive {
         let line = line(self.text, what.split(' ').next().unwrap_or_default());
-        self.page.report.say(&Directive { name: words, words: Vec::new(), block: None, line }, became);
+        Directive { name: what.to_owned(), words: Vec::new(), block: None, line }
     }
 
     fn listener(&mut self, addr: &str, listener: &Value) {
@@ -159,7 +165,17 @@ impl Import<'_> {
             match add(conditions, &mut rule) {
                 Ok(Some(own)) => hosts = own,
                 Ok(None) => {}
-                Err(why) => return self.say(&shown, &format!("dropped: {why}: write it as a rule by hand")),
+                Err(why) => {
+                    let why = format!("{why}: write it as a rule by hand");
+                    let status = step.pointer("/action/return").and_then(Value::as_u64).unwrap_or_default();
+                    if !(400..500).contains(&status) {
+                        return self.say(&shown, &format!("dropped: {why}"));
+                    }
+                    // With the conditions that are known, it refuses more clients.
+                    let block = self.directive(&shown);
+                    self.page.report.closed(&block, &why);
+                    return self.site(&hosts).rules.push(rule.closed(&block));
+                }
             }
         }
         let action = step.get("action").cloned().unwrap_or_default();
@@ -169,29 +185,11 @@ impl Import<'_> {
 
     fn action(&mut self, action: &Value, mut rule: Rule, hosts: &str, depth: usize) {
         let of = |name: &str| action.get(name).map(flat::text);
-        let is_whole = rule.paths.is_empty() && rule.except.is_empty() && rule.when.is_empty();
         if let Some(pass) = of("pass") {
             return self.pass(&pass, &rule, hosts, depth);
         }
         if let Some(share) = action.get("share") {
-            let share = share.as_array().and_then(|all| all.first()).unwrap_or(share);
-            let share = flat::text(share);
-            let directory = share.split("$uri").next().unwrap_or_default().trim_end_matches('/').to_owned();
-            if is_whole {
-                self.site(hosts).keys.set("root", &directory);
-            } else {
-                rule.keys.set("root", &directory);
-                if action.get("fallback").is_none() {
-                    rule.keys.set("front_controller", "");
-                }
-                self.site(hosts).rules.push(rule.clone());
-                rule.keys.remove("root");
-            }
-            self.say(&format!("share {share}"), "taken: root");
-            if let Some(fallback) = action.get("fallback") {
-                self.action(fallback, rule, hosts, depth);
-            }
-            return;
+            return self.share(action, share, rule, hosts, depth);
         }
         if let Some(status) = of("return") {
             match of("location") {
@@ -210,6 +208,45 @@ impl Import<'_> {
             return self.say(&format!("action {action}"), "dropped: there is no counterpart");
         }
         self.site(hosts).rules.push(rule);
+    }
+
+    /// Files, and the fallback for those that do not exist. Unit sends scripts as files, too.
+    fn share(&mut self, action: &Value, share: &Value, mut rule: Rule, hosts: &str, depth: usize) {
+        let is_whole = rule.paths.is_empty() && rule.except.is_empty() && rule.when.is_empty();
+        let share = share.as_array().and_then(|all| all.first()).unwrap_or(share);
+        let share = flat::text(share);
+        let directory = share.split("$uri").next().unwrap_or_default().trim_end_matches('/').to_owned();
+        let mut scripts = rule.conditions();
+        let fallback = action.get("fallback");
+        if is_whole {
+            self.site(hosts).keys.set("root", &directory);
+        } else {
+            rule.keys.set("root", &directory);
+            if fallback.is_none() {
+                rule.keys.set("front_controller", "");
+            }
+            self.site(hosts).rules.push(rule.clone());
+            rule.keys.remove("root");
+        }
+        self.say(&format!("share {share}"), "taken: root");
+        if action.get("types").is_some() {
+            self.say("types", "dropped: write a rule that refuses the other files");
+        }
+        if let Some(fallback) = fallback {
+            if !is_whole || fallback.get("pass").is_none() {
+                rule.when.set("exists", "no");
+            }
+            self.action(fallback, rule, hosts, depth);
+        }
+        if scripts.paths.is_empty() {
+            scripts.paths.push("~\\.php(/|$)".to_owned());
+            let front = self.site(hosts).keys.text("front_controller").filter(|script| !script.is_empty());
+            scripts.except.extend(front.iter().flat_map(|script| [format!("/{script}"), format!("/{script}/*")]));
+        }
+        scripts.except.extend(self.to_php.iter().cloned());
+        scripts.when.set("exists", "file");
+        scripts.keys.write("php", "false");
+        self.site(hosts).rules.push(scripts);
     }
 
     fn application(&mut self, name: &str, target: Option<&str>, base: &Rule, hosts: &str) {
@@ -241,7 +278,10 @@ impl Import<'_> {
                 self.page.report.say(&leaf, became);
             }
         }
-        let Some(script) = script else { return };
+        let Some(script) = script else {
+            let all = || vec!["/*".to_owned()];
+            return self.to_php.extend(if base.paths.is_empty() { all() } else { base.paths.clone() });
+        };
         if is_whole {
             self.site(hosts).keys.set("front_controller", script.trim_start_matches('/'));
         } else {
@@ -252,14 +292,18 @@ impl Import<'_> {
     }
 }
 
-/// Adds the conditions of a step to a rule. Returns its hosts, which select the site.
+/// Adds the conditions of a step to a rule: all that have a counterpart. Returns its hosts, which select the site.
 fn add(conditions: &Value, rule: &mut Rule) -> Result<Option<String>, &'static str> {
     let mut hosts = None;
+    let mut unknown = None;
     for (key, value) in conditions.as_object().into_iter().flatten() {
         let texts: Vec<String> = match value {
             Value::Array(items) if items.iter().all(Value::is_string) => items.iter().map(flat::text).collect(),
             Value::String(text) => vec![text.clone()],
-            _ => return Err("its patterns have no counterpart"),
+            _ => {
+                unknown = Some("its patterns have no counterpart");
+                continue;
+            }
         };
         match key.as_str() {
             "uri" => {
@@ -273,11 +317,15 @@ fn add(conditions: &Value, rule: &mut Rule) -> Result<Option<String>, &'static s
             "host" if texts.iter().all(|host| !host.starts_with(['!', '~'])) => hosts = Some(texts.join(",")),
             "method" if texts.iter().all(|method| !method.contains(['!', '*'])) => rule.when.set_list("method", &texts),
             "source" if texts.iter().all(|client| !client.contains(['!', '-'])) => rule.when.set_list("client", &texts),
+            "source" if texts.iter().all(|client| client.starts_with('!') && !client.contains('-')) => {
+                let others: Vec<String> = texts.iter().map(|client| client[1..].to_owned()).collect();
+                rule.unless.set_list("client", &others);
+            }
             "scheme" => rule.when.write("https", if texts == ["https"] { "true" } else { "false" }),
-            _ => return Err("one of its conditions has no counterpart"),
+            _ => unknown = Some("one of its conditions has no counterpart"),
         }
     }
-    Ok(hosts)
+    unknown.map_or(Ok(hosts), Err)
 }
 
 /// Line number of the first line with this key or text.
@@ -303,7 +351,10 @@ mod tests {
     { "match": { "uri": "/private/*" }, "action": { "return": 403 } },
     { "match": { "uri": "/old" }, "action": { "return": 301, "location": "/new" } },
     { "match": { "uri": ["*.php", "*.php/*"] }, "action": { "pass": "applications/blog/direct" } },
-    { "match": { "cookies": [{ "a": "b" }] }, "action": { "return": 404 } },
+    { "match": { "cookies": [{ "a": "b" }], "uri": "/c/*" }, "action": { "return": 404 } },
+    { "match": { "cookies": [{ "a": "b" }] }, "action": { "return": 301, "location": "/" } },
+    { "match": { "source": ["!10.0.0.0/8", "!::1"], "uri": "/admin/*" }, "action": { "return": 403 } },
+    { "match": { "uri": "/f/*" }, "action": { "share": "/srv$uri", "fallback": { "return": 410 } } },
     { "action": { "share": "/srv$uri", "fallback": { "pass": "applications/blog/index" } } }
   ] },
   "applications": { "blog": {
@@ -330,6 +381,11 @@ mod tests {
             "path = \"/private/*\"\ndeny = true\n",
             "path = \"/old\"\nredirect = \"/new\"\nstatus = 301\n",
             ": dropped: its patterns have no counterpart",
+            "because of conditions in the lines 4: see",
+            "path = \"/c/*\"\ndeny = true\n",
+            "path = \"/admin/*\"\nnot = { client = [\"10.0.0.0/8\", \"::1\"] }\ndeny = true\n",
+            "path = \"/f/*\"\nexists = \"no\"\nstatus = 410\n",
+            "path = \"/f/*\"\nexists = \"file\"\nnot = { path = [\"*.php\", \"*.php/*\"] }\nphp = false\n",
         ] {
             assert!(page.contains(expected), "{expected}\n{page}");
         }
