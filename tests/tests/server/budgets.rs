@@ -89,6 +89,24 @@ fn bounded<C>(site: &Site, each: u64, crowd: impl FnOnce() -> Vec<C>) {
 }
 
 script_scenario!(
+    a_response_that_the_disk_does_not_take_comes_whole,
+    howdah_only = "under nginx it breaks off",
+    not_async = "there a worker cannot wait for one client, and the answer ends",
+    |s| s.workers(1).php("long.php", "for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 100000); }"),
+    |site| {
+        let (tmp, gone) = (site.place().tmp.clone(), site.place().tmp.with_extension("gone"));
+        std::fs::rename(&tmp, &gone).unwrap();
+        let mut conn = Conn::open(site.target());
+        conn.send("GET /long.php HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        // Meanwhile the server has taken what it keeps in memory.
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(conn.response("GET").expect(200).body.len(), 30_000_000);
+        std::fs::rename(&gone, &tmp).unwrap();
+        none_is_used(site);
+    },
+);
+
+script_scenario!(
     streams_without_a_window_take_their_budget_and_no_more,
     howdah_only = "budgets are Howdah's",
     |s| s

@@ -281,7 +281,11 @@ impl Spill {
         if !self.charge.grow(data.len() as u64) {
             return Ok(false);
         }
-        self.file.write_all_at(data, self.written)?;
+        if let Err(error) = self.file.write_all_at(data, self.written) {
+            // What was written of it will be overwritten.
+            self.charge.shrink(data.len() as u64);
+            return Err(error);
+        }
         self.written += data.len() as u64;
         Ok(true)
     }

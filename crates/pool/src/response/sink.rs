@@ -1,9 +1,9 @@
 //! Buffer of one response between a lane's reader and the front that takes it.
 //!
 //! The lane is emptied at once, so that a slow client never holds a PHP worker. Parts wait in memory, then in an
-//! unnamed temporary file (`response_parts`), as long as there is budget. Only without budget, or when that file
-//! reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker is slowed to its client's speed. The
-//! file is read back on the I/O thread: it was just written, so it is in the page cache.
+//! unnamed temporary file (`response_parts`), as long as there is budget. Only without budget or room on the disk, or
+//! when that file reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker is slowed to its
+//! client's speed. The file is read back on the I/O thread: it was just written, so it is in the page cache.
 //!
 //! A body that the worker wrote in one piece may stay in its ring for a moment (`push_held`): a front that runs next
 //! takes it from there without a copy. The lane's reader lets the fronts run once and then copies what is left
@@ -15,14 +15,19 @@ use crate::response::parts::{Chunk, InMemory, Limits, Spill, UnchargedData, Whol
 use crate::response::stats::RequestStats;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
+use howdah_observe::LogThrottle;
 use howdah_transport::HeldPayload;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tracing::warn;
 
 /// Maximum bytes of a response in its temporary file; beyond that the worker has to wait.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
+
+static DISK_FULL: LogThrottle = LogThrottle::new(Duration::from_secs(10));
 
 #[derive(Debug)]
 struct Inner {
@@ -327,9 +332,12 @@ impl Inner {
         match self.spill(limits, &data) {
             Ok(true) => self.flush_after_spill |= flush,
             Ok(false) => return Err(data),
+            // A full disk: as without budget.
             Err(error) => {
-                self.fault = Some(Fault::storage("cannot spill a response to disk", &error));
-                self.ended = true;
+                if DISK_FULL.permit().is_some() {
+                    warn!(%error, "cannot spill a response to disk: its worker waits for the client");
+                }
+                return Err(data);
             }
         }
         Ok(())

@@ -212,6 +212,28 @@ fn a_response_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_orde
 }
 
 #[test]
+fn a_response_that_the_disk_does_not_take_comes_at_the_speed_of_its_client() {
+    let budgets = howdah_budget::Budgets::new(1 << 26, 1 << 26);
+    let limits = Arc::new(Limits { memory: 300_000, temp_dir: "/dev/null/none".into(), budgets });
+    let (sink, receiver) = new(limits, RequestStats::default(), None);
+    let mut receiver = Some(receiver);
+    let part = |n: u8| Bytes::from(vec![n; 100_000]);
+    let after: Vec<bool> = (0..4).map(|n| sink.push(part(n), false).overfull).collect();
+    assert_eq!(after, [false, false, false, true]);
+    sink.set_head(200, Vec::new());
+    sink.wake();
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    let mut all = chunks(&mut response.body).0;
+    assert!(sink.poll_room(&mut Context::from_waker(Waker::noop())).is_ready());
+    sink.push(part(4), false);
+    sink.end();
+    all.extend(chunks(&mut response.body).0);
+    assert!(all.len() == 500_000 && all.is_sorted());
+    drop(response);
+    assert_eq!((budgets.memory.used(), budgets.spool.used()), (0, 0));
+}
+
+#[test]
 fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_response() {
     let budgets = howdah_budget::Budgets::new(0, 0);
     let (sink, mut receiver) = pair_of(30_000, budgets);
