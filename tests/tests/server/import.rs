@@ -3,6 +3,7 @@
 mod apache;
 mod caddy;
 mod nginx;
+mod roadrunner;
 mod unit;
 
 use howdah_tests::howdah::{php_program, program};

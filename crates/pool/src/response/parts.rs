@@ -282,7 +282,7 @@ impl Spill {
             return Ok(false);
         }
         if let Err(error) = self.file.write_all_at(data, self.written) {
-            // What was written of it will be overwritten.
+            // The next part overwrites what the file has of this one.
             self.charge.shrink(data.len() as u64);
             return Err(error);
         }

@@ -15,6 +15,8 @@ pub(super) struct Page {
     sections: Vec<(String, Keys)>,
     /// Top-level rule, if there are no sites.
     pub(super) rule: Rule,
+    /// Further rules of the top level.
+    pub(super) rules: Vec<Rule>,
     pub(super) sites: Vec<Site>,
     pub(super) report: Report,
 }
@@ -60,7 +62,7 @@ impl Page {
         for (name, keys) in self.sections.iter().filter(|(_, keys)| !keys.is_empty()) {
             let _ = write!(text, "\n[{name}]\n{}", keys.lines());
         }
-        text.push_str(&self.rule.text("rule"));
+        std::iter::once(&self.rule).chain(&self.rules).for_each(|rule| text.push_str(&rule.text("rule")));
         sites.iter().for_each(|site| text.push_str(&site.text()));
         text + &self.report.comments()
     }

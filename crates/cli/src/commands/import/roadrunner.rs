@@ -3,6 +3,7 @@
 use super::directive::Directive;
 use super::flat;
 use super::page::Page;
+use super::site::Rule;
 use super::table::{Row, Scope, apply, dropped, page};
 use super::yaml;
 use howdah_config::quoted;
@@ -60,7 +61,20 @@ const TABLE: &[Row] = &[
     dropped("http.uploads.*", "upload_tmp_dir in php.ini, and static.never_send for names"),
     dropped("fcgi.address", "write \"fastcgi:ADDRESS\" into listen"),
     dropped("otel.*", "write [telemetry]"),
-    dropped("http.static.forbid", "PHP is never sent; for other files set static.never_send"),
+    page("http.static.forbid", "a rule: these files get 404, PHP is never sent", |extensions, page| {
+        let others = extensions.words.iter().filter(|extension| *extension != ".php");
+        let paths: Vec<String> = others.map(|extension| format!("*{extension}")).collect();
+        if !paths.is_empty() {
+            page.rules.push(no_files(Rule::for_paths(paths)));
+        }
+        true
+    }),
+    page("http.static.allow", "a rule: other files get 404", |extensions, page| {
+        let mut rule = Rule::default();
+        rule.except = extensions.words.iter().map(|extension| format!("*{extension}")).collect();
+        page.rules.push(no_files(rule));
+        true
+    }),
     page("http.headers.response.*", "a rule with headers", |header, page| {
         let name = header.name.rsplit('.').next().unwrap_or_default().to_owned();
         page.rule.keys.set_in("headers", &name, header.word(0));
@@ -109,10 +123,23 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
         let pair = format!("[{{ cert = {}, key = {} }}]", quoted(&cert), quoted(&key));
         page.section("tls").write("certificates", pair);
     }
+    let middleware = all.iter().find(|leaf| leaf.name == "http.middleware");
+    let is_static = middleware.is_some_and(|names| names.words.iter().any(|name| name == "static"));
     if !page.keys.has("root") {
         page.keys.write("root", "\"public\"   # RoadRunner sends no files without http.static");
+        page.rules.push(no_files(Rule::default()));
+    } else if !is_static {
+        page.rules.push(no_files(Rule::default()));
     }
     Ok(page.finish("RoadRunner's configuration"))
+}
+
+/// A rule that sends no files. Scripts are requests for the worker.
+fn no_files(mut rule: Rule) -> Rule {
+    rule.except.push("*.php".to_owned());
+    rule.when.set("exists", "file");
+    rule.keys.write("status", "404");
+    rule
 }
 
 /// Line number of a key: the last key of its path, found after its parents.
@@ -151,7 +178,8 @@ mod tests {
             "  middleware: [\"static\", \"headers\"]",
             "  static:",
             "    dir: \"public\"",
-            "    forbid: [\".php\"]",
+            "    forbid: [\".php\", \".sql\"]",
+            "    allow: [\".css\"]",
             "  headers:",
             "    response:",
             "      X-Powered-By: a",
@@ -180,11 +208,15 @@ mod tests {
             "[log]\nlevel = \"warn\"\n",
             "[[rule]]\nheaders.\"X-Powered-By\" = \"a\"\n",
             "# 3: server.command php worker.php: changed: mode, script",
-            "# 16: http.pool.num_workers 4: taken: workers",
-            "# 24: rpc.listen tcp://127.0.0.1:6001: dropped: there is only HTTP",
+            "path = \"*.sql\"\nexists = \"file\"\nnot = { path = \"*.php\" }\nstatus = 404\n",
+            "[[rule]]\nexists = \"file\"\nnot = { path = [\"*.css\", \"*.php\"] }\nstatus = 404\n",
+            "# 17: http.pool.num_workers 4: taken: workers",
+            "# 25: rpc.listen tcp://127.0.0.1:6001: dropped: there is only HTTP",
         ] {
             assert!(page.contains(expected), "{expected}\n{page}");
         }
+        let page = converted("server:\n  command: php worker.php\nhttp:\n  address: :80\n").unwrap();
+        assert!(page.contains("\n[[rule]]\nexists = \"file\"\nnot = { path = \"*.php\" }\nstatus = 404\n"), "{page}");
         assert!(converted("http:\n  address: :80\n").is_err());
     }
 }

@@ -71,7 +71,7 @@ fn paths_to_php(block: &[Directive], parent: Option<&Location>, root: Option<&st
     }
 }
 
-/// Whether locations send scripts to PHP.
+/// The scripts that locations send to PHP.
 pub(super) enum ToPhp {
     /// All that are in no other location.
     All,
