@@ -84,6 +84,18 @@ pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
     }
 }
 
+/// Bytes of a shared secret, or of the shortest one in a JSON Web Key Set. `None` for public keys.
+fn secret_length(key: &str) -> Option<usize> {
+    if !key.trim_start().starts_with('{') {
+        return (!key.contains("-----BEGIN")).then_some(key.len());
+    }
+    // `Keys` reports a set that cannot be read.
+    let set: serde_json::Value = serde_json::from_str(key).ok()?;
+    let all = set.get("keys").and_then(|keys| keys.as_array()).map_or(std::slice::from_ref(&set), Vec::as_slice);
+    let secrets = all.iter().filter(|key| key.get("kty").is_some_and(|kind| kind == "oct"));
+    secrets.filter_map(|key| key.get("k")?.as_str().map(|text| text.len() * 3 / 4)).min()
+}
+
 /// Warnings about secrets so short that they can be guessed from one token.
 pub(crate) fn short_secrets(sites: &[SiteSettings]) -> Vec<String> {
     let (mut seen, mut found): (Vec<&Secret>, _) = (Vec::new(), Vec::new());
@@ -91,8 +103,7 @@ pub(crate) fn short_secrets(sites: &[SiteSettings]) -> Vec<String> {
         for (name, key) in [("publisher_key", &mercure.publisher_key), ("subscriber_key", &mercure.subscriber_key)] {
             let Some(key) = key.as_ref().filter(|key| !seen.contains(key)) else { continue };
             seen.push(key);
-            let length = key.expose().len();
-            if length < MIN_SECRET && !key.expose().contains("-----BEGIN") {
+            if let Some(length) = secret_length(key.expose()).filter(|length| *length < MIN_SECRET) {
                 found.push(format!(
                     "mercure.{name} has {length} bytes, so it can be guessed from one token: use at least {MIN_SECRET} \
                      (openssl rand -base64 32)"

@@ -10,7 +10,8 @@ settings! {
     /// The Mercure hub of a site at `/.well-known/mercure`. It exists where a key is set, or `anonymous`.
     pub struct MercureSettings at "mercure" {
         /// Key that verifies the tokens (JWT) of publishers: a shared secret for HS256, HS384 and HS512; a public key in
-        /// PEM (RSA, P-256, P-384, P-521 or Ed25519); or `file:/PATH` of a file with either.
+        /// PEM (RSA, P-256, P-384, P-521 or Ed25519); a JSON Web Key Set of both; or `file:/PATH` of a file with one of
+        /// these.
         ///
         /// Prefer the environment variable or a file. Scripts publish without a token, by `mercure_publish()`.
         publisher_key: Option<Secret> = r#""""# example(r#""file:/run/secrets/mercure""#);

@@ -1,6 +1,6 @@
 //! The Mercure protocol (0.x), without HTTP: tokens, forms, events and the documents of subscriptions.
 //!
-//! Reading order: `key` and `token` (authorization), `form`, `publication` and `event` (from a form to an update),
+//! Reading order: `key`, `keys` and `token` (authorization), `form`, `publication` and `event` (from a form to an update),
 //! `document` (lists of subscriptions).
 #![forbid(unsafe_code)]
 
@@ -8,10 +8,12 @@ pub mod document;
 pub mod event;
 pub mod form;
 mod key;
+mod keys;
 mod publication;
 mod token;
 
-pub use key::{Key, KeyError};
+pub use key::KeyError;
+pub use keys::Keys;
 pub use publication::{Publication, PublicationError, check_id};
 pub use token::{Claims, TokenError};
 

@@ -1,6 +1,6 @@
 //! JSON Web Tokens (RFC 7519) in compact serialization, and their claims about Mercure.
 
-use crate::key::Key;
+use crate::keys::Keys;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use howdah_live::Selector;
@@ -30,6 +30,8 @@ pub struct Claims {
 pub enum TokenError {
     #[error("not a token of three parts in base64url")]
     Malformed,
+    #[error("a `kid` that no key has")]
+    KeyId,
     #[error("an algorithm that the key is not for")]
     Algorithm,
     #[error("critical extensions, which are not supported")]
@@ -49,7 +51,7 @@ impl Claims {
     ///
     /// # Errors
     /// The reason why it is refused.
-    pub fn verify(token: &str, key: &Key, now: SystemTime) -> Result<Self, TokenError> {
+    pub fn verify(token: &str, keys: &Keys, now: SystemTime) -> Result<Self, TokenError> {
         if token.len() > MAX_LENGTH {
             return Err(TokenError::Malformed);
         }
@@ -61,12 +63,17 @@ impl Claims {
             return Err(TokenError::Critical);
         }
         let algorithm = head.get("alg").and_then(Value::as_str).ok_or(TokenError::Algorithm)?;
-        match key.verifies(algorithm, message.as_bytes(), &signature) {
-            None => return Err(TokenError::Algorithm),
-            Some(false) => return Err(TokenError::Signature),
-            Some(true) => {}
+        let id = head.get("kid").map(|id| id.as_str().ok_or(TokenError::Malformed)).transpose()?;
+        let mut error = TokenError::KeyId;
+        for key in keys.of(id) {
+            match key.verifies(algorithm, message.as_bytes(), &signature) {
+                Some(true) => return Self::read(&object(claims).ok_or(TokenError::Claims)?, now),
+                Some(false) => error = TokenError::Signature,
+                None if error == TokenError::KeyId => error = TokenError::Algorithm,
+                None => {}
+            }
         }
-        Self::read(&object(claims).ok_or(TokenError::Claims)?, now)
+        Err(error)
     }
 
     fn read(claims: &Map<String, Value>, now: SystemTime) -> Result<Self, TokenError> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::key::KeyError;
+use crate::key::{Key, KeyError};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{self, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RsaKeyPair};
@@ -33,7 +33,7 @@ fn hs256_with(head: &str, claims: &str, secret: &str) -> String {
 }
 
 fn verify(token: &str) -> Result<Claims, TokenError> {
-    Claims::verify(token, &Key::new(SECRET).unwrap(), now())
+    Claims::verify(token, &Keys::new(SECRET).unwrap(), now())
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
@@ -105,7 +105,7 @@ fn tokens_that_prove_nothing_are_refused() {
 fn a_public_key_accepts_its_algorithms_and_is_no_secret() {
     let random = SystemRandom::new();
     let check = |pem: &str, algorithm: &str, sign: &dyn Fn(&[u8]) -> Vec<u8>| {
-        let key = Key::new(pem).unwrap();
+        let key = Keys::new(pem).unwrap();
         let verify = |token: &str| Claims::verify(token, &key, now()).map(|_| ());
         let head = format!(r#"{{"alg":"{algorithm}"}}"#);
         let token = signed(&head, ALL, sign);

@@ -44,7 +44,7 @@ impl Reader<'_> {
         self.ends(keys, actions);
     }
 
-    /// Adds a route, if the rule selects a pool or proxy, or sets a share of the workers.
+    /// Adds a route, if the rule selects a pool, proxy or WebSocket script, or sets a share of the workers.
     pub(crate) fn route(&mut self, entries: &[Entry], place: &str, path: Option<String>, actions: &mut Vec<Action>) {
         let keys = Keys(entries);
         let has = |key: &str| keys.get(key).is_some();
@@ -55,7 +55,7 @@ impl Reader<'_> {
                 }
             }
         }
-        if !["pool", "proxy", "workers", "weight"].iter().any(|key| has(key)) {
+        if !["pool", "proxy", "websocket", "workers", "weight"].iter().any(|key| has(key)) {
             return;
         }
         let workers = self.number("workers", keys.get("workers"), 0).unwrap_or_default() as usize;

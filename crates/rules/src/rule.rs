@@ -127,7 +127,7 @@ pub enum Action {
     Proxy(Arc<str>),
 }
 
-/// Requests that a rule sends to a pool or an upstream server, as a unit in metrics, traces and queues.
+/// Requests that a rule sends to a pool, an upstream server or a WebSocket's script, as a unit in metrics, traces and queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Name in metrics: the rule's name, else its first path, else its position.

@@ -5,6 +5,7 @@ use howdah_budget::Budgets;
 use howdah_config::{HostPattern, ListenAddr, Settings, SiteSettings};
 use howdah_observe::Metrics;
 use howdah_protocol::{Connection, Head, Peer, Shared, Target};
+use howdah_telemetry::OpeningSpan;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use parking_lot::Mutex;
 use rustix::net::sockopt::set_socket_send_buffer_size;
@@ -26,9 +27,37 @@ pub enum Purpose {
     /// A reload sends it to new workers before they take over (`deploy.check`).
     DeployCheck,
     /// An event of a WebSocket connection.
-    WebSocket,
+    WebSocket(SocketEvent),
     /// An event of a channel of the Pusher protocol.
     Webhook,
+}
+
+/// An event of a WebSocket connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketEvent {
+    Open,
+    Message,
+    Close,
+}
+
+impl SocketEvent {
+    /// Its name for scripts and traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Message => "message",
+            Self::Close => "close",
+        }
+    }
+
+    /// Stands for the method in the access log.
+    pub(crate) const fn method(self) -> &'static str {
+        match self {
+            Self::Open => "OPEN",
+            Self::Message => "MESSAGE",
+            Self::Close => "CLOSE",
+        }
+    }
 }
 
 impl Purpose {
@@ -38,14 +67,32 @@ impl Purpose {
             Self::WarmUp => "Howdah warm-up",
             Self::Explain => "Howdah explain",
             Self::DeployCheck => "Howdah deploy check",
-            Self::WebSocket => "Howdah WebSocket",
+            Self::WebSocket(_) => "Howdah WebSocket",
             Self::Webhook => "Howdah webhook",
         }
     }
 
-    /// `true` if it appears in metrics, the access log and traces.
+    /// `true` if it appears in metrics and traces.
     pub const fn is_recorded(self) -> bool {
-        matches!(self, Self::DeployCheck)
+        matches!(self, Self::DeployCheck | Self::WebSocket(_) | Self::Webhook)
+    }
+
+    /// `true` if it appears in the access log with this status. Of events only failures do, so clients cannot flood it:
+    /// a failure closes the connection. The client's own request stands for `open`.
+    pub(crate) const fn is_logged(self, status: u16) -> bool {
+        match self {
+            Self::DeployCheck => true,
+            Self::WebSocket(SocketEvent::Message | SocketEvent::Close) | Self::Webhook => status >= 400,
+            Self::WebSocket(SocketEvent::Open) | Self::WarmUp | Self::Explain => false,
+        }
+    }
+
+    /// The event of a WebSocket connection, if it is one.
+    pub const fn socket_event(self) -> Option<SocketEvent> {
+        match self {
+            Self::WebSocket(event) => Some(event),
+            _ => None,
+        }
     }
 
     /// `true` if passwords and client limits apply to it.
@@ -69,6 +116,8 @@ pub struct EventRequest {
     pub purpose: Purpose,
     /// Gets the server's end of a stream to a script that may hold the connection.
     pub stream: Option<StreamSlot>,
+    /// The span of the client's request that opened the connection, if there was one and tracing is enabled.
+    pub opening: Option<OpeningSpan>,
 }
 
 /// Place for the server's end of a stream to a script. Empty if no such stream was made.
@@ -117,7 +166,7 @@ impl EventRequest {
         headers.insert(header::USER_AGENT, HeaderValue::from_static(purpose.agent()));
         let head = Head { method: Method::POST, target, version: Version::HTTP_11, headers };
         let connection = connection(settings, budgets, metrics, peer(settings));
-        Self { head, body, connection, variables: Vec::new(), purpose, stream: None }
+        Self { head, body, connection, variables: Vec::new(), purpose, stream: None, opening: None }
     }
 }
 

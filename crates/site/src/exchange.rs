@@ -201,6 +201,12 @@ impl Exchange {
         self.purpose.is_none_or(Purpose::asks_for_access)
     }
 
+    /// The value of a variable for the script that the server or a rule has set.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        let all = &self.changes.as_ref()?.variables;
+        all.iter().find(|(own, _)| **own == *name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+
     /// The query after the changes by `.htaccess` files or rules.
     pub fn query(&self) -> Option<&[u8]> {
         let of_files = self.changes.as_ref().and_then(|changes| changes.query.as_ref().map(Option::as_deref));

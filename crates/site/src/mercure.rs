@@ -1,9 +1,9 @@
 //! Mercure hubs: a site's keys and permissions, which are part of its settings, and its hub, which survives reloads.
 
 use bytes::Bytes;
-use howdah_config::{MercureSettings, Secret, SiteSettings};
+use howdah_config::{MercureSettings, Secret, Settings, SiteSettings};
 use howdah_live::{Hub, Limits, Share};
-use howdah_mercure::{Key, Publication};
+use howdah_mercure::{Keys, Publication};
 use howdah_observe::Metrics;
 use howdah_pool::{LiveField, LiveOrder};
 use howdah_rules::Action;
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// The settings of a site's hub, prepared for requests.
 #[derive(Debug)]
 pub(crate) struct Mercure {
-    pub(crate) publisher: Option<Key>,
-    pub(crate) subscriber: Option<Key>,
+    pub(crate) publisher: Option<Keys>,
+    pub(crate) subscriber: Option<Keys>,
     pub(crate) anonymous: bool,
     origins: Vec<String>,
     pub(crate) heartbeat: Duration,
@@ -32,7 +32,7 @@ impl Mercure {
             return Ok(None);
         }
         let read = |key: Option<&Secret>, name: &str| {
-            key.map(|key| Key::new(key.expose())).transpose().map_err(|why| format!("mercure.{name}: {why}"))
+            key.map(|key| Keys::new(key.expose())).transpose().map_err(|why| format!("mercure.{name} {why}"))
         };
         Ok(Some(Self {
             publisher: read(settings.publisher_key.as_ref(), "publisher_key")?,
@@ -56,6 +56,16 @@ impl Mercure {
         }
         self.origins.iter().any(|own| own == "*").then(|| (HeaderValue::from_static("*"), false))
     }
+}
+
+/// Keys of hubs that cannot be read, each with its setting.
+pub fn wrong_keys(settings: &Settings) -> Vec<String> {
+    let is_only = settings.sites.is_empty();
+    let wrong = settings.all_sites().into_iter().filter_map(|site| {
+        let error = Mercure::new(&site.mercure).err()?;
+        Some(if is_only { error } else { format!("site {}: {error}", site.name) })
+    });
+    wrong.collect()
 }
 
 /// Converts a field of an order; invalid UTF-8 is replaced.

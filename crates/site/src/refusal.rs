@@ -1,6 +1,7 @@
 //! The server's own error responses: a status and a small page. Internal reasons go to the log, not to the client.
 
 use bytes::Bytes;
+use howdah_error_page::Form;
 use howdah_pool::{Fault, FaultKind};
 use howdah_protocol::{Body, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -83,15 +84,21 @@ impl Refusal {
         self.status
     }
 
-    /// Returns the response: HTML for clients that accept it, a line of text for all others.
+    /// Returns the response: problem details (RFC 9457) for clients that accept JSON first, HTML for those that accept
+    /// it, a line of text for all others.
     pub fn into_response(self, request: &HeaderMap) -> Response {
         let code = self.status.as_u16();
         // 499 has no reason phrase. It is only logged, as the client has disconnected.
         let title = self.status.canonical_reason().unwrap_or("Error");
-        let html = request
-            .get(header::ACCEPT)
-            .is_some_and(|accept| accept.as_bytes().windows(9).any(|part| part.eq_ignore_ascii_case(b"text/html")));
-        let (media, page) = if html {
+        let accept = request.get(header::ACCEPT).map(HeaderValue::as_bytes).unwrap_or_default();
+        let html = accept.windows(9).any(|part| part.eq_ignore_ascii_case(b"text/html"));
+        let (media, page) = if Form::for_accept(&String::from_utf8_lossy(accept)) == Form::Json {
+            let mut problem = serde_json::json!({ "title": title, "status": code });
+            if let Some(reason) = self.reason {
+                problem["detail"] = format!("The request has {reason}.").into();
+            }
+            ("application/problem+json", problem.to_string())
+        } else if html {
             let reason = self.reason.map(|reason| format!("<p>The request has {reason}.</p>")).unwrap_or_default();
             let page = format!(
                 "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{code} {title}</title></head>\n\
@@ -131,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_html_only_for_those_who_ask_for_it() {
+    fn the_page_is_html_or_problem_details_only_for_those_who_ask_for_it() {
         let mut headers = HeaderMap::new();
         let page = |headers: &HeaderMap| {
             let response = Refusal::new(StatusCode::NOT_FOUND).into_response(headers);
@@ -140,6 +147,14 @@ mod tests {
         assert_eq!(page(&headers), "404 Not Found\n");
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9"));
         assert!(page(&headers).contains("<h1>404 Not Found</h1>"));
+        for accept in ["application/problem+json", "application/json, text/plain, */*"] {
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(page(&headers), r#"{"status":404,"title":"Not Found"}"#);
+            let response = Refusal::bad_request("no topic").into_response(&headers);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/problem+json");
+            let text = r#"{"detail":"The request has no topic.","status":400,"title":"Bad Request"}"#;
+            assert_eq!(response.body().as_full().unwrap(), text.as_bytes());
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! [`Purpose`]. To add a new kind, add a variant there.
 
 pub use crate::event_request::Purpose;
-use crate::event_request::{EventRequest, Outcome, connection, host_of, peer};
+use crate::event_request::{EventRequest, Outcome, SocketEvent, connection, host_of, peer};
 use crate::exchange::{Changes, Exchange};
 use crate::service::Service;
 use crate::site::Site;
@@ -90,7 +90,7 @@ impl BodySource for Complete {
 impl<U: Upstream> Service<U> {
     /// Makes a request for an event, and returns its outcome when the response is complete.
     pub async fn event(&self, request: EventRequest) -> Outcome {
-        let EventRequest { head, body, connection, variables, purpose, stream } = request;
+        let EventRequest { head, body, connection, variables, purpose, stream, opening } = request;
         let length = body.len() as u64;
         let body = if body.is_empty() {
             RequestBody::none()
@@ -100,6 +100,11 @@ impl<U: Upstream> Service<U> {
         let request = Request::arrived(Box::new(head), body, None, connection);
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
         exchange.purpose = Some(purpose);
+        if let Some(telemetry) = self.sites.server.telemetry() {
+            // The fields of the client's request name the caller of that request, not of its events.
+            let is_open = purpose == Purpose::WebSocket(SocketEvent::Open);
+            exchange.trace = Some(telemetry.begin_event(opening.as_ref(), is_open));
+        }
         exchange.changes = Some(Box::new(Changes { variables, stream, ..Changes::default() }));
         let (head, body) = self.complete(exchange, body).await.into_parts();
         match body.discard().await {

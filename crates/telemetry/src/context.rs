@@ -27,6 +27,8 @@ pub struct Trace {
     pub(crate) context: SpanContext,
     /// The caller's span, if the caller is trusted.
     pub(crate) parent: Option<SpanId>,
+    /// The parent is a span of this server.
+    pub(crate) has_own_parent: bool,
     /// The span of an untrusted caller.
     pub(crate) link: Option<SpanContext>,
     /// The span of what handles the request: PHP, or an upstream server.
@@ -60,26 +62,26 @@ impl Contexts {
             ParentTrust::Never => false,
         };
         let (caller, link) = if continued { (caller, None) } else { (None, caller) };
-        let ids = RandomIdGenerator::default();
-        let trace_id = caller.as_ref().map_or_else(|| ids.new_trace_id(), SpanContext::trace_id);
+        let trace_id = caller.as_ref().map_or_else(new_trace_id, SpanContext::trace_id);
         let sampled = match &caller {
             Some(caller) if self.follows_parent => caller.is_sampled(),
             _ => self.is_in_sample(trace_id),
         };
-        let (parent, state) = match caller {
-            Some(caller) => (Some(caller.span_id()), caller.trace_state().clone()),
-            None => (None, TraceState::NONE),
-        };
-        let flags = TraceFlags::default().with_sampled(sampled);
-        Trace {
-            context: SpanContext::new(trace_id, ids.new_span_id(), flags, false, state),
-            parent,
-            link,
-            inner: ids.new_span_id(),
-            handed_on: None,
-            body_complete: None,
-            responded: None,
-            cut_off: false,
+        Trace::new(trace_id, sampled, caller.as_ref(), link)
+    }
+
+    /// Begins the trace of an event on a connection: below the request that opens the connection (`is_open`), else a
+    /// trace with a link to that request, because a connection may have any number of events.
+    pub(crate) fn begin_event(&self, opening: Option<&OpeningSpan>, is_open: bool) -> Trace {
+        match opening {
+            Some(OpeningSpan(opening)) if is_open => {
+                let trace = Trace::new(opening.trace_id(), opening.is_sampled(), Some(opening), None);
+                Trace { has_own_parent: true, ..trace }
+            }
+            _ => {
+                let id = new_trace_id();
+                Trace::new(id, self.is_in_sample(id), None, opening.map(|opening| opening.0.clone()))
+            }
         }
     }
 
@@ -90,7 +92,37 @@ impl Contexts {
     }
 }
 
+/// The span of the request that opened a connection.
+#[derive(Debug, Clone)]
+pub struct OpeningSpan(SpanContext);
+
+fn new_trace_id() -> TraceId {
+    RandomIdGenerator::default().new_trace_id()
+}
+
 impl Trace {
+    fn new(id: TraceId, sampled: bool, parent: Option<&SpanContext>, link: Option<SpanContext>) -> Self {
+        let ids = RandomIdGenerator::default();
+        let flags = TraceFlags::default().with_sampled(sampled);
+        let state = parent.map_or(TraceState::NONE, |parent| parent.trace_state().clone());
+        Self {
+            context: SpanContext::new(id, ids.new_span_id(), flags, false, state),
+            parent: parent.map(SpanContext::span_id),
+            has_own_parent: false,
+            link,
+            inner: ids.new_span_id(),
+            handed_on: None,
+            body_complete: None,
+            responded: None,
+            cut_off: false,
+        }
+    }
+
+    /// The request's span, for the events of the connection that it opens.
+    pub fn opening(&self) -> OpeningSpan {
+        OpeningSpan(self.context.clone())
+    }
+
     /// The trace's id, in its form for logs.
     pub fn id(&self) -> TraceId {
         self.context.trace_id()

@@ -19,9 +19,9 @@ use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use context::Trace;
+pub use context::{OpeningSpan, Trace};
 pub use opentelemetry::trace::TraceId;
-pub use span::{EndedRequest, WorkerSpan};
+pub use span::{EndedRequest, SocketSpan, WorkerSpan};
 
 /// Creates the traces of a server's requests. Shared by threads.
 #[derive(Debug)]
@@ -49,6 +49,12 @@ impl Telemetry {
     /// Begins a request's trace from its header fields. `trusted` is `true` if they come from a trusted proxy.
     pub fn begin(&self, headers: &HeaderMap, trusted: bool) -> Box<Trace> {
         Box::new(self.contexts.begin(headers, trusted))
+    }
+
+    /// Begins the trace of an event on the connection that this request opened. `is_open`: the event belongs to that
+    /// request.
+    pub fn begin_event(&self, opening: Option<&OpeningSpan>, is_open: bool) -> Box<Trace> {
+        Box::new(self.contexts.begin_event(opening, is_open))
     }
 
     /// Ends a request's trace. Its spans are sent if it was sampled.

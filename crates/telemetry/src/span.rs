@@ -48,6 +48,17 @@ pub struct EndedRequest<'a> {
     pub bytes: u64,
     /// Where the request ran, if not in the server itself.
     pub inner: Option<WorkerSpan<'a>>,
+    /// The event of a WebSocket connection for which the server made the request.
+    pub event: Option<SocketSpan<'a>>,
+}
+
+/// An event of a WebSocket connection.
+#[derive(Debug, Clone, Copy)]
+pub struct SocketSpan<'a> {
+    /// `open`, `message` or `close`.
+    pub event: &'static str,
+    /// The connection's id.
+    pub connection: &'a str,
 }
 
 /// Where a request ran, and its timings there.
@@ -114,13 +125,14 @@ pub(crate) fn spans(trace: &Trace, ended: &EndedRequest<'_>) -> Vec<SpanData> {
 fn own(trace: &Trace, ended: &EndedRequest<'_>) -> SpanData {
     let known = METHODS.iter().find(|known| **known == ended.method);
     let method = known.copied();
-    let name = match (method.unwrap_or("HTTP"), ended.route) {
-        (method, Some(route)) => Cow::Owned(format!("{method} {}", shortened(route))),
-        (method, None) => Cow::Borrowed(method),
+    let first = ended.event.map_or_else(|| method.unwrap_or("HTTP"), |event| event.event);
+    let name = match (first, ended.route) {
+        (first, Some(route)) => Cow::Owned(format!("{first} {}", shortened(route))),
+        (first, None) => Cow::Borrowed(first),
     };
     let mut span = data(trace, trace.context.span_id(), name, SpanKind::Server, (ended.time, ended.end()));
     span.parent_span_id = trace.parent.unwrap_or(SpanId::INVALID);
-    span.parent_span_is_remote = trace.parent.is_some();
+    span.parent_span_is_remote = trace.parent.is_some() && !trace.has_own_parent;
     span.links.links.extend(trace.link.clone().map(Link::with_context));
     let failed = ended.status >= 500;
     if failed {
@@ -164,6 +176,10 @@ fn own(trace: &Trace, ended: &EndedRequest<'_>) -> SpanData {
     put("http.response.body.size", i64::try_from(ended.bytes).unwrap_or(i64::MAX).into());
     put("howdah.request_id", ended.request_id.to_owned().into());
     put("howdah.front", ended.front.into());
+    if let Some(event) = ended.event {
+        put("howdah.websocket.event", event.event.into());
+        put("howdah.websocket.connection", text(event.connection.as_bytes()));
+    }
     span
 }
 

@@ -30,6 +30,7 @@ fn ended(started: Instant) -> EndedRequest<'static> {
         took: Duration::from_millis(100),
         bytes: 5,
         inner: None,
+        event: None,
     }
 }
 

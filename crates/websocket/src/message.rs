@@ -65,3 +65,22 @@ pub(crate) fn encoded(update: &Update, packed: bool) -> Bytes {
     let pack = || deflate::pack(&update.data).map_or_else(|| plain.clone(), |packed| frame(first | PACKED, &packed));
     update.form(Form::Packed, pack).clone()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_made_once_for_all_clients_packed_or_not() {
+        let update = message("a message that repeats ".repeat(40).as_bytes(), false);
+        for (packed, first) in [(false, TEXT), (true, TEXT | PACKED)] {
+            let frames = [(); 3].map(|()| encoded(&update, packed));
+            assert_eq!(frames[0][0], first);
+            assert!(frames.iter().all(|frame| frame.as_ptr() == frames[0].as_ptr()), "{packed}");
+        }
+        assert!(encoded(&update, true).len() < encoded(&update, false).len() / 4);
+        // What does not become shorter is the same frame for both.
+        let short = message(b"short", false);
+        assert_eq!(encoded(&short, true).as_ptr(), encoded(&short, false).as_ptr());
+    }
+}

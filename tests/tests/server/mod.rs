@@ -128,6 +128,7 @@ mod websocket_events;
 mod websocket_held;
 mod websocket_memory;
 mod websocket_queries;
+mod websocket_seen;
 mod websocket_swoole;
 mod wordpress_hosts;
 mod worker_trust;

@@ -2,7 +2,7 @@
 
 use super::mercure::{HUB, Subscriber, bearer, hub, published, publisher, subscriber_token};
 use howdah_tests::websocket::{TEXT, WebSocket};
-use howdah_tests::{Request, Setup, Site, php, script_scenario};
+use howdah_tests::{Request, Setup, Site, php, scenario, script_scenario};
 use serde_json::{Value, json};
 
 const ROOM: &str = php!("websocket_channels/room.php");
@@ -47,6 +47,30 @@ script_scenario!(
         assert!(refused.contains("must not contain control characters"), "{refused}");
     },
 );
+
+scenario!(a_packed_message_reaches_all_clients_that_take_it, howdah_only = "PHP-FPM has no WebSockets", room, |site| {
+    let ask = |fields: &[(&str, &str)]| {
+        let mut socket = WebSocket::ask(site, "/room.php", fields).unwrap();
+        assert_eq!(socket.next(TEXT), "welcome");
+        socket
+    };
+    let mut plain = ask(&[]);
+    let mut packing = [(); 3].map(|()| ask(&[("Sec-WebSocket-Extensions", "permessage-deflate")]));
+    for text in ["one ".repeat(400), "two ".repeat(600)] {
+        assert_eq!(site.get_ok(&format!("/room.php?text={}", text.replace(' ', "%20"))), "published");
+        let frames = packing.each_mut().map(|socket| socket.try_next().unwrap());
+        assert!(frames[0].first == TEXT | 0x40 && frames[0].payload.len() < 60, "{:x}", frames[0].first);
+        assert!(frames.iter().all(|frame| *frame == frames[0]), "{frames:?}");
+        // RFC 7692: the end of each message's last block is left out.
+        let data = [&frames[0].payload[..], &[0, 0, 0xff, 0xff]].concat();
+        let mut unpacked = vec![0; 2 * text.len()];
+        let mut inflate = flate2::Decompress::new(false);
+        inflate.decompress(&data, &mut unpacked, flate2::FlushDecompress::Sync).unwrap();
+        unpacked.truncate(inflate.total_out() as usize);
+        assert_eq!(String::from_utf8(unpacked).unwrap(), text);
+        assert_eq!(plain.next(TEXT), text);
+    }
+},);
 
 script_scenario!(
     channels_and_topics_of_mercure_are_the_same,

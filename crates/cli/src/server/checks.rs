@@ -6,6 +6,7 @@ use crate::server::php_hosts;
 use crate::server::shared;
 use crate::server::tls::{self, Tls};
 use howdah_config::Loaded;
+use howdah_site::mercure::wrong_keys;
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ pub(crate) fn check(loaded: &Loaded, store: Arc<Store>, depth: Depth<'_>) -> Res
     if let Err(why) = shared::address(&loaded.settings) {
         errors.push(format!("{}: share {why}", loaded.origins.of("share")));
     }
+    errors.extend(wrong_keys(&loaded.settings).into_iter().map(|error| format!("howdah: {error}")));
     let mut hosts = String::new();
     if let Depth::WithPhp = depth {
         match php_hosts::report(&loaded.settings) {

@@ -50,11 +50,11 @@ macro_rules! metrics {
 
 metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
-        "Responses, by source (php, static, proxy, error) and class of status.";
+        "Responses, by source (php, static, proxy, error) and class of status; events of WebSockets and webhooks included.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its response.";
     SiteRequests "howdah_site_requests_total" Counter ["site", "route", "front", "status"]
-        "Responses by site and route: the `name` of a `[[rule]]` with `pool` or `proxy`, or its path; else empty.";
+        "Responses by site and route: the `name` of a `[[rule]]` with `pool`, `proxy` or `websocket`, or its path; else empty.";
     SiteDuration "howdah_site_request_duration_seconds" Histogram ["site", "route"]
         "Request duration by site and route.";
     SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "Bytes of response bodies sent, by site and route.";

@@ -1,7 +1,7 @@
 //! Phase "access_log": the last one, run when an exchange ends. Updates the metrics, and writes the log line if there
 //! is an access log.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Purpose};
 use crate::phase::{access_log_fpm, traces};
 use crate::request_id;
 use base64::Engine as _;
@@ -35,7 +35,8 @@ fn record(exchange: &Exchange) {
     }
     let log = if exchange.misdirected { &site.server.access_log } else { &site.access_log };
     let Some(log) = log else { return };
-    if exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.access_log == Some(false)) {
+    let of_server = exchange.purpose.is_some_and(|purpose| !purpose.is_logged(exchange.status));
+    if of_server || exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.access_log == Some(false)) {
         return;
     }
     if let Some(params) = &exchange.variables
@@ -48,11 +49,15 @@ fn record(exchange: &Exchange) {
     let stats = exchange.ran.stats();
     let (id, user) = (request_id::digits(exchange.id), user(&head.headers));
     let trace = exchange.trace.as_ref().map(|trace| trace.id().to_string());
+    let event = exchange.purpose.and_then(Purpose::socket_event);
     log.log(&AccessEntry {
         time: exchange.time,
         remote: exchange.client.ip,
         user: user.as_deref(),
-        method: head.method.as_str(),
+        method: match event {
+            Some(event) => event.method(),
+            None => head.method.as_str(),
+        },
         target: head.target.as_bytes(),
         proto: if exchange.variables.is_some() { "FastCGI" } else { protocol(head.version) },
         status: exchange.status,

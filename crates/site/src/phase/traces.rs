@@ -1,8 +1,9 @@
 //! Attributes of an ended request for its span.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Purpose};
 use crate::forwarded::split_port;
-use howdah_telemetry::{EndedRequest, Telemetry, Trace, WorkerSpan};
+use crate::phase::websocket::CONNECTION_ID;
+use howdah_telemetry::{EndedRequest, SocketSpan, Telemetry, Trace, WorkerSpan};
 use http::{Version, header};
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
         queue: Duration::from_micros(stats.queue_us),
         php: Duration::from_micros(stats.php_us),
         replays: stats.replays,
+    });
+    let event = exchange.purpose.and_then(Purpose::socket_event).map(|event| SocketSpan {
+        event: event.name(),
+        connection: exchange.variable(CONNECTION_ID).unwrap_or_default(),
     });
     telemetry.end(
         trace,
@@ -44,6 +49,7 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
             took,
             bytes: exchange.bytes,
             inner,
+            event,
         },
     );
 }

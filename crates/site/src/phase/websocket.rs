@@ -4,7 +4,7 @@
 
 mod held;
 
-use crate::event_request::{EventRequest, Outcome, StreamSlot};
+use crate::event_request::{EventRequest, Outcome, SocketEvent, StreamSlot};
 use crate::exchange::{Exchange, Purpose};
 use crate::explanation::ExplanationBuilder;
 use crate::phase::rules::response::admits;
@@ -14,12 +14,17 @@ use crate::server::Server;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use held::Held;
+use howdah_observe::Front;
 use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
+use howdah_telemetry::OpeningSpan;
 use howdah_websocket::{
     Accepted, Deflate, Event, Events, HandlerFuture, Link, Rejected, Session, negotiate, new_id, same_origin,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::sync::{Arc, Weak};
+
+/// The variable with the connection's id.
+pub(crate) const CONNECTION_ID: &str = "HOWDAH_WEBSOCKET_ID";
 
 /// Opens WebSocket connections, and sends their events to the script.
 pub(crate) struct WebSocket;
@@ -36,7 +41,7 @@ impl Responder for WebSocket {
     ) -> Result<Option<Response>, Refusal> {
         let Some(ruled) = &mut exchange.ruled else { return Ok(None) };
         let Some(script) = &ruled.outcome.websocket else { return Ok(None) };
-        if exchange.purpose == Some(Purpose::WebSocket) {
+        if exchange.purpose.and_then(Purpose::socket_event).is_some() {
             ruled.outcome.path = Some(script.as_bytes().to_vec());
             return Ok(None);
         }
@@ -44,8 +49,13 @@ impl Responder for WebSocket {
         let Some(negotiated) = negotiate(&exchange.head.method, &exchange.head.headers, &offer) else {
             return Ok(None);
         };
+        exchange.count_by_rule();
         match negotiated {
-            Ok(accepted) => Box::pin(open(exchange, accepted, &offer)).await.map(Some),
+            Ok(accepted) => {
+                let response = Box::pin(open(exchange, accepted, &offer)).await?;
+                exchange.front = Front::Php;
+                Ok(Some(response))
+            }
             Err(Rejected::Version) => Ok(Some(other_version())),
             Err(Rejected::Method) => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET")),
             Err(Rejected::Key) => Err(Refusal::bad_request("no valid Sec-WebSocket-Key")),
@@ -86,10 +96,12 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     let (name, hub) = (site.settings.name.as_str(), server.hubs().of(&site.settings.name));
     // The script may subscribe it to a channel from an earlier message on.
     server.hubs().ready(name).await;
-    let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange) };
+    let opening = exchange.trace.as_ref().map(|trace| Box::new(trace.opening()));
+    let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange), opening };
     let registered = server.websockets().open(id, name, &hub, exchange.connection.charge());
     let stream = StreamSlot::default();
-    let (status, mut fields) = script.event(&registered.link, "open", Bytes::new(), &[], Some(stream.clone())).await;
+    let (status, mut fields) =
+        script.event(&registered.link, SocketEvent::Open, Bytes::new(), &[], Some(stream.clone())).await;
     if status.as_u16() >= 400 {
         return Err(Refusal::new(status));
     }
@@ -190,20 +202,22 @@ struct Script {
     /// The `Server` on which the connection began. Its `RequestMaker` uses the sites that are current after a reload.
     server: Weak<Server>,
     origin: Origin,
+    /// The span of the handshake, for the traces of its events.
+    opening: Option<Box<OpeningSpan>>,
 }
 
 impl Script {
     fn event(
         &self,
         link: &Link,
-        kind: &str,
+        event: SocketEvent,
         body: Bytes,
         more: &[(&str, &[u8])],
         stream: Option<StreamSlot>,
     ) -> impl Future<Output = Outcome> + Send + 'static {
         let mut variables: Vec<(Arc<str>, Arc<[u8]>)> = vec![
-            ("HOWDAH_WEBSOCKET_EVENT".into(), kind.as_bytes().into()),
-            ("HOWDAH_WEBSOCKET_ID".into(), link.id().as_bytes().into()),
+            ("HOWDAH_WEBSOCKET_EVENT".into(), event.name().as_bytes().into()),
+            (CONNECTION_ID.into(), link.id().as_bytes().into()),
         ];
         let state = link.state();
         if !state.is_empty() {
@@ -211,7 +225,8 @@ impl Script {
         }
         variables.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let (head, connection) = (self.origin.head(), self.origin.connection.clone());
-        let request = EventRequest { head, body, connection, variables, purpose: Purpose::WebSocket, stream };
+        let (purpose, opening) = (Purpose::WebSocket(event), self.opening.as_deref().cloned());
+        let request = EventRequest { head, body, connection, variables, purpose, stream, opening };
         let events = self.server.upgrade().and_then(|server| server.events().cloned());
         async move {
             match events {
@@ -227,12 +242,13 @@ impl Events for Script {
         const BINARY: &[(&str, &[u8])] = &[("HOWDAH_WEBSOCKET_BINARY", b"1")];
         match event {
             Event::Message(data, binary) => {
-                let done = self.event(link, "message", data, if binary { BINARY } else { &[] }, None);
+                let done = self.event(link, SocketEvent::Message, data, if binary { BINARY } else { &[] }, None);
                 Box::pin(async move { done.await.0.as_u16() })
             }
             Event::Close(code, reason) => {
                 let code = code.to_string();
-                let done = self.event(link, "close", reason, &[("HOWDAH_WEBSOCKET_CODE", code.as_bytes())], None);
+                let done =
+                    self.event(link, SocketEvent::Close, reason, &[("HOWDAH_WEBSOCKET_CODE", code.as_bytes())], None);
                 Box::pin(async move { done.await.0.as_u16() })
             }
         }

@@ -1,9 +1,10 @@
 //! Tokens: their permitted positions in requests, the keys that verify them, and invalid ones.
 
-use super::{HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, hub, publish, published, publisher, token, tokens};
+use super::{
+    HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, hub, openssl, publish, published, publisher, token, tokens,
+};
 use howdah_tests::{Request, scenario};
 use serde_json::json;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn now() -> u64 {
@@ -136,11 +137,6 @@ scenario!(a_subscription_ends_when_its_token_expires, howdah_only = "a Mercure h
     published(site, &publisher(), "topic=a&data=x&id=1");
     assert_eq!(subscriber.rest(), "id: 1\ndata: x\n\n", "the stream ends as it should");
 },);
-
-fn openssl(arguments: &[&str]) {
-    let output = Command::new("openssl").args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
 
 scenario!(
     public_keys_of_every_kind_verify_tokens,

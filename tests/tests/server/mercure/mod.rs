@@ -2,9 +2,11 @@
 
 mod authorization;
 mod delivery;
+mod key_sets;
 mod protocol;
 mod restarts;
 mod scripts;
+mod sites;
 
 use howdah_tests::{Conn, Request, Response, Setup, Site, Target};
 use serde_json::{Value, json};
@@ -45,9 +47,20 @@ fn tokens(wanted: &[(&str, &str, Value, Value)]) -> Vec<String> {
     found
 }
 
+/// A token with this signature, head and claims.
+fn token_with(key: &str, alg: &str, head: Value, claims: Value) -> String {
+    tokens(&[(key, alg, head, claims)]).remove(0)
+}
+
 /// A token with these claims for Mercure.
 fn token(key: &str, mercure: Value) -> String {
-    tokens(&[(key, "HS256", json!({ "alg": "HS256", "typ": "JWT" }), json!({ "mercure": mercure }))]).remove(0)
+    token_with(key, "HS256", json!({ "alg": "HS256", "typ": "JWT" }), json!({ "mercure": mercure }))
+}
+
+fn openssl(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new("openssl").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }
 
 /// A token that may publish everything.

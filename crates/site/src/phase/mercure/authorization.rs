@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::mercure::Mercure;
 use crate::refusal::Refusal;
-use howdah_mercure::{Claims, Key, form};
+use howdah_mercure::{Claims, Keys, form};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -40,14 +40,14 @@ pub(super) fn missing() -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED).because("no token").challenge(HeaderValue::from_static("Bearer"))
 }
 
-fn claims(key: Option<&Key>, presented: &PresentedToken<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
+fn claims(keys: Option<&Keys>, presented: &PresentedToken<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
     let refused = |why: &dyn std::fmt::Display| {
         // Never log the token itself.
         tracing::warn!(target: "howdah::mercure", id = %exchange.id, site = exchange.site.settings.name, "token refused: {why}");
         Refusal::new(StatusCode::UNAUTHORIZED).because("an invalid token").challenge(INVALID)
     };
-    let key = key.ok_or_else(|| refused(&"no key is set for it in [mercure]"))?;
-    Claims::verify(&presented.token, key, SystemTime::now()).map_err(|why| refused(&why))
+    let keys = keys.ok_or_else(|| refused(&"no key is set for it in [mercure]"))?;
+    Claims::verify(&presented.token, keys, SystemTime::now()).map_err(|why| refused(&why))
 }
 
 fn presented(exchange: &Exchange) -> Option<PresentedToken<'_>> {
