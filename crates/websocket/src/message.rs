@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_made_once_for_all_clients_packed_or_not() {
-        let update = message("a message that repeats ".repeat(40).as_bytes(), false);
+        let update = message("a message that repeats ".repeat(80).as_bytes(), false);
         for (packed, first) in [(false, TEXT), (true, TEXT | PACKED)] {
             let frames = [(); 3].map(|()| encoded(&update, packed));
             assert_eq!(frames[0][0], first);
