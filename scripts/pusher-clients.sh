@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs pusher-js and laravel-echo, the clients that browsers use, into target/pusher-clients (or the given
-# directory), once per version; the tests of the Pusher protocol run them in Node. Exits with 2 without npm or network:
-# those tests are then reported as skipped.
+# Installs pusher-js and laravel-echo, the clients that browsers use, and ws, Node's WebSocket client, into
+# target/pusher-clients (or the given directory), once per version; tests run them in Node and in a browser. Exits with 2
+# without npm or network: those tests are then reported as skipped.
 set -euo pipefail
 
-packages='pusher-js@8.6.0 laravel-echo@2.5.0'
+packages='pusher-js@8.6.0 laravel-echo@2.5.0 ws@8.23.0'
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:-$here/target/pusher-clients}

@@ -29,10 +29,12 @@ function publish(string $channel, string $event, array $data, string $except): v
 
 session_start();
 $name = $_SESSION['name'] ??= 'guest-' . random_int(100, 999);
+// Members see each other's ids: never the id of a session, whose owner anyone with it could be.
+$id = $_SESSION['id'] ??= bin2hex(random_bytes(8));
 
 if (isset($_POST['channel_name'])) {
     // Every visitor may enter this room; an application would check permissions here.
-    $data = json_encode(['user_id' => session_id(), 'user_info' => ['name' => $name]]);
+    $data = json_encode(['user_id' => $id, 'user_info' => ['name' => $name]]);
     $signed = "{$_POST['socket_id']}:{$_POST['channel_name']}:$data";
     $auth = KEY . ':' . hash_hmac('sha256', $signed, SECRET);
     header('Content-Type: application/json');

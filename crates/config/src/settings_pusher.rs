@@ -1,5 +1,8 @@
 //! The settings of the Pusher protocol.
 
+use std::time::Duration;
+
+use crate::fixed_time::fixed_time;
 use crate::secret::Secret;
 use crate::table::settings;
 
@@ -14,5 +17,8 @@ settings! {
         /// Path of the site that is sent webhooks: channels that become occupied or vacated, members, client events.
         webhook: Option<String> = r#""""# example(r#""/pusher/webhook""#);
     }
-    plus {}
+    plus {
+        /// Delay before the first retry of a failed webhook; the next ones take 4 and 16 times as long.
+        webhook_retry: Duration = fixed_time("pusher.webhook_retry", Duration::from_secs(1));
+    }
 }

@@ -53,7 +53,7 @@ pub(crate) fn reporting(setup: Setup) -> Setup {
 }
 
 /// Waits until pages have reported these texts, in this order.
-fn seen(site: &Site, expected: &[&str]) {
+pub(crate) fn seen(site: &Site, expected: &[&str]) {
     let read = || std::fs::read_to_string(site.file("seen")).unwrap_or_default();
     let has_come = eventually(PATIENCE, || read().lines().take(expected.len()).eq(expected.iter().copied()));
     assert!(has_come, "{:?} in place of {expected:?}\n{}", read(), site.log());
@@ -103,7 +103,7 @@ fn a_page_uses_pusher_js() {
     if !has_browser() {
         skip!("chromium", "there is no browser");
     }
-    let script = installed().map(|place| place.join("node_modules/pusher-js/dist/web/pusher.min.js"));
+    let script = installed().map(|place| place.join("node_modules/pusher-js/dist/web/pusher-with-encryption.min.js"));
     let setup = |s: Setup| match &script {
         Some(script) => pusher(reporting(s))
             .file("pusher.js", std::fs::read_to_string(script).unwrap())
@@ -115,6 +115,11 @@ fn a_page_uses_pusher_js() {
         seen(site, &["members: 1"]);
         super::pusher::publish(site, "said", "presence-room", r#"{"text":"hello"}"#);
         seen(site, &["members: 1", "hello"]);
+        // The application encrypts; the client decrypts by tweetnacl.
+        let event = r#"{"name":"diagnosis","channels":["private-encrypted-medical"],"data":"{\"text\":\"healthy\"}"}"#;
+        let event = serde_json::from_str(event).unwrap();
+        assert_eq!(super::pusher::api(site, "events", "&encrypt=1", Some(&event)).0, 200);
+        seen(site, &["members: 1", "hello", "decrypted: healthy"]);
     });
 }
 

@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MAX_WAITING: usize = 10_000;
 /// Maximum number of events in one request.
 const MAX_BATCH: usize = 100;
-/// Delays before the retries of a failed request.
-const RETRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
+/// Delays before the retries of a failed request, as multiples of `webhook_retry`.
+const RETRIES: [u32; 3] = [1, 4, 16];
 
 const KEY: HeaderName = HeaderName::from_static("x-pusher-key");
 const SIGNATURE: HeaderName = HeaderName::from_static("x-pusher-signature");
@@ -33,6 +33,8 @@ struct Sender {
     app: Arc<App>,
     host: HeaderValue,
     target: Target,
+    /// The delay before the first retry.
+    retry: Duration,
     waiting: Mutex<Waiting>,
 }
 
@@ -56,7 +58,8 @@ impl Webhooks {
         let host = HeaderValue::from_str(&event_request::host_of(settings));
         let host = host.map_err(|error| format!("pusher.webhook: {error}"))?;
         let (server, waiting) = (Arc::downgrade(server), Mutex::default());
-        Ok(Self(Arc::new(Sender { server, app, host, target, waiting })))
+        let retry = settings.pusher.webhook_retry;
+        Ok(Self(Arc::new(Sender { server, app, host, target, retry, waiting })))
     }
 
     /// Queues an event, which is sent soon, together with others in the queue.
@@ -95,7 +98,7 @@ impl Sender {
                     tracing::warn!(target: "howdah::pusher", %path, status, count, "webhook failed, dropping its events");
                     break;
                 };
-                tokio::time::sleep(*wait).await;
+                tokio::time::sleep(self.retry * *wait).await;
             }
         }
     }

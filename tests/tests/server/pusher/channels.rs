@@ -111,6 +111,37 @@ fn webhooks(site: &Site, expected: &[Value]) {
 }
 
 #[test]
+fn a_webhook_that_fails_is_sent_again_and_dropped_after_three_retries() {
+    let setup = |s: Setup| {
+        let s = pusher(s).time("pusher.webhook_retry", "20ms").file("failures", "3");
+        s.allow_log("webhook failed, dropping its events")
+    };
+    run(Mode::Classic, setup, |site| {
+        let join = |channel: &str| {
+            let mut client = Client::connect(site);
+            client.say(&json!({ "event": "pusher:subscribe", "data": { "channel": channel } }));
+            assert_eq!(client.next()["channel"], channel);
+            client
+        };
+        let left = || std::fs::read_to_string(site.file("failures")).unwrap();
+        let occupied = |channel: &str| json!({ "name": "channel_occupied", "channel": channel });
+        // Three attempts fail, the last succeeds; later events wait for it.
+        let _news = join("news");
+        assert!(eventually(PATIENCE, || left() != "3"), "an attempt has failed");
+        let _sport = join("sport");
+        webhooks(site, &[occupied("news"), occupied("sport")]);
+        assert_eq!(left(), "0");
+        // All four attempts fail: these events are lost, and the next are sent.
+        std::fs::write(site.file("failures"), "4").unwrap();
+        let _lost = join("lost");
+        site.wait_for_log(&["webhook failed, dropping its events", "status=500", "count=1"]);
+        assert_eq!(left(), "0");
+        let _after = join("after");
+        webhooks(site, &[occupied("news"), occupied("sport"), occupied("after")]);
+    });
+}
+
+#[test]
 fn clients_publish_only_in_channels_that_admit_them_and_not_too_often() {
     run(Mode::Classic, pusher, |site| {
         let (mut client, mut other) = (Client::connect(site), Client::connect(site));

@@ -65,7 +65,7 @@ impl Client {
 }
 
 /// A request of the application's server to the HTTP API; returns status and document.
-fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Value) {
+pub(super) fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Value) {
     let target = format!("/app.php?do=api&path={path}{query}");
     let request = match body {
         Some(body) => Request::post(&target, "application/json", body.to_string()),

@@ -22,9 +22,9 @@ const same = (found, expected) => {
         throw new Error(`${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`)
     }
 }
-const publish = async (channel, event, data, socket_id) => {
+const publish = async (channel, event, data, socket_id, more = '') => {
     const body = JSON.stringify({ name: event, channels: [channel], data: JSON.stringify(data), socket_id })
-    const answer = await (await fetch(`${site}?do=api&path=events`, { method: 'POST', body })).json()
+    const answer = await (await fetch(`${site}?do=api&path=events${more}`, { method: 'POST', body })).json()
     same(answer, { status: 200, body: '{}' })
 }
 
@@ -41,6 +41,13 @@ await next('a private channel', (done) => orders.subscribed(done))
 const paid = next('a private event', (done) => orders.listen('.paid', done))
 await publish('private-orders.7', 'paid', { by: 'bob' })
 same(await paid, { by: 'bob' })
+
+// Encrypted by the application and decrypted by the client: the server sees neither the text nor the key.
+const secret = ann.encryptedPrivate('medical')
+await next('an encrypted channel', (done) => secret.subscribed(done))
+const diagnosis = next('an encrypted event', (done) => secret.listen('.diagnosis', done))
+await publish('private-encrypted-medical', 'diagnosis', { text: 'healthy' }, undefined, '&encrypt=1')
+same(await diagnosis, { text: 'healthy' })
 
 const room = ann.join('room')
 same(await next('members', (done) => room.here(done)), [{ name: 'ANN' }])

@@ -3,6 +3,7 @@
 $id = 'app';
 $key = 'the-key';
 $secret = 'the secret';
+$shared_secret = fn (string $channel) => hash('sha256', "$channel of the application's master key", true);
 
 switch ($_GET['do'] ?? '') {
     case 'auth':
@@ -15,6 +16,9 @@ switch ($_GET['do'] ?? '') {
             $data = json_encode(['user_id' => $user, 'user_info' => ['name' => strtoupper($user)]]);
         }
         $answer = $data === null ? [] : ['channel_data' => $data];
+        if (str_starts_with($fields['channel_name'], 'private-encrypted-')) {
+            $answer['shared_secret'] = base64_encode($shared_secret($fields['channel_name']));
+        }
         $answer['auth'] = "$key:" . hash_hmac('sha256', $data === null ? $signed : "$signed:$data", $secret);
         header('Content-Type: application/json');
         echo json_encode($answer);
@@ -26,6 +30,13 @@ switch ($_GET['do'] ?? '') {
         break;
     case 'api':
         $body = file_get_contents('php://input');
+        if (isset($_GET['encrypt'])) {
+            $event = json_decode($body, true);
+            $nonce = random_bytes(SODIUM_CRYPTO_SECRETBOX_NONCEBYTES);
+            $box = sodium_crypto_secretbox($event['data'], $nonce, $shared_secret($event['channels'][0]));
+            $event['data'] = json_encode(['nonce' => base64_encode($nonce), 'ciphertext' => base64_encode($box)]);
+            $body = json_encode($event);
+        }
         $method = $body === '' ? 'GET' : 'POST';
         parse_str($_GET['query'] ?? '', $query);
         $query += ['auth_key' => $key, 'auth_timestamp' => time() - ($_GET['age'] ?? 0), 'auth_version' => '1.0'];
@@ -48,6 +59,13 @@ switch ($_GET['do'] ?? '') {
         break;
     case 'webhook':
         $body = file_get_contents('php://input');
+        // The first attempts fail, if the test says how many.
+        $failures = __DIR__ . '/failures';
+        if (($left = (int) @file_get_contents($failures)) > 0) {
+            file_put_contents($failures, $left - 1);
+            http_response_code(500);
+            break;
+        }
         $valid = hash_equals(hash_hmac('sha256', $body, $secret), $_SERVER['HTTP_X_PUSHER_SIGNATURE'] ?? '');
         $is_app = $_SERVER['HTTP_X_PUSHER_KEY'] === $key;
         foreach (json_decode($body, true)['events'] as $event) {
