@@ -123,6 +123,7 @@ mod traces;
 mod upgrade;
 mod users;
 mod warm_code;
+mod websocket_cases;
 mod websocket_channels;
 mod websocket_events;
 mod websocket_held;

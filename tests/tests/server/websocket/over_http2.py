@@ -8,6 +8,8 @@ second one. The library h2 implements HTTP/2, the library websockets the frames 
     over_http2.py PORT CA stay PATH          opens a stream, prints what is said first, and then how it ended
     over_http2.py PORT CA hold PATH STREAMS  for each number in a line of input, opens as many sockets, STREAMS on each
                                              connection; prints "held" when each has got "welcome"
+    over_http2.py PORT CA frames PATH        for each line of input, `plain` or `packing` and bytes in hexadecimal digits:
+                                             opens a stream, sends them, and prints all that the server sends until its end
     over_http2.py PORT CA lazy PATH          as stay, without ever enlarging the initial window
 """
 
@@ -49,7 +51,7 @@ class Connection:
     def flush(self):
         self.socket.sendall(self.http.data_to_send())
 
-    def connect(self, path, protocol="websocket"):
+    def connect(self, path, protocol="websocket", more=()):
         number = self.http.get_next_available_stream_id()
         fields = [
             (":method", "CONNECT"),
@@ -59,6 +61,7 @@ class Connection:
             (":authority", f"localhost:{PORT}"),
             ("sec-websocket-version", "13"),
             ("origin", ORIGIN),
+            *more,
         ]
         self.http.send_headers(number, fields)
         self.streams[number] = stream = Stream(self, number)
@@ -191,11 +194,33 @@ def hold(first):
         print("held", flush=True)
 
 
+def frames(connection):
+    for line in sys.stdin:
+        kind, data = line.split(" ")
+        more = [("sec-websocket-extensions", "permessage-deflate")] if kind == "packing" else []
+        stream = connection.connect(PATH, more=more)
+        assert stream.status() == "200"
+        try:
+            stream.send(bytes.fromhex(data.strip()))
+        except (h2.exceptions.StreamClosedError, h2.exceptions.ProtocolError):
+            pass  # The server has seen a violation and ended the stream.
+        stream.wait_for_end()
+        print(stream.data.hex(), flush=True)
+        try:
+            connection.http.reset_stream(stream.number, h2.errors.ErrorCodes.CANCEL)
+            connection.flush()
+        except h2.exceptions.ProtocolError:
+            pass
+        del connection.streams[stream.number]
+
+
 connection = Connection()
 if SCENARIO == "talk":
     talk(connection)
 elif SCENARIO == "hold":
     hold(connection)
+elif SCENARIO == "frames":
+    frames(connection)
 elif SCENARIO == "ask":
     print(connection.connect(PATH, sys.argv[5]).status())
 elif SCENARIO == "settings":
