@@ -193,7 +193,7 @@ docs: ## Build the documentation as a site with search in target/docs, and check
 	@CARGO=$(CARGO) scripts/docs.sh $(TARGET_DIR)/docs
 
 fuzz: setup-build quick ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)
-	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site --lib -- --nocapture fuzz
+	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site -p howdah-websocket --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-transport --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-pool --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker

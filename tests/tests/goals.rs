@@ -51,6 +51,24 @@ fn scripts() -> Vec<PathBuf> {
 }
 
 #[test]
+fn make_fuzz_runs_every_crate_that_has_fuzz_targets() {
+    let makefile = read("Makefile");
+    let goal = makefile.split("\nfuzz:").nth(1).unwrap().split("\n\n").next().unwrap();
+    let crates: Vec<_> =
+        fs::read_dir(Path::new(ROOT).join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let driven = |path: &PathBuf| {
+        let cargo = fs::read_to_string(path.join("Cargo.toml")).unwrap_or_default();
+        cargo.split_once("[dev-dependencies]").is_some_and(|(_, rest)| rest.contains("howdah-fuzz-driver"))
+    };
+    let driven: Vec<_> = crates.into_iter().filter(driven).collect();
+    assert!(driven.len() >= 5, "{driven:?}");
+    for path in driven {
+        let name = format!("-p howdah-{} ", path.file_name().unwrap().to_str().unwrap());
+        assert!(goal.contains(&name), "make fuzz leaves out {name}");
+    }
+}
+
+#[test]
 fn every_goal_expands_in_the_environment_of_a_login() {
     for goal in goals() {
         let output = by_a_person("make", &["--no-print-directory", "-n", &goal]);

@@ -125,6 +125,7 @@ mod users;
 mod warm_code;
 mod websocket_cases;
 mod websocket_channels;
+mod websocket_ends;
 mod websocket_events;
 mod websocket_held;
 mod websocket_memory;
