@@ -201,10 +201,10 @@ impl Exchange {
         self.purpose.is_none_or(Purpose::asks_for_access)
     }
 
-    /// The value of a variable for the script that the server or a rule has set.
-    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
-        let all = &self.changes.as_ref()?.variables;
-        all.iter().find(|(own, _)| **own == *name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    /// The id of the WebSocket connection whose event this is.
+    pub(crate) fn websocket_id(&self) -> Option<&str> {
+        let mut all = self.changes.as_ref()?.variables.iter();
+        all.find(|(name, _)| &**name == "HOWDAH_WEBSOCKET_ID").and_then(|(_, id)| std::str::from_utf8(id).ok())
     }
 
     /// The query after the changes by `.htaccess` files or rules.

@@ -1,9 +1,8 @@
-//! The end of many connections at once: an upgrade of the server, and a budget that is used up.
+//! The end of many connections at once, at an upgrade of the server.
 
 use super::websocket_events::{chat, closed, open};
-use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::websocket::TEXT;
-use howdah_tests::{Conn, Mode, Request, Site, run, time_limit};
+use howdah_tests::{Mode, run};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -13,7 +12,6 @@ fn an_upgrade_closes_connections_at_different_times_and_the_new_server_takes_the
         let mut sockets: Vec<_> = (0..20).map(|_| open(site, "room=a").0).collect();
         let upgraded = site.howdah().command(&["upgrade"]);
         assert!(upgraded.status.success(), "{}{}", String::from_utf8_lossy(&upgraded.stderr), site.log());
-        site.howdah_mut().follow();
         let asked: Vec<Instant> = std::thread::scope(|scope| {
             let readers: Vec<_> = sockets
                 .iter_mut()
@@ -24,6 +22,8 @@ fn an_upgrade_closes_connections_at_different_times_and_the_new_server_takes_the
                     })
                 })
                 .collect();
+            // The former server ends when all have confirmed their close.
+            site.howdah_mut().follow();
             readers.into_iter().map(|reader| reader.join().unwrap()).collect()
         });
         // Half of `grace` is two seconds; twenty random times cover less than a tenth of it about never.
@@ -33,44 +33,5 @@ fn an_upgrade_closes_connections_at_different_times_and_the_new_server_takes_the
         let (mut back, _) = open(site, "room=a");
         back.send(TEXT, "here");
         assert_eq!(back.next(TEXT), "1 here 7");
-    });
-}
-
-/// Used bytes of the memory budget.
-fn used(site: &Site) -> u64 {
-    let page = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics").close()).expect(200).text();
-    let start = "howdah_budget_bytes{budget=\"memory\",kind=\"used\"} ";
-    let line = page.lines().find_map(|line| line.strip_prefix(start));
-    line.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
-}
-
-#[test]
-fn clients_that_read_nothing_take_the_memory_budget_and_no_more() {
-    let setup = |s| chat(s).workers(2).setting("http.memory", "\"4M\"");
-    run(Mode::Classic, setup, |site| {
-        time_limit(120, "forty clients are sent megabytes that they do not read");
-        let (mut reader, _) = open(site, "room=reads");
-        let lazy: Vec<_> = (0..40)
-            .map(|number| {
-                let socket = open(site, &format!("room={number}")).0;
-                socket.conn.shrink_receive_buffer();
-                socket
-            })
-            .collect();
-        // 40 MB for rooms whose members do not read: no room is above its own limit of 4 MiB.
-        for number in 0..lazy.len() {
-            for _ in 0..2 {
-                assert_eq!(site.get_ok(&format!("/chat.php?publish={number}&long=500000")), "no event");
-            }
-            assert!(used(site) <= 5 << 20, "{} bytes are used", used(site));
-        }
-        closed(site, "1013 0 the server has no memory left");
-        // Others go on.
-        reader.send(TEXT, "here");
-        assert_eq!(reader.next(TEXT), "1 here 7");
-        assert_eq!(site.get_ok("/chat.php?publish=reads&text=still"), "no event");
-        assert_eq!(reader.next(TEXT), "still");
-        drop((lazy, reader));
-        assert!(eventually(PATIENCE, || used(site) == 0), "{} bytes are left", used(site));
     });
 }

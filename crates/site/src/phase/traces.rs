@@ -2,7 +2,6 @@
 
 use crate::exchange::{Exchange, Purpose};
 use crate::forwarded::split_port;
-use crate::phase::websocket::CONNECTION_ID;
 use howdah_telemetry::{EndedRequest, SocketSpan, Telemetry, Trace, WorkerSpan};
 use http::{Version, header};
 use std::time::Duration;
@@ -23,10 +22,10 @@ pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, too
         php: Duration::from_micros(stats.php_us),
         replays: stats.replays,
     });
-    let event = exchange.purpose.and_then(Purpose::socket_event).map(|event| SocketSpan {
-        event: event.name(),
-        connection: exchange.variable(CONNECTION_ID).unwrap_or_default(),
-    });
+    let event = exchange
+        .purpose
+        .and_then(Purpose::socket_event)
+        .map(|event| SocketSpan { event: event.name(), connection: exchange.websocket_id().unwrap_or_default() });
     telemetry.end(
         trace,
         &EndedRequest {

@@ -23,9 +23,6 @@ use howdah_websocket::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::sync::{Arc, Weak};
 
-/// The variable with the connection's id.
-pub(crate) const CONNECTION_ID: &str = "HOWDAH_WEBSOCKET_ID";
-
 /// Opens WebSocket connections, and sends their events to the script.
 pub(crate) struct WebSocket;
 
@@ -217,7 +214,7 @@ impl Script {
     ) -> impl Future<Output = Outcome> + Send + 'static {
         let mut variables: Vec<(Arc<str>, Arc<[u8]>)> = vec![
             ("HOWDAH_WEBSOCKET_EVENT".into(), event.name().as_bytes().into()),
-            (CONNECTION_ID.into(), link.id().as_bytes().into()),
+            ("HOWDAH_WEBSOCKET_ID".into(), link.id().as_bytes().into()),
         ];
         let state = link.state();
         if !state.is_empty() {

@@ -4,7 +4,7 @@ use super::{Client, api, publish, pusher};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
 use howdah_tests::websocket::{TEXT, WebSocket};
-use howdah_tests::{Mode, Site, run};
+use howdah_tests::{Mode, Setup, Site, run};
 use serde_json::{Value, json};
 
 #[test]

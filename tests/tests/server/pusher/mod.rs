@@ -2,7 +2,7 @@
 
 mod api;
 mod channels;
-pub(crate) mod clients;
+pub(super) mod clients;
 
 use howdah_tests::websocket::{TEXT, WebSocket};
 use howdah_tests::{Request, Setup, Site, php};

@@ -8,8 +8,9 @@ second one. The library h2 implements HTTP/2, the library websockets the frames 
     over_http2.py PORT CA stay PATH          opens a stream, prints what is said first, and then how it ended
     over_http2.py PORT CA hold PATH STREAMS  for each number in a line of input, opens as many sockets, STREAMS on each
                                              connection; prints "held" when each has got "welcome"
-    over_http2.py PORT CA frames PATH        for each line of input, `plain` or `packing` and bytes in hexadecimal digits:
-                                             opens a stream, sends them, and prints all that the server sends until its end
+    over_http2.py PORT CA frames PATH        for each line of input, `plain` or `packing`, a number of frames, and bytes
+                                             in hexadecimal digits: opens a stream, sends the bytes, closes it after so many
+                                             frames of the server (0: it does), and prints all that the server has sent
     over_http2.py PORT CA lazy PATH          as stay, without ever enlarging the initial window
 """
 
@@ -194,9 +195,25 @@ def hold(first):
         print("held", flush=True)
 
 
+def complete(data):
+    """The number of complete frames."""
+    count, at = 0, 0
+    while len(data) >= at + 10 or (len(data) >= at + 2 and data[at + 1] < 126):
+        length, head = data[at + 1], 2
+        if length == 126:
+            length, head = struct.unpack_from("!H", data, at + 2)[0], 4
+        elif length == 127:
+            length, head = struct.unpack_from("!Q", data, at + 2)[0], 10
+        at += head + length
+        if len(data) < at:
+            break
+        count += 1
+    return count
+
+
 def frames(connection):
     for line in sys.stdin:
-        kind, data = line.split(" ")
+        kind, count, data = line.split(" ")
         more = [("sec-websocket-extensions", "permessage-deflate")] if kind == "packing" else []
         stream = connection.connect(PATH, more=more)
         assert stream.status() == "200"
@@ -204,6 +221,10 @@ def frames(connection):
             stream.send(bytes.fromhex(data.strip()))
         except (h2.exceptions.StreamClosedError, h2.exceptions.ProtocolError):
             pass  # The server has seen a violation and ended the stream.
+        while complete(stream.data) < int(count) and stream.end is None:
+            connection.turn()
+        if int(count):
+            stream.send_message(8, struct.pack("!H", 1000))
         stream.wait_for_end()
         print(stream.data.hex(), flush=True)
         try:
