@@ -58,7 +58,8 @@ if (isset($_POST['text'])) {
 <script src="/node_modules/pusher-js/dist/web/pusher.min.js"></script>
 <script src="/node_modules/laravel-echo/dist/echo.iife.js"></script>
 <script>
-    const echo = new Echo({
+    // The script of laravel-echo 2 sets a module; earlier ones set the class.
+    const echo = new (Echo.default ?? Echo)({
         broadcaster: 'reverb', key: '<?= KEY ?>', wsHost: location.hostname, wsPort: location.port,
         forceTLS: false, enabledTransports: ['ws'], authEndpoint: '/index.php',
     });

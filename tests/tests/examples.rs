@@ -1,5 +1,8 @@
 //! The applications in `examples/`, started as in their READMEs.
 
+use crate::server::in_browser::{Browser, has_browser, reporting, seen};
+use crate::server::pusher::clients::installed;
+use howdah_skip::skip;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::websocket::{CLOSE, TEXT, WebSocket};
@@ -68,6 +71,76 @@ fn chat_example_tells_all_of_a_room() {
             assert_eq!(said(&mut elsewhere).0, "Eve");
         },
     );
+}
+
+/// Appended to the page of the example: reports the members and the lines, and sends a line.
+const VISITOR: &str = r#"
+<script>
+    let reports = Promise.resolve()
+    const report = (text) => reports = reports.then(() => fetch('/seen.php?text=' + encodeURIComponent(text)))
+    const told = new Set()
+    setInterval(() => {
+        const members = document.querySelector('#members').textContent.split(', ').filter(Boolean)
+        const lines = [...document.querySelectorAll('#lines li')].map((line) => line.textContent.replace(/\d+/, 'N'))
+        for (const text of [`${members.length} here`, ...lines].filter((text) => text !== '0 here' && !told.has(text))) {
+            told.add(text)
+            report(text)
+            if (text === '2 here') {
+                form.text.value = 'hello'
+                form.requestSubmit()
+            }
+        }
+    }, 20)
+</script>"#;
+
+/// A visitor of the room without a browser: signed by the example, with another session.
+fn second_visitor(site: &Site) -> (WebSocket, String) {
+    let mut socket = WebSocket::open(site, "/app/example-key?protocol=7&client=test&version=1");
+    let next = |socket: &mut WebSocket| serde_json::from_str::<serde_json::Value>(&socket.next(TEXT)).unwrap();
+    let data: serde_json::Value = serde_json::from_str(next(&mut socket)["data"].as_str().unwrap()).unwrap();
+    let id = data["socket_id"].as_str().unwrap().to_owned();
+    let form = format!("channel_name=presence-room&socket_id={id}");
+    let mut auth: serde_json::Value = site.send(&Request::form("/index.php", &form)).expect(200).json();
+    auth["channel"] = "presence-room".into();
+    socket.send(TEXT, serde_json::json!({ "event": "pusher:subscribe", "data": auth }).to_string());
+    assert_eq!(next(&mut socket)["event"], "pusher_internal:subscription_succeeded");
+    (socket, id)
+}
+
+#[test]
+fn laravel_echo_example_shows_who_is_in_the_room_and_what_they_say() {
+    if !has_browser() {
+        skip!("chromium", "there is no browser");
+    }
+    let page = [include_str!("../../examples/laravel-echo/index.php"), VISITOR].concat();
+    let app: toml::Table = include_str!("../../examples/laravel-echo/howdah.toml").parse().unwrap();
+    let app = format!("{}", app["pusher"]["app"]);
+    let setup = |s: Setup| {
+        let Some(clients) = installed() else {
+            return s.lacks("pusher-clients", "run scripts/pusher-clients.sh, which needs npm and a network");
+        };
+        let scripts = ["node_modules/pusher-js/dist/web/pusher.min.js", "node_modules/laravel-echo/dist/echo.iife.js"];
+        let with_page = reporting(s).file("index.php", &page).setting("pusher.app", &app);
+        scripts.iter().fold(with_page, |s, path| {
+            assert!(page.contains(path), "{path}");
+            s.file(path, std::fs::read_to_string(clients.join(path)).unwrap())
+        })
+    };
+    run(Mode::Classic, setup, |site| {
+        let _browser = Browser::show(site, "/index.php");
+        seen(site, &["1 here"]);
+        let (mut visitor, id) = second_visitor(site);
+        // The page has seen the visitor, and says hello; its own line is there at once.
+        seen(site, &["1 here", "2 here", "guest-N: hello"]);
+        let said: serde_json::Value = serde_json::from_str(&visitor.next(TEXT)).unwrap();
+        assert_eq!((&said["event"], &said["channel"]), (&"said".into(), &"presence-room".into()), "{said}");
+        assert!(said["data"].as_str().unwrap().contains("\"text\":\"hello\""), "{said}");
+        let form = format!("text=welcome&socket={id}");
+        assert_eq!(site.send(&Request::form("/index.php", &form)).status, 200);
+        seen(site, &["1 here", "2 here", "guest-N: hello", "guest-N: welcome"]);
+        drop(visitor);
+        assert!(eventually(PATIENCE, || site.howdah().status()["hubs"][0]["connections"] == 1));
+    });
 }
 
 #[test]

@@ -79,7 +79,7 @@ mod tests {
             assert!(frames.iter().all(|frame| frame.as_ptr() == frames[0].as_ptr()), "{packed}");
         }
         assert!(encoded(&update, true).len() < encoded(&update, false).len() / 4);
-        // What does not become shorter is the same frame for both.
+        // A message that does not become shorter has one frame for both.
         let short = message(b"short", false);
         assert_eq!(encoded(&short, true).as_ptr(), encoded(&short, false).as_ptr());
     }

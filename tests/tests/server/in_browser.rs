@@ -13,13 +13,13 @@ const BROWSER: &str = "/usr/bin/chromium";
 const SEEN: &str = php!("in_browser/seen.php");
 
 /// A browser that shows a page until it is dropped.
-struct Browser {
+pub(crate) struct Browser {
     process: Child,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    fn show(site: &Site, path: &str) -> Self {
+    pub(crate) fn show(site: &Site, path: &str) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let process = Command::new(BROWSER)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
@@ -44,16 +44,16 @@ impl Drop for Browser {
     }
 }
 
-fn has_browser() -> bool {
+pub(crate) fn has_browser() -> bool {
     Path::new(BROWSER).exists()
 }
 
-fn reporting(setup: Setup) -> Setup {
+pub(crate) fn reporting(setup: Setup) -> Setup {
     setup.http1("the browser speaks HTTP/1.1 here").never_https().workers(2).php("seen.php", SEEN)
 }
 
 /// Waits until pages have reported these texts, in this order.
-fn seen(site: &Site, expected: &[&str]) {
+pub(crate) fn seen(site: &Site, expected: &[&str]) {
     let read = || std::fs::read_to_string(site.file("seen")).unwrap_or_default();
     let has_come = eventually(PATIENCE, || read().lines().take(expected.len()).eq(expected.iter().copied()));
     assert!(has_come, "{:?} in place of {expected:?}\n{}", read(), site.log());

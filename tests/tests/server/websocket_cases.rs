@@ -14,8 +14,8 @@ const FIRST: u8 = 0x01;
 const MORE: u8 = 0x00;
 const LAST: u8 = 0x80;
 
-/// What a client sends, and what it gets: messages and pongs, each in their order, and the close code. A client closes
-/// by itself when it has got them.
+/// Bytes of a client and the server's answer: messages and pongs, each in their order, and the close code. The client
+/// closes after an expected answer.
 struct Case {
     name: String,
     sent: Vec<u8>,

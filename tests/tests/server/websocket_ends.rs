@@ -1,8 +1,9 @@
-//! The end of many connections at once, at an upgrade of the server.
+//! The end of many connections at once: an upgrade of the server, and a budget that is used up.
 
 use super::websocket_events::{chat, closed, open};
-use howdah_tests::websocket::TEXT;
-use howdah_tests::{Mode, run};
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::websocket::{PING, TEXT};
+use howdah_tests::{Conn, Mode, Request, Site, run, time_limit};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -33,5 +34,43 @@ fn an_upgrade_closes_connections_at_different_times_and_the_new_server_takes_the
         let (mut back, _) = open(site, "room=a");
         back.send(TEXT, "here");
         assert_eq!(back.next(TEXT), "1 here 7");
+    });
+}
+
+/// Used bytes of the memory budget.
+fn used(site: &Site) -> u64 {
+    let page = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics").close()).expect(200).text();
+    let start = "howdah_budget_bytes{budget=\"memory\",kind=\"used\"} ";
+    let line = page.lines().find_map(|line| line.strip_prefix(start));
+    line.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
+}
+
+#[test]
+fn clients_that_read_nothing_take_the_memory_budget_and_no_more() {
+    let setup = |s| chat(s).workers(2).setting("http.memory", "\"4M\"");
+    run(Mode::Classic, setup, |site| {
+        time_limit(120, "clients are sent megabytes that they do not read");
+        let (mut reader, _) = open(site, "room=reads");
+        let lazy: Vec<_> = (0..6)
+            .map(|number| {
+                let socket = open(site, &format!("room={number}")).0;
+                socket.conn.shrink_receive_buffer();
+                socket
+            })
+            .collect();
+        // The kernel takes some megabytes for each of those that do not read; the rest waits in the server.
+        for number in 0..lazy.len() {
+            for _ in 0..8 {
+                assert_eq!(site.get_ok(&format!("/chat.php?publish={number}&long=1000000")), "no event");
+            }
+            assert!(used(site) <= 5 << 20, "{} bytes are used", used(site));
+        }
+        closed(site, "1013 0 the server has no memory left");
+        // Others go on. A slow machine may have left the reader silent for so long that it is asked whether it is there.
+        let mut next = || std::iter::from_fn(|| reader.try_next()).find(|frame| frame.first != PING).unwrap();
+        assert_eq!(site.get_ok("/chat.php?publish=reads&text=still"), "no event");
+        assert_eq!(next().payload, b"still");
+        drop((lazy, reader));
+        assert!(eventually(PATIENCE, || used(site) == 0), "{} bytes are left", used(site));
     });
 }

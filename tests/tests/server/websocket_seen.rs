@@ -1,4 +1,4 @@
-//! What an operator sees of WebSocket connections and of the hub: spans, route metrics, failures in the access log,
+//! Monitoring of WebSocket connections and of the hub: spans, route metrics, failures in the access log,
 //! and the metrics of connections, messages, subscribers and updates.
 
 use super::mercure::{Subscriber, hub, published, publisher};
@@ -66,7 +66,7 @@ fn events_have_spans_that_refer_to_the_request_of_their_connection() {
         for (span, (event, status, failed)) in
             events.iter().zip([("message", "200", 0), ("message", "500", 2), ("close", "200", 0)])
         {
-            // A connection may have any number of events: each has a trace of its own, with a link.
+            // A connection may have any number of events: each has a separate trace, with a link.
             assert!(span.trace != shake.trace && span.parent.is_empty(), "{span:#?}");
             assert_eq!((&span.links, span.kind, span.status), (&vec![shake.trace.clone()], 2, failed));
             for (key, expected) in [

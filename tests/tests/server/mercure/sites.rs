@@ -1,4 +1,4 @@
-//! Sites with a hub of their own, and what clients are told that want problem details.
+//! Sites with separate hubs, and problem details for clients that accept them.
 
 use super::{HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, token};
 use howdah_tests::{Request, Response, Setup, Site, scenario};

@@ -2,7 +2,7 @@
 
 mod api;
 mod channels;
-pub(super) mod clients;
+pub(crate) mod clients;
 
 use howdah_tests::websocket::{TEXT, WebSocket};
 use howdah_tests::{Request, Setup, Site, php};
