@@ -20,7 +20,7 @@ const LANGUAGES: &[(&str, &str)] = &[
 ];
 
 /// Number of blocks that are not tested. Lower it when you have made one of them run.
-const NOT_TRIED: usize = 26;
+const NOT_TRIED: usize = 25;
 
 /// The reason of those that the test of the packages runs.
 const ELSEWHERE: &str = "make test-packages";
