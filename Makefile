@@ -58,11 +58,11 @@ test: ## Build and run all tests; ends with the slowest ones, those that are fla
 # of each mode.
 FAST_SERVER := server::output server::input server::protocol server::static_files server::raw_targets server::script_life server::crash::a_
 FAST_MODES := worker::request_loop snapshot::loop_body async_mode::isolation
-FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/scenarios.sh --quiet --test scenarios --
+FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/quick/howdah scripts/scenarios.sh --quiet --test scenarios --
 
 test-fast: setup-build ## In less than a minute once built: the unit tests that need no PHP, and some scenarios of every area
-	$(CARGO) test --locked --quiet --lib --bins -- --skip fuzz
-	$(CARGO) build --locked -p howdah -p howdah-php
+	$(CARGO) test --profile quick --locked --quiet --lib --bins -- --skip fuzz
+	$(CARGO) build --profile quick --locked -p howdah -p howdah-php
 	HOWDAH_TEST_MODES=classic $(FAST) $(FAST_SERVER) --skip ::reference
 	$(FAST) $(FAST_MODES)
 
@@ -134,7 +134,7 @@ test-apps: setup-apps quick ## Real applications beside nginx with PHP-FPM, and 
 	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps -- --skip packaged::
 	scripts/unpack-packaged.sh $(TARGET_DIR)/packaged
 	HOWDAH_BIN=$(abspath $(TARGET_DIR))/quick/howdah scripts/with-packaged.sh $(TARGET_DIR)/packaged \
-		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test apps -- --nocapture packaged::
+		scripts/skips.sh $(CARGO) test --locked --profile quick --workspace --test apps -- --nocapture packaged::
 
 test-apps-trixie: quick ## The same with Debian 13's applications and PHP 8.4, in a Debian 13 made by debootstrap (root, a mirror)
 	$(IN_DEBIAN) trixie 8.4 apps

@@ -24,16 +24,16 @@ export CARGO_TARGET_DIR=$target HOWDAH_COVERAGE=$profiles RUSTC_WORKSPACE_WRAPPE
 # %m: one file per program, to which its processes add.
 export LLVM_PROFILE_FILE=$profiles/%m.profraw GCOV_ERROR_FILE=/dev/null
 
-"$cargo" build --locked -p howdah -p howdah-php
+"$cargo" build --profile quick --locked -p howdah -p howdah-php
 # These create the counter files; afterwards processes of every user can add to them.
-"$target/debug/howdah" --version >/dev/null
-"$target/debug/howdah-php" --version >/dev/null 2>&1 || true
-mapfile -t notes < <(find "$target/debug/build" -path '*/howdah-php-*/out/*' -name '*.gcno')
-find "$target/debug/build" -name '*.gcda' -exec chmod a+rw {} +
+"$target/quick/howdah" --version >/dev/null
+"$target/quick/howdah-php" --version >/dev/null 2>&1 || true
+mapfile -t notes < <(find "$target/quick/build" -path '*/howdah-php-*/out/*' -name '*.gcno')
+find "$target/quick/build" -name '*.gcda' -exec chmod a+rw {} +
 chmod a+rw "$profiles"/*
 
 failed=0
-export HOWDAH_BIN=$target/debug/howdah
+export HOWDAH_BIN=$target/quick/howdah
 if [ $# = 0 ]; then
     scripts/scenarios.sh --lib --bins || failed=1
 fi
@@ -41,10 +41,10 @@ scripts/scenarios.sh --test scenarios -- "$@" || failed=1
 [ $failed = 0 ] || printf '\ncoverage: some tests failed: see above\n'
 
 # Objects contain the map from counters to lines: the programs, and those of the unit tests.
-objects=(-object "$target/debug/howdah" -object "$target/debug/howdah-php")
+objects=(-object "$target/quick/howdah" -object "$target/quick/howdah-php")
 while read -r program; do
     objects+=(-object "$program")
-done < <([ $# != 0 ] || "$cargo" test --quiet --locked --workspace --lib --bins --no-run --message-format json |
+done < <([ $# != 0 ] || "$cargo" test --quiet --profile quick --locked --workspace --lib --bins --no-run --message-format json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
 "$profdata" merge -sparse -o "$target/profdata" "$profiles"/*.profraw
 "$cov" report -instr-profile "$target/profdata" "${objects[@]}" -summary-only \

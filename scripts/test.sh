@@ -47,7 +47,7 @@ counts() {
         scripts/skips.sh --record counts tracing 'only root traces processes of PHP, and not in every container'
         return 0
     fi
-    "$cargo" run --quiet --locked -p howdah-lab -- counts --build quick
+    "$cargo" run --quiet --profile quick --locked -p howdah-lab -- counts --build quick
 }
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return
@@ -61,10 +61,23 @@ tools() {
 
 rm -f "$target/test-run/flaky.txt"
 need 'install packages' scripts/setup.sh test
+# They mostly wait for the network, so beside the compiler; a process group, which ends with this script.
+tools_log=$(mktemp)
+set -m
+tools </dev/null >"$tools_log" 2>&1 &
+set +m
+tools=$!
+trap 'kill -- -$tools 2>/dev/null; rm -f "$tools_log"' EXIT
+tools_end() {
+    wait $tools
+    local status=$?
+    cat "$tools_log"
+    return $status
+}
 need 'build the server (quick)' "$cargo" build --profile quick --locked -p howdah -p howdah-php
-need 'build the tests' "$cargo" test --locked --workspace --lib --bins --tests --no-run
-need 'build the scenarios' "$cargo" test --locked --workspace --test scenarios --no-run
-step 'tools of the tests' tools
+need 'build the tests' "$cargo" test --profile quick --locked --workspace --lib --bins --tests --no-run
+need 'build the scenarios' "$cargo" test --profile quick --locked --workspace --test scenarios --no-run
+step 'wait for the tools of the tests' tools_end
 export HOWDAH_EXTENSIONS=$target/extensions
 step 'unit tests' scripts/scenarios.sh --lib --bins --tests
 step 'Composer packages' composer_packages
