@@ -166,6 +166,8 @@ fn last_words(log: &str) -> String {
     let why = log.lines().rev().find_map(|line| {
         let (_, why) = line.split_once(DOES_NOT_BOOT)?;
         let (why, _) = why.rsplit_once(NEXT_ATTEMPT).unwrap_or((why, ""));
+        // Without the trace, whose line breaks are escaped.
+        let why = why.split("\\n").next().unwrap_or(why);
         // The reason is quoted if it is a field of the line.
         Some(why.strip_suffix('"').unwrap_or(why))
     });
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn a_worker_that_does_not_boot_says_why_once() {
         let log = "1 ERROR php: no\n2 ERROR pool: worker 7 ended before it was ready: recipe x: no a; b; next attempt in 1s \
-                   failures=1\n3 ERROR pool: worker 8 ended before it was ready: recipe x: no a; b; next attempt in 2s";
+                   failures=1\n3 ERROR pool: worker 8 ended before it was ready: recipe x: no a; b\\n#0 x(); next attempt in 2s";
         assert_eq!(last_words(log), "recipe x: no a; b");
         assert_eq!(last_words("1 INFO a\n2 ERROR b"), "2 ERROR b");
     }

@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include "wire.h"
 
+// Exit status of a worker whose script ended before it asked for a request.
+#define HOWDAH_BOOT_FAILED 71
+
 // Index of the first of the two responses to a path where no warm-up request had run.
 #define HOWDAH_RESPONSE_ALONE 0
 

@@ -35,7 +35,7 @@ pub(crate) mod handle;
 mod open_responses;
 pub(crate) mod rescue;
 mod waste;
-mod worker_log;
+pub(crate) mod worker_log;
 
 /// The ring space of frames from this size on is released to the worker at once; that of smaller ones once per batch.
 const LARGE_FRAME: usize = 16 * 1024;

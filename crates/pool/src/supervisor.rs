@@ -22,6 +22,7 @@ use crate::shared::Shared;
 use crate::supervisor::generation::Generation;
 use crate::supervisor::slow_log::SlowRequests;
 use howdah_observe::SlowLog;
+use howdah_transport::worker_spec::HOWDAH_BOOT_FAILED;
 use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::collections::HashMap;
 use std::io;
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) mod deadline;
+mod failed_boot;
 mod fallback;
 mod generation;
 mod lost;
@@ -48,12 +50,8 @@ mod stuck;
 
 /// Interval at which deadlines, the queue and the number of workers are checked.
 const TICK: Duration = Duration::from_millis(100);
-/// Longest pause between two attempts to start PHP.
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
-/// Consecutive failed starts after which requests are refused at once instead of waiting in the queue.
-const FAILURES_UNTIL_DOWN: u32 = 3;
 
 /// Work for the supervisor.
 enum WakeUp {
@@ -80,6 +78,8 @@ pub(crate) struct Supervisor {
     /// Consecutive boots that were killed from outside.
     killed: u32,
     not_before: Option<Instant>,
+    /// The last failed boot in the log.
+    failure_logged: Option<(Instant, String)>,
     next_home: usize,
     /// When to check whether requests still wait.
     grow_at: Option<Instant>,
@@ -130,6 +130,7 @@ impl Supervisor {
             failures: 0,
             killed: 0,
             not_before: None,
+            failure_logged: None,
             next_home: 0,
             grow_at: None,
             shrunk_at: None,
@@ -222,6 +223,7 @@ impl Supervisor {
                     self.failures = 0;
                     self.killed = 0;
                     self.not_before = None;
+                    self.failure_logged = None;
                 }
                 self.retire_used_up();
                 self.finish_reload_if_ready();
@@ -313,6 +315,8 @@ impl Supervisor {
                     (_, Some(signal)) if self.stop.is_none() => {
                         tracing::warn!(pool, pid, signal, "worker killed by a signal")
                     }
+                    // Its boot's failure says more.
+                    (Some(HOWDAH_BOOT_FAILED), _) => tracing::debug!(pool, pid, "worker ended while it booted"),
                     (Some(status), _) if status != 0 => tracing::warn!(pool, pid, status, "worker ended with an error"),
                     _ => tracing::debug!(pool, pid, "worker ended"),
                 }
@@ -418,32 +422,6 @@ impl Supervisor {
         } else if self.current.as_ref().is_some_and(|g| g.number == number) {
             self.note_failure(why);
         }
-    }
-
-    fn note_failure(&mut self, why: String) {
-        if self.pool.config().yields() {
-            return self.yield_after(why);
-        }
-        // The log already has all lines of a worker's message.
-        let short = why.lines().next().unwrap_or_default();
-        if self.not_before.is_some_and(|t| t > Instant::now()) {
-            // Workers that were started together fail together, which counts as one attempt.
-            tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}");
-            return;
-        }
-        self.failures += 1;
-        let pause = Duration::from_millis(100 * u64::from(self.failures).pow(2)).min(MAX_BACKOFF);
-        self.not_before = Some(Instant::now() + pause);
-        tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}; next attempt in {pause:?}");
-        let mut scheduler = self.pool.lock();
-        if !scheduler.serves() && self.failures >= FAILURES_UNTIL_DOWN {
-            let fault = Fault::with(FaultKind::PoolDown, why.as_str());
-            scheduler.fail_queue(&fault);
-            scheduler.down = Some(why.clone());
-        }
-        drop(scheduler);
-        // Shown by `status` from the first failure on, while requests still wait for the next attempt.
-        self.pool.update_about(|about| about.last_error = Some(why));
     }
 
     fn start_generation(&mut self) -> io::Result<Generation> {

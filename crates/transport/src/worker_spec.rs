@@ -5,6 +5,9 @@ use crate::c_text::CText;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// Exit status of a worker whose script ended before it asked for a request.
+pub const HOWDAH_BOOT_FAILED: i32 = 71;
+
 /// Settings of request execution. They stay in the zygote for its lifetime; C reads them there (`howdah_worker_spec`).
 #[repr(C)]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

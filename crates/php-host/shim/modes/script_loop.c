@@ -27,9 +27,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* Exit status of a worker whose script ended before it asked for a request. */
-#define BOOT_FAILED 71
-
 typedef enum loop_phase {
     LOOP_CLOSED,  /* no script runs */
     LOOP_BOOTING, /* the script has not asked for a request */
@@ -54,7 +51,7 @@ bool shim_loop_may_serve(void) {
 }
 
 int shim_loop_exit_status(void) {
-    return was_ready ? EG(exit_status) & 0xff : BOOT_FAILED;
+    return was_ready ? EG(exit_status) & 0xff : HOWDAH_BOOT_FAILED;
 }
 
 void shim_loop_unsent_output(const char *text, size_t length) {
@@ -193,7 +190,8 @@ shim_outcome shim_loop_close_script(void) {
     if (phase == LOOP_CLOSED) {
         return SHIM_RETIRE;
     }
-    if (!was_ready) {
+    /* An error says more. */
+    if (!was_ready && !shim_log_has_error()) {
         const char *what =
             *shim.worker->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
         shim_log(LOG_CRIT, "the script %s ended before it %s", script_path, what);

@@ -11,7 +11,14 @@
 #include <syslog.h>
 #include <unistd.h>
 
+static bool has_error;
+
+bool shim_log_has_error(void) {
+    return has_error;
+}
+
 void shim_log_line(int level, const char *line, size_t length) {
+    has_error |= level <= LOG_ERR;
     if (shim.script_child) {
         dprintf(STDERR_FILENO, "%.*s\n", (int)length, line);
     } else {

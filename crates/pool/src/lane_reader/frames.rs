@@ -24,11 +24,12 @@ impl LaneReader {
         match frame.kind {
             FrameKind::Ready if std::mem::replace(&mut self.ready, true) => return Err("ready twice".into()),
             FrameKind::Ready => {
+                self.log.booted(&self.lane);
                 self.lane.worker_ready();
                 return Ok(());
             }
             FrameKind::Log => {
-                if !self.log.line(&self.lane, frame.number, &frame.payload, self.now) {
+                if !self.log.line(&self.lane, &frame, !self.ready, self.now) {
                     self.waste.note(self.is_idle());
                 }
                 return Ok(());

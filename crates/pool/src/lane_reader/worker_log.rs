@@ -2,6 +2,7 @@
 
 use crate::lane_reader::handle::LaneHandle;
 use crate::process::log_limit::LogLimit;
+use howdah_transport::Frame;
 use std::time::Instant;
 
 /// The level of syslog(3) up to which lines also go to a web server's log.
@@ -9,7 +10,7 @@ const LOG_INFO: u8 = 6;
 
 pub(super) struct WorkerLog {
     limit: LogLimit,
-    /// The first error logged outside of a request: explains a worker's death before it was ready.
+    /// The first error of a boot, not logged yet: if the worker dies, the supervisor logs it with the consequence.
     pub(super) said: Option<String>,
 }
 
@@ -18,9 +19,10 @@ impl WorkerLog {
         Self { limit: LogLimit::new(now), said: None }
     }
 
-    /// Logs a line, the payload of a frame. Returns false if the line was malformed or dropped.
-    pub(super) fn line(&mut self, lane: &LaneHandle, number: u64, payload: &[u8], now: Instant) -> bool {
-        let Some((&level, text)) = payload.split_first() else { return false };
+    /// Logs a line, the payload of a frame, of a worker that boots or serves. Returns false if the line was malformed or dropped.
+    pub(super) fn line(&mut self, lane: &LaneHandle, frame: &Frame, boots: bool, now: Instant) -> bool {
+        let number = frame.number;
+        let Some((&level, text)) = frame.payload.split_first() else { return false };
         let verdict = self.limit.admit(text.len(), now);
         if let Some(lines) = verdict.left_out {
             say_left_out(lane, lines);
@@ -31,8 +33,9 @@ impl WorkerLog {
         let text = String::from_utf8_lossy(text);
         let request = lane.request_name(number);
         let (id, label) = request.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
-        if request.is_none() && level <= 3 {
-            self.said.get_or_insert_with(|| text.to_string());
+        if boots && request.is_none() && level <= 3 && self.said.is_none() {
+            self.said = Some(text.into_owned());
+            return true;
         }
         if request.is_none() && !lane.is_new_line(&text) {
             return true;
@@ -50,12 +53,24 @@ impl WorkerLog {
         true
     }
 
+    /// Logs what a boot logged that succeeded nevertheless.
+    pub(super) fn booted(&mut self, lane: &LaneHandle) {
+        if let Some(text) = self.said.take() {
+            log_error(lane.pool(), lane.pid(), &text);
+        }
+    }
+
     /// Reports lines dropped last, after the worker's death.
     pub(super) fn end(&mut self, lane: &LaneHandle) {
         if let Some(lines) = self.limit.take_left_out() {
             say_left_out(lane, lines);
         }
     }
+}
+
+/// Logs an error of a worker's boot.
+pub(crate) fn log_error(pool: &str, pid: u32, text: &str) {
+    tracing::error!(target: "php", pool, pid, request = "-", label = "", "{text}");
 }
 
 /// Logs a line about a request on the server's behalf.

@@ -87,7 +87,7 @@ pub(crate) struct Death {
     pub(crate) lived: Duration,
     /// The reason, if the server killed the worker.
     pub(crate) reason: Option<KillReason>,
-    /// The first error that it logged outside of a request.
+    /// The first error of its boot, which is in no log yet.
     pub(crate) said: Option<String>,
 }
 
@@ -101,11 +101,14 @@ impl Death {
     /// Description for the operator.
     pub(crate) fn what(&self) -> String {
         let pid = self.pid;
-        match (&self.reason, &self.said) {
-            (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
+        let what = match &self.reason {
+            Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
             _ if self.was_ready => format!("worker {pid} ended before its first request"),
-            (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
             _ => format!("worker {pid} ended before it was ready"),
+        };
+        match &self.said {
+            Some(said) => format!("{what}: {said}"),
+            None => what,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! boot that fails, and the next attempt can be delayed.
 
 use super::Supervisor;
+use super::failed_boot::is_same_cause;
 use crate::process::worker_state::WorkerState;
 use howdah_transport::zygote_protocol::Finding;
 use std::time::{Duration, Instant};
@@ -16,11 +17,10 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 impl Supervisor {
     /// Handles a failed start: the fallback pool serves until the next attempt.
     pub(super) fn yield_after(&mut self, why: String) {
-        let short = why.lines().next().unwrap_or_default();
         let now = Instant::now();
         if self.not_before.is_some_and(|t| t > now) {
             // Workers that were started together fail together, which counts as one attempt.
-            tracing::debug!(pool = self.pool.name(), "{short}");
+            tracing::debug!(pool = self.pool.name(), "{why}");
             return;
         }
         let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.failures.min(10))).min(MAX_BACKOFF);
@@ -39,7 +39,7 @@ impl Supervisor {
             let cost = gain.map(|gain| format!(", which takes {gain} times the processor time")).unwrap_or_default();
             tracing::warn!(
                 pool = name,
-                "the application does not boot: {short}; the pool {other} serves in classic mode{cost}; next attempt in {pause:?}"
+                "the application does not boot: {why}; the pool {other} serves in classic mode{cost}; next attempt in {pause:?}"
             );
         }
         let mut scheduler = self.pool.lock();
@@ -166,24 +166,5 @@ impl Supervisor {
             self.pool.learned.refuse();
         }
         was
-    }
-}
-
-/// `true` if two reasons differ only in numbers: each attempt has another process id.
-fn is_same_cause(one: &str, other: &str) -> bool {
-    let words = |text: &str| {
-        text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
-    };
-    words(one) == words(other)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_is_the_same_whichever_process_it_is_of() {
-        assert!(is_same_cause("worker 4711 ended: index.php:1 has $_GET", "worker 9 ended: index.php:1 has $_GET"));
-        assert!(!is_same_cause("worker 4711 ended: index.php:1 has $_GET", "worker 9 ended: index.php:1 has $_POST"));
     }
 }

@@ -2,6 +2,7 @@
 //! requests wait for new processes.
 
 use super::Supervisor;
+use crate::lane_reader::worker_log::log_error;
 use crate::process::end::{Death, End};
 use crate::process::worker_state::KillReason;
 use crate::supervisor::generation::Generation;
@@ -35,6 +36,9 @@ impl Supervisor {
         self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
         self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
         let is_judged = death.is_of_no_use() && self.stop.is_none();
+        if let Some(said) = death.said.as_ref().filter(|_| !is_judged) {
+            log_error(pool, pid, said);
+        }
         let Some(of) = self.generation_mut(generation) else { return };
         if !is_judged || reason.is_some() {
             of.deaths.settled(pid);
@@ -51,7 +55,8 @@ impl Supervisor {
         if !end.is_from_outside() {
             self.failed(number, death.what());
         } else if !death.was_ready && self.current.as_ref().is_some_and(|g| g.number == number) {
-            self.note_killed(&format!("worker {} was killed while it booted ({end})", death.pid));
+            let said = death.said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
+            self.note_killed(&format!("worker {} was killed while it booted ({end}){said}", death.pid));
         }
     }
 
