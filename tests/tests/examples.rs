@@ -3,6 +3,7 @@
 use crate::server::in_browser::{Browser, has_browser, reporting, seen};
 use crate::server::pusher::clients::installed;
 use howdah_skip::skip;
+use howdah_tests::howdah::php_program;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::websocket::{CLOSE, TEXT, WebSocket};
@@ -35,6 +36,67 @@ fn worker_example_keeps_its_notes() {
             assert_eq!(site.get("/else").status, 404);
         },
     );
+}
+
+/// The shop's files, for a server of one worker.
+fn shared_cart(setup: Setup) -> Setup {
+    setup
+        .workers(1)
+        .script("index.php")
+        .file("../shop.php", include_str!("../../examples/shared-cart/shop.php"))
+        .file("index.php", include_str!("../../examples/shared-cart/public/index.php"))
+}
+
+fn cart(site: &Site) -> String {
+    site.get_ok("/index.php")
+}
+
+#[test]
+fn shared_cart_example_shows_a_visitor_the_cart_of_another_in_worker_mode_only() {
+    for (mode, shown) in [(Mode::Worker, "Your cart: tea\n"), (Mode::Snapshot, "Your cart: empty\n")] {
+        run(mode, shared_cart, |site| {
+            assert_eq!(cart(site), "Your cart: empty\n");
+            assert_eq!(site.send(&Request::form("/index.php", "item=tea")).status, 303);
+            assert_eq!(cart(site), shown, "{mode:?}");
+        });
+    }
+}
+
+#[test]
+fn shared_cart_example_is_demoted_to_classic_mode() {
+    let setup = |s: Setup| {
+        shared_cart(s)
+            .more_processes(2)
+            .setting("compare_one_in", "1")
+            .setting("pool.plain.mode", "\"classic\"")
+            .setting("pool.plain.workers", "1")
+    };
+    run(Mode::Worker, setup, |site| {
+        assert_eq!(site.send(&Request::form("/index.php", "item=tea")).status, 303);
+        assert_eq!(cart(site), "Your cart: tea\n");
+        assert!(eventually(PATIENCE, || cart(site) == "Your cart: empty\n"), "{}", site.howdah().pool());
+        let line = site.wait_for_log(&["demoted", "in the pool plain"]);
+        assert!(line.contains("Your cart: tea") && line.contains("Your cart: empty"), "{line}");
+    });
+}
+
+#[test]
+fn shared_cart_example_is_explained_by_the_doctor() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/shared-cart");
+    let mut doctor = std::process::Command::new(howdah_tests::howdah::program());
+    doctor.args(["doctor", "--writes", "--list", "pages.txt", "--modes", "worker,snapshot", "--json", "-"]);
+    let doctor = doctor.current_dir(example).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
+    let report = doctor.output().expect("the doctor");
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap_or_else(|_| panic!("{report:?}"));
+    let modes = report["modes"].as_array().expect("modes");
+    let leaks = |name: &str| -> Vec<String> {
+        let mode = modes.iter().find(|mode| mode["mode"] == name).unwrap_or_else(|| panic!("no {name}: {report}"));
+        assert!(mode["fails"].is_null(), "{mode}");
+        let findings = mode["findings"].as_array().expect("findings").iter();
+        findings.filter(|finding| finding["severity"] == "leak").map(|leak| leak["name"].to_string()).collect()
+    };
+    assert!(leaks("worker").iter().any(|name| name.contains("CurrentCart->items")), "{report}");
+    assert!(leaks("snapshot").is_empty(), "{report}");
 }
 
 #[test]

@@ -237,7 +237,9 @@ fn boot_file(autoloader: &Path, place: &Place) -> String {
 fn another_pool(pool: &mut Table, wanted: &ServerParams<'_>) {
     let mode = wanted.mode;
     let has = |key: &str| pool.get(key).and_then(Value::as_str).is_some_and(|path| !path.is_empty());
-    let fits = has("script") || (mode == Mode::Snapshot && has("boot"));
+    // A pool in classic mode has the script that it inherits for no other mode.
+    let is_classic = pool.get("mode").and_then(Value::as_str).is_some_and(|own| own == Mode::Classic.name());
+    let fits = !is_classic && (has("script") || (mode == Mode::Snapshot && has("boot")));
     if mode == Mode::Classic || !fits {
         pool.insert("script".to_owned(), "".into());
         pool.insert("boot".to_owned(), "".into());
@@ -245,7 +247,14 @@ fn another_pool(pool: &mut Table, wanted: &ServerParams<'_>) {
     } else {
         pool.insert("mode".to_owned(), mode.name().into());
     }
-    pool.insert("workers".to_owned(), i64::from(wanted.workers).into());
+    // As for the default pool: nothing ends, repeats or replaces what the doctor asks for.
+    for (key, value) in [("workers", i64::from(wanted.workers)), ("spare_workers", 0), ("max_requests", 0), ("compare_one_in", 0)] {
+        pool.insert(key.to_owned(), value.into());
+    }
+    for key in ["max_memory", "slow_log_after", "cpu_deadline"] {
+        pool.insert(key.to_owned(), 0.into());
+    }
+    pool.insert("warmup_auto".to_owned(), false.into());
     pool.insert("watch".to_owned(), Value::Array(Vec::new()));
 }
 
