@@ -248,7 +248,9 @@ fn another_pool(pool: &mut Table, wanted: &ServerParams<'_>) {
         pool.insert("mode".to_owned(), mode.name().into());
     }
     // As for the default pool: nothing ends, repeats or replaces what the doctor asks for.
-    for (key, value) in [("workers", i64::from(wanted.workers)), ("spare_workers", 0), ("max_requests", 0), ("compare_one_in", 0)] {
+    for (key, value) in
+        [("workers", i64::from(wanted.workers)), ("spare_workers", 0), ("max_requests", 0), ("compare_one_in", 0)]
+    {
         pool.insert(key.to_owned(), value.into());
     }
     for key in ["max_memory", "slow_log_after", "cpu_deadline"] {

@@ -7,7 +7,8 @@ return [
     // "worker": the application stays, and Octane resets it. "snapshot": all changes of a request are undone as well.
     'mode' => env('OCTANE_HOWDAH_MODE', 'worker'),
 
-    // Snapshot mode: paths that are requested once before the snapshot is taken, so that it contains what they load.
+    // Snapshot mode: paths that are requested once before the snapshot is taken, so that it contains what they load. Frequent
+    // routes are added, unless a howdah.toml of the project lacks `warmup_auto = true`.
     'warmup' => ['/'],
 
     // Processes for Octane::concurrently() and ticks: a number, "2-8", or "auto": "0-8", depending on the load; "0": none.

@@ -6,6 +6,8 @@ namespace Howdah\Octane;
 
 use Howdah\Octane\Tasks\TaskDirectory;
 use Howdah\Octane\Tasks\TaskDispatcher;
+use Illuminate\Database\Connection;
+use Illuminate\Database\DatabaseManager;
 use Laravel\Octane\Contracts\DispatchesTasks;
 use Laravel\Octane\RequestContext;
 use Laravel\Octane\Worker;
@@ -27,7 +29,7 @@ final class OctaneWorker
         // From here on, the limit counts per request, and not for the boot.
         $limit === null || set_time_limit((int) $limit);
         if (\function_exists('Howdah\after_warmup')) {
-            \Howdah\after_warmup(static fn () => self::closeFiles($booted->worker));
+            \Howdah\after_warmup(static fn () => self::settleConnections($booted->worker));
         }
 
         $handle = static function (Worker $worker) use ($booted, $front, $tasks): void {
@@ -52,16 +54,37 @@ final class OctaneWorker
     }
 
     /**
-     * Closes SQLite's files and releases its locks: warm-up requests may have opened them, and they must not be open at the
-     * snapshot.
+     * Prepares what the boot and its warm-up requests have opened for the snapshot: files and locks of SQLite are closed, and
+     * each worker connects to MySQL itself, so that all can share this boot.
      */
-    private static function closeFiles(Worker $worker): void
+    private static function settleConnections(Worker $worker): void
     {
         $app = $worker->application();
-        foreach ($app->resolved('db') ? $app->make('db')->getConnections() : [] as $connection) {
-            if ($connection->getDriverName() === 'sqlite' && $connection->getDatabaseName() !== ':memory:') {
+        $database = $app->resolved('db') ? $app->make('db') : null;
+        // Octane has left it the application of the last warm-up request, which is empty by now.
+        $database?->setApplication($app);
+        foreach ($database?->getConnections() ?? [] as $connection) {
+            $driver = $connection->getDriverName();
+            if ($driver === 'sqlite' && $connection->getDatabaseName() !== ':memory:') {
                 $connection->disconnect();
+            } elseif (\in_array($driver, ['mysql', 'mariadb'], true)) {
+                self::connectEachWorker($database, $connection);
             }
+        }
+    }
+
+    private static function connectEachWorker(DatabaseManager $database, Connection $connection): void
+    {
+        $writes = $connection->getRawPdo() instanceof \PDO;
+        $reads = $connection->getRawReadPdo() instanceof \PDO;
+        if ($writes || $reads) {
+            \Howdah\connect_each_worker(static function () use ($database, $connection, $writes): void {
+                $database->reconnect($connection->getName());
+                $writes ? $connection->getPdo() : $connection->getReadPdo();
+            });
+        }
+        if ($writes && $reads) {
+            \Howdah\connect_each_worker(static fn () => $connection->getReadPdo());
         }
     }
 }

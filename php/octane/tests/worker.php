@@ -32,36 +32,91 @@ namespace Illuminate\Foundation {
 
         public function make(string $name): mixed
         {
-            return $this;
+            return $name === 'db' ? new \Illuminate\Database\DatabaseManager($this) : $this;
         }
 
         public function get(string $name): bool
         {
             return true;
         }
+    }
+}
+
+namespace Illuminate\Database {
+    use Illuminate\Foundation\Application;
+
+    class DatabaseManager
+    {
+        public function __construct(private readonly Application $app)
+        {
+        }
+
+        public function setApplication(Application $app): void
+        {
+            $app->closed[] = 'application';
+        }
 
         public function getConnections(): array
         {
-            return array_map(fn (array $of) => new class ($of, $this) {
-                public function __construct(private readonly array $of, private readonly Application $app)
-                {
-                }
+            $of = [['sqlite', ':memory:'], ['sqlite', '/a.sqlite'], ['mysql', 'shop'], ['mysql', 'unused', false]];
 
-                public function getDriverName(): string
-                {
-                    return $this->of[0];
-                }
+            return array_map(fn (array $of): Connection => new Connection($this->app, ...$of), $of);
+        }
 
-                public function getDatabaseName(): string
-                {
-                    return $this->of[1];
-                }
+        public function reconnect(string $name): void
+        {
+            $this->app->closed[] = "reconnect $name";
+        }
+    }
 
-                public function disconnect(): void
-                {
-                    $this->app->closed[] = $this->of[1];
-                }
-            }, [['sqlite', ':memory:'], ['sqlite', '/a.sqlite'], ['mysql', 'shop']]);
+    class Connection
+    {
+        private ?\PDO $pdo;
+
+        public function __construct(
+            private readonly Application $app,
+            private readonly string $driver,
+            private readonly string $database,
+            bool $connected = true,
+        ) {
+            $this->pdo = $connected ? new \PDO('sqlite::memory:') : null;
+        }
+
+        public function getName(): string
+        {
+            return $this->database;
+        }
+
+        public function getDriverName(): string
+        {
+            return $this->driver;
+        }
+
+        public function getDatabaseName(): string
+        {
+            return $this->database;
+        }
+
+        public function getRawPdo(): ?\PDO
+        {
+            return $this->pdo;
+        }
+
+        public function getRawReadPdo(): ?\PDO
+        {
+            return null;
+        }
+
+        public function getPdo(): ?\PDO
+        {
+            $this->app->closed[] = "connect {$this->database}";
+
+            return $this->pdo;
+        }
+
+        public function disconnect(): void
+        {
+            $this->app->closed[] = $this->database;
         }
     }
 }
@@ -181,6 +236,11 @@ namespace Howdah {
     {
         $GLOBALS['afterWarmup'] = $callback;
     }
+
+    function connect_each_worker(callable $callback): void
+    {
+        $GLOBALS['eachWorker'][] = $callback;
+    }
 }
 
 namespace {
@@ -223,7 +283,10 @@ namespace {
     $check(Worker::$events, ['boot /srv/shop', $request('/a'), $request('/broken'), 'terminate'], 'events');
     $check($requests, ['/never'], 'what another worker gets');
     ($afterWarmup)();
-    $check(Worker::$app->closed, ['/a.sqlite'], 'files at the snapshot');
+    $check(Worker::$app->closed, ['application', '/a.sqlite'], 'files at the snapshot');
+    Worker::$app->closed = [];
+    array_map(static fn (callable $connect) => $connect(), $eachWorker);
+    $check(Worker::$app->closed, ['reconnect shop', 'connect shop'], 'what each worker connects');
     // Until the server sends no more.
     Worker::$events = [];
     (new OctaneWorker('/srv/shop'))->run();

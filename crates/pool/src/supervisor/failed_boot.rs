@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Consecutive failed starts after which requests are refused at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
-/// The log repeats a cause after this time: whoever reads its end also finds that the pool is down.
+/// The log repeats a cause after this time, so its last lines show that the pool is still down.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
 impl Supervisor {
