@@ -86,10 +86,10 @@ test-h2: setup-test quick ## The server's scenarios of classic mode again, over 
 test-h3: setup-test quick ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
+# Those that have a reference, and two that have none there.
 test-fastcgi: setup-test quick ## The scenarios that compare with PHP-FPM again, behind nginx by FastCGI, in every mode
-	HOWDAH_TEST_FASTCGI=1 $(SCENARIOS) --test scenarios -- server::output server::input server::sessions server::server_variables \
-		server::environment server::request_end server::script_life server::time_limits server::php_settings \
-		worker::request_loop snapshot::state --skip ::reference
+	HOWDAH_TEST_FASTCGI=1 $(SCENARIOS) --test scenarios -- worker::request_loop snapshot::state \
+		$$($(SCENARIOS) --quiet --test scenarios -- --list | sed -n 's/::reference: test$$//p') --skip ::reference
 
 # Scenarios by name, or those listed in a file: SCENARIO=@file.
 named = $(foreach name,$(1),$(if $(filter @%,$(name)),$(shell cat $(name:@%=%)),$(name)))

@@ -56,6 +56,7 @@ const TRICKS: &[&str] = &[
 scenario!(
     source_is_never_sent,
     |s| s
+        .never_behind_nginx("nginx sends links and names in capitals as files")
         .php("s.php", &format!("echo 'ran'; // {SECRET}"))
         .php("upper.PHP", &format!("echo 'ran'; // {SECRET}"))
         .file("d/x.txt", "x"),
