@@ -247,7 +247,7 @@ fn another_pool(pool: &mut Table, wanted: &ServerParams<'_>) {
     } else {
         pool.insert("mode".to_owned(), mode.name().into());
     }
-    // As for the default pool: nothing ends, repeats or replaces what the doctor asks for.
+    // As in the default pool: disables what could end or repeat the doctor's requests, or replace their workers.
     for (key, value) in
         [("workers", i64::from(wanted.workers)), ("spare_workers", 0), ("max_requests", 0), ("compare_one_in", 0)]
     {

@@ -50,7 +50,7 @@ impl fmt::Display for Skip {
             Self::Cut => "that broke off",
             Self::Special => "for parts, not modified, or streams of events",
             Self::Coding => "compressed in an unknown way",
-            Self::Ended => "waiting at the end",
+            Self::Ended => "unfinished at the end",
         })
     }
 }

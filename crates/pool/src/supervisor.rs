@@ -78,7 +78,7 @@ pub(crate) struct Supervisor {
     /// Consecutive boots that were killed from outside.
     killed: u32,
     not_before: Option<Instant>,
-    /// The last failed boot in the log.
+    /// Time and cause of the last failed boot that was logged as an error; repetitions are for level debug.
     failure_logged: Option<(Instant, String)>,
     next_home: usize,
     /// When to check whether requests still wait.

@@ -101,7 +101,7 @@ impl<U: Upstream> Service<U> {
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
         exchange.purpose = Some(purpose);
         if let Some(telemetry) = self.sites.server.telemetry() {
-            // The fields of the client's request name the caller of that request, not of its events.
+            // Not the handshake's `traceparent`: it is the parent of the handshake, not of the connection's later events.
             let is_open = purpose == Purpose::WebSocket(SocketEvent::Open);
             exchange.trace = Some(telemetry.begin_event(opening.as_ref(), is_open));
         }

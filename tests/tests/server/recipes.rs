@@ -252,6 +252,17 @@ fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
 }
 
 #[test]
+fn a_page_that_kills_its_worker_is_not_run_again_where_the_settings_forbid_it() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.serve(&["--set", "replay=0"]);
+    served.wait_for_mode("snapshot");
+    assert_eq!(served.get("/kill").0, 502, "{}", served.log());
+    assert!(!served.log().contains("running the request"), "{}", served.log());
+    served.finish();
+}
+
+#[test]
 fn a_page_of_a_booted_application_that_differs_is_run_in_classic_mode() {
     need_symfony!();
     let project = Project::symfony();

@@ -27,8 +27,8 @@ const REAL_TIME: RangeInclusive<i32> = 34..=64;
 /// Environment variable of a server that another program starts and stops, with a pipe as standard input.
 const ENDS_WITH_INPUT: &str = "HOWDAH_ENDS_WITH_INPUT";
 
-/// Sends this process the signal to stop at the end of its standard input, if the environment says so: the program that
-/// started the server has ended, maybe without a chance to stop it.
+/// With `HOWDAH_ENDS_WITH_INPUT`, sends this process SIGTERM when its standard input ends: the server then stops even if
+/// the program that started it was killed.
 pub(crate) fn stop_at_end_of_input() -> Result<()> {
     if std::env::var_os(ENDS_WITH_INPUT).is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Compressed responses, which are compared as what they contain: compression is the web server's.
+//! Decompresses responses before they are compared: compression is the web server's choice.
 
 use crate::client::Response;
 use std::io::Read;

@@ -217,7 +217,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Passes on the heads that have been read: interim ones, and the final one.
+    /// Parses the response heads in the buffer and queues them for the client, without interim ones if it speaks
+    /// HTTP/1.0. With `ends`, its connection closes after this response.
     fn read_heads(&mut self, ends: bool) -> Result<(), NoResponse> {
         while self.response.is_none() {
             let parsed = ResponseHead::parse(&self.down.buffer, &self.head.method).map_err(NoResponse::BadResponse)?;

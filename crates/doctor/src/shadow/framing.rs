@@ -1,5 +1,5 @@
-//! The end of a message's body (RFC 9112, section 6.3). Bodies pass unchanged, with their chunk sizes and trailers: only
-//! where they end matters here, and their content for a comparison.
+//! Finds the end of a message's body (RFC 9112, section 6.3). Bodies pass byte for byte, with their chunk sizes and
+//! trailers; the decoder also extracts their content for the comparison.
 
 use anyhow::{Result, bail};
 

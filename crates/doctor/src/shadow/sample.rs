@@ -8,6 +8,7 @@ use crate::traffic::Skip;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -143,8 +144,10 @@ impl Tap {
     /// The response has been passed on completely: puts it into the queue.
     pub(super) fn complete(&mut self) {
         let Some(sample) = self.sample.take() else { return };
-        if self.sampler.queue.try_send(sample).is_err() {
-            self.sampler.tally.skipped(Skip::Busy);
+        match self.sampler.queue.try_send(sample) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => self.sampler.tally.skipped(Skip::Busy),
+            Err(TrySendError::Closed(_)) => self.sampler.tally.skipped(Skip::Ended),
         }
     }
 

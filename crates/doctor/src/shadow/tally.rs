@@ -114,7 +114,7 @@ impl Tally {
         self.counts().traffic.clone()
     }
 
-    /// The result. Copies that are neither compared nor skipped were in the queue at the end.
+    /// Returns the result. Copies that were still waiting or being compared at the end count as `Skip::Ended`.
     pub(super) fn comparison(&self, application: &str, address: &str) -> Comparison {
         let mut counts = std::mem::take(&mut *self.counts());
         let skipped: u64 = counts.traffic.skipped.values().sum();

@@ -117,6 +117,7 @@ static void begin_idle_request(void) {
 
 bool shim_loop_open_script(const char *path) {
     struct stat status;
+    shim_log_forget_errors();
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || access(path, R_OK) != 0) {
         shim_log(LOG_CRIT, "cannot read the worker script %s", path);
         return false;
@@ -190,7 +191,7 @@ shim_outcome shim_loop_close_script(void) {
     if (phase == LOOP_CLOSED) {
         return SHIM_RETIRE;
     }
-    /* An error says more. */
+    /* The error in the log explains the end better. */
     if (!was_ready && !shim_log_has_error()) {
         const char *what =
             *shim.worker->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";

@@ -17,6 +17,10 @@ bool shim_log_has_error(void) {
     return has_error;
 }
 
+void shim_log_forget_errors(void) {
+    has_error = false;
+}
+
 void shim_log_line(int level, const char *line, size_t length) {
     has_error |= level <= LOG_ERR;
     if (shim.script_child) {

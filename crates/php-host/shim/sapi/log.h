@@ -6,8 +6,9 @@
 
 void shim_log_line(int level, const char *line, size_t length);
 void shim_sapi_log(const char *message, int level);
-/* An error or worse has been logged in this process. */
+/* A message of level LOG_ERR or worse has been logged since shim_log_forget_errors(). */
 bool shim_log_has_error(void);
+void shim_log_forget_errors(void);
 void shim_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -131,7 +131,7 @@ impl Death {
 
     /// Moves a request that kills workers to the fallback pool. Returns the request if there is none.
     fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Involvement) -> Option<Box<Pending>> {
-        let by_itself = self.reason.is_none() && part != Involvement::TimedOut;
+        let by_itself = self.reason.is_none() && part != Involvement::TimedOut && pool.config().settings.replay > 0;
         let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
         let Some(other) = pool.way_back().filter(|_| may_run) else { return Some(pending) };
         let (id, label) = (pending.request.id, pending.request.label());

@@ -92,7 +92,7 @@ impl ToPhp {
     }
 }
 
-/// A rule that refuses the scripts of a location that does not send them to PHP: nginx sends their source.
+/// Returns a rule that refuses scripts, for a location without a handler of PHP: nginx would send their source.
 pub(super) fn without_scripts(inner: &[Directive], own: &Location, base: &Rule) -> Option<Rule> {
     let ends = |part: &Directive| part.name.ends_with("_pass") || part.name == "return" || is_missing(part);
     let has = |name: &str| inner.iter().any(|part| part.name == name);
