@@ -163,7 +163,7 @@ impl Body {
         Self::of(Kind::Stream(stream))
     }
 
-    /// Files, or parts of them.
+    /// A body of files, or of parts of them; what is in memory or empty is kept as such.
     pub fn files(files: FileBody) -> Self {
         match files.as_memory() {
             Some(bytes) => Self::full(bytes.clone()),

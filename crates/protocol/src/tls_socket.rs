@@ -187,7 +187,7 @@ impl TlsSocket {
         self.push_out(cx, taken)
     }
 
-    /// Writes the beginning of a part of a file.
+    /// Encrypts and writes the beginning of a part of a file; returns the number of bytes taken.
     pub(crate) fn poll_write_file(&mut self, cx: &mut Context<'_>, part: &FilePart) -> Poll<io::Result<usize>> {
         ready!(self.poll_flush(cx))?;
         let taken = PIECE.with_borrow_mut(|piece| {

@@ -398,7 +398,7 @@ fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
 }
 
 #[test]
-fn laravel_in_worker_mode_is_octanes_worker() {
+fn laravel_in_worker_mode_runs_octanes_script() {
     let project = Project::of(OF_LARAVEL);
     let served = project.serve(&["--mode", "worker"]);
     served.wait_for_log("worker mode needs Laravel Octane");
