@@ -32,7 +32,7 @@ command -v "$uml" >/dev/null || { echo "no program $uml: apt-get install user-mo
 : "${HOWDAH_BIN:=$PWD/target/quick/howdah}"
 [ -x "$HOWDAH_BIN" ] || { echo "no program $HOWDAH_BIN: make quick" >&2; exit 1; }
 
-message=$(CARGO_TERM_QUIET=false cargo test --locked -p howdah-tests --test scenarios --no-run 2>&1) || { echo "$message" >&2; exit 1; }
+message=$(CARGO_TERM_QUIET=false cargo test --profile quick --locked --workspace --test scenarios --no-run 2>&1) || { echo "$message" >&2; exit 1; }
 program=$(sed -n 's/.*Executable .*(\(.*\))$/\1/p' <<<"$message")
 [ -n "$program" ] || { echo "cargo names no executable: $message" >&2; exit 1; }
 

@@ -120,7 +120,7 @@ impl Tally {
         let skipped: u64 = counts.traffic.skipped.values().sum();
         let left = counts.traffic.chosen.saturating_sub(skipped + counts.compared as u64);
         if left > 0 {
-            counts.traffic.skipped.insert(Skip::Ended, left);
+            *counts.traffic.skipped.entry(Skip::Ended).or_default() += left;
         }
         let different = counts.different.into_iter();
         Comparison {
@@ -186,11 +186,13 @@ mod tests {
         tally.chosen();
         tally.skipped(Skip::Busy);
         tally.chosen();
+        tally.skipped(Skip::Ended);
+        tally.chosen();
         let comparison = tally.comparison("shop", "http://old");
         let differences = &comparison.different[0].differences;
         assert_eq!((comparison.different.len(), differences.len()), (1, MAX_PER_PAGE));
         assert_eq!(differences[1].there, "[a token]; path=/");
         let skipped = comparison.traffic.unwrap().skipped;
-        assert_eq!(skipped.into_iter().collect::<Vec<_>>(), [(Skip::Busy, 1), (Skip::Ended, 1)]);
+        assert_eq!(skipped.into_iter().collect::<Vec<_>>(), [(Skip::Busy, 1), (Skip::Ended, 2)]);
     }
 }

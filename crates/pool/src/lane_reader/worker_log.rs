@@ -19,7 +19,8 @@ impl WorkerLog {
         Self { limit: LogLimit::new(now), said: None }
     }
 
-    /// Logs a line, the payload of a frame, of a worker that boots or serves. Returns false if the line was malformed or dropped.
+    /// Logs a line, the payload of a frame; `boots` until the worker is ready. Returns false if the line was malformed
+    /// or dropped.
     pub(super) fn line(&mut self, lane: &LaneHandle, frame: &Frame, boots: bool, now: Instant) -> bool {
         let number = frame.number;
         let Some((&level, text)) = frame.payload.split_first() else { return false };
@@ -53,7 +54,7 @@ impl WorkerLog {
         true
     }
 
-    /// Logs what a boot logged that succeeded nevertheless.
+    /// Logs the error of a boot that succeeded nevertheless.
     pub(super) fn booted(&mut self, lane: &LaneHandle) {
         if let Some(text) = self.said.take() {
             log_error(lane.pool(), lane.pid(), &text);

@@ -119,6 +119,15 @@ pub(super) fn escaped(path: &str) -> String {
     })
 }
 
+/// Paths of scripts.
+pub(super) const SCRIPTS: &str = "~\\.php(/|$)";
+
+/// `true` for regular expressions like `\.php$`, which begin with nothing but wildcards: they fit scripts of all
+/// directories.
+pub(super) fn is_for_all_directories(regex: &str) -> bool {
+    regex.trim_start_matches("(?i)").trim_start_matches(|c| "^([]/.+*?:)".contains(c)).starts_with("\\.")
+}
+
 /// `true` for patterns that fit an empty text, as far as that is easy to see: a header that is not there fits no pattern
 /// of a rule.
 pub(super) fn fits_empty(regex: &str) -> bool {
@@ -202,6 +211,20 @@ impl Site {
 impl Rule {
     pub(super) fn for_paths(paths: Vec<String>) -> Self {
         Self { paths, ..Self::default() }
+    }
+
+    /// A rule that refuses all scripts but those of these paths.
+    pub(super) fn no_scripts_but(paths: Vec<String>) -> Self {
+        let mut rule = Self::for_paths(vec![SCRIPTS.to_owned()]);
+        rule.except = paths;
+        rule.refuse_scripts();
+        rule
+    }
+
+    /// Refuses scripts that exist: the other server sends their source.
+    pub(super) fn refuse_scripts(&mut self) {
+        self.when.set("exists", "file");
+        self.keys.write("php", "false");
     }
 
     /// A rule with the same conditions and without actions.

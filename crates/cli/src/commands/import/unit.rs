@@ -4,7 +4,7 @@
 use super::directive::Directive;
 use super::flat;
 use super::page::Page;
-use super::site::{Rule, Site};
+use super::site::{Rule, SCRIPTS, Site};
 use super::table::{Row, Scope, apply, dropped, site};
 use howdah_config::quoted;
 use serde_json::Value;
@@ -239,13 +239,12 @@ impl Import<'_> {
             self.action(fallback, rule, hosts, depth);
         }
         if scripts.paths.is_empty() {
-            scripts.paths.push("~\\.php(/|$)".to_owned());
+            scripts.paths.push(SCRIPTS.to_owned());
             let front = self.site(hosts).keys.text("front_controller").filter(|script| !script.is_empty());
             scripts.except.extend(front.iter().flat_map(|script| [format!("/{script}"), format!("/{script}/*")]));
         }
         scripts.except.extend(self.to_php.iter().cloned());
-        scripts.when.set("exists", "file");
-        scripts.keys.write("php", "false");
+        scripts.refuse_scripts();
         self.site(hosts).rules.push(scripts);
     }
 

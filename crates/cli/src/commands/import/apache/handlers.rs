@@ -2,21 +2,14 @@
 
 use super::{files, is_one_of};
 use crate::commands::import::directive::Directive;
-use crate::commands::import::site::{Rule, escaped};
+use crate::commands::import::site::{Rule, escaped, is_for_all_directories};
 
 /// A rule that refuses all scripts but those which handlers name: Apache sends the source of others. `None` if no handler
 /// names scripts, or if one is for all of them.
 pub(super) fn only_named(lines: &[&Directive], sections: &[&Directive]) -> Option<Rule> {
     let mut named = Vec::new();
     let is_named = lines.iter().chain(sections).all(|line| named_by(line, &mut named));
-    if !is_named || named.is_empty() {
-        return None;
-    }
-    let mut rule = Rule::for_paths(vec!["~\\.php(/|$)".to_owned()]);
-    rule.except = named;
-    rule.when.set("exists", "file");
-    rule.keys.write("php", "false");
-    Some(rule)
+    (is_named && !named.is_empty()).then(|| Rule::no_scripts_but(named))
 }
 
 /// Collects the paths of scripts. Returns `false` for a handler that is for all.
@@ -25,7 +18,7 @@ fn named_by(directive: &Directive, named: &mut Vec<String>) -> bool {
     if directive.block.is_none() {
         let is_php = directive.words.iter().any(|word| word.contains("fcgi:") || word.contains("php"));
         return match directive.name.to_ascii_lowercase().as_str() {
-            "proxypassmatch" if is_php && !is_general(place) => {
+            "proxypassmatch" if is_php && !is_for_all_directories(place) => {
                 named.push(format!("~{place}"));
                 true
             }
@@ -41,7 +34,7 @@ fn named_by(directive: &Directive, named: &mut Vec<String>) -> bool {
         "locationmatch" => Some(format!("~{place}")),
         _ => None,
     };
-    let own = own.filter(|path| !is_general(&path[1..]));
+    let own = own.filter(|path| !is_for_all_directories(&path[1..]));
     directive.inner().iter().all(|inner| match &own {
         Some(path) if is_one_of(inner, &["SetHandler"]) && !named_by(inner, &mut Vec::new()) => {
             named.push(path.strip_suffix('$').map_or_else(|| path.clone(), |path| format!("{path}(?:/|$)")));
@@ -49,9 +42,4 @@ fn named_by(directive: &Directive, named: &mut Vec<String>) -> bool {
         }
         _ => named_by(inner, named),
     })
-}
-
-/// `true` for patterns like `\.php$`, which begin with nothing but wildcards.
-fn is_general(pattern: &str) -> bool {
-    pattern.trim_start_matches("(?i)").trim_start_matches(|c| "^([]/.+*?:)".contains(c)).starts_with("\\.")
 }

@@ -109,16 +109,12 @@ impl Import {
     /// A rule that refuses scripts which the site sends as files.
     fn other_scripts(&mut self, inner: &[Directive]) -> Option<Rule> {
         let paths = self.to_php.take()?;
-        let mut rule = Rule::default();
-        if paths.is_empty() {
-            rule.keys.write("php", "false");
-            return (has_anywhere(inner, &["file_server"]) && !has_anywhere(inner, PHP)).then_some(rule);
+        if !paths.is_empty() {
+            return Some(Rule::no_scripts_but(paths));
         }
-        rule.paths = vec!["~\\.php(/|$)".to_owned()];
-        rule.except = paths;
-        rule.when.set("exists", "file");
+        let mut rule = Rule::default();
         rule.keys.write("php", "false");
-        Some(rule)
+        (has_anywhere(inner, &["file_server"]) && !has_anywhere(inner, PHP)).then_some(rule)
     }
 
     /// Notes for which paths scripts run.

@@ -283,13 +283,10 @@ fn only_named_scripts(block: &[Directive], place: &Place<'_>, site: &mut Site) {
     if scripts.is_empty() && block.iter().any(has_missing) {
         return;
     }
-    let mut rule = Rule::for_paths(vec!["~\\.php(/|$)".to_owned()]);
-    rule.except.clone_from(scripts);
+    let mut rule = Rule::no_scripts_but(scripts.clone());
     // Behind the front controller the path goes on.
     let front = site.keys.text("front_controller").filter(|script| !script.is_empty() && !scripts.is_empty());
     rule.except.extend(front.map(|script| format!("/{script}/*")));
-    rule.when.set("exists", "file");
-    rule.keys.write("php", "false");
     site.rules.push(rule);
 }
 

@@ -10,7 +10,7 @@ use super::map::{self, ENTRY, UNKNOWN};
 use crate::commands::import::directive::Directive;
 use crate::commands::import::include::names_file;
 use crate::commands::import::report::refuses;
-use crate::commands::import::site::{Rule, Site};
+use crate::commands::import::site::{Rule, Site, is_for_all_directories};
 use crate::commands::import::table::Scope;
 
 pub(super) const BY_HAND: &str = "write its conditions as a rule by hand";
@@ -83,12 +83,8 @@ impl ToPhp {
     pub(super) fn of(server: &[Directive]) -> Self {
         let mut paths = Vec::new();
         paths_to_php(server, None, root(server), &mut paths);
-        // A pattern such as `\.php$` begins with nothing but wildcards.
-        let is_general = |path: &String| match path.strip_prefix('~').map(|regex| regex.trim_start_matches("(?i)")) {
-            Some(regex) => regex.trim_start_matches(|c| "^([]/.+*?:)".contains(c)).starts_with("\\."),
-            None => path == "/*",
-        };
-        if paths.iter().any(is_general) { Self::All } else { Self::Named(paths) }
+        let is_for_all = |path: &String| path.strip_prefix('~').map_or(path == "/*", is_for_all_directories);
+        if paths.iter().any(is_for_all) { Self::All } else { Self::Named(paths) }
     }
 }
 
@@ -100,8 +96,7 @@ pub(super) fn without_scripts(inner: &[Directive], own: &Location, base: &Rule) 
     let refuses = own.may_name_scripts() && !inner.iter().any(ends) && (!is_closed || has("satisfy"));
     refuses.then(|| {
         let mut rule = base.conditions();
-        rule.when.set("exists", "file");
-        rule.keys.write("php", "false");
+        rule.refuse_scripts();
         rule
     })
 }
