@@ -116,8 +116,8 @@ test-long: setup-test quick ## What `make test` does in short, in full: 100,000 
 # Not in snapshot mode, which restores memory without the sanitizer's knowledge, nor tests that measure memory or
 # exhaust it.
 test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
-	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
-	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
+	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --profile quick --locked -p howdah -p howdah-php
+	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/quick/howdah \
 		scripts/scenarios.sh --test scenarios -- async_mode worker:: ::worker ::classic
 
 coverage: setup-coverage ## Which lines of Rust (LLVM) and of the C shim (gcov) the tests run: all, or those of SCENARIO=name
@@ -184,10 +184,11 @@ format: setup-lint ## Format Rust and C
 	clang-format -i $$(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 
 generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs and the reference of the async library
-	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport --test headers
+	HOWDAH_GENERATE=1 $(CARGO) test --quiet --profile quick --locked --workspace --test headers
 	scripts/generate-arginfo.sh
 	$(PHP) php/async/tools/generate.php
-	$(CARGO) run -q -p howdah-observe --example reference
+	$(CARGO) build --quiet --profile quick --locked --workspace --example reference
+	$(TARGET_DIR)/quick/examples/reference
 
 docs: ## Build the documentation as a site with search in target/docs, and check its links (installs mdBook below target)
 	@CARGO=$(CARGO) scripts/docs.sh $(TARGET_DIR)/docs
@@ -201,7 +202,8 @@ fuzz: setup-build quick ## What hostile clients and workers send, mutated, for l
 		$(SCENARIOS) --test scenarios -- --nocapture server::htaccess_apache::generated_files
 
 counts: setup-test build ## Count what one request costs (system calls, instructions, allocations) and compare with lab/counts.toml (COUNTS="--update", "--case hello")
-	HOWDAH=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) run --quiet --locked -p howdah-lab -- counts $(COUNTS)
+	$(CARGO) build --quiet --profile quick --locked --workspace --bin howdah-lab
+	HOWDAH=$(abspath $(TARGET_DIR))/release/howdah $(TARGET_DIR)/quick/howdah-lab counts $(COUNTS)
 
 # A suite that misses a goal does not prevent the measurement of the others.
 bench: setup-bench dist ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)

@@ -8,7 +8,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo=${CARGO:-cargo}
-counted=$(realpath -m "${CARGO_TARGET_DIR:-target}")/counted
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+lab=$target/quick/howdah-lab
+counted=$target/counted
 profiles=$counted/profiles
 say() { printf 'dist: %s\n' "$*"; }
 build() { "$cargo" build --profile dist --locked "$@"; }
@@ -16,7 +18,7 @@ build() { "$cargo" build --profile dist --locked "$@"; }
 # load DURATION SYSTEMS CASES [ARGUMENT…]: the lab's own processes have no counters.
 load() {
     LLVM_PROFILE_FILE=$profiles/%m-%p.profraw HOWDAH=$counted/dist/howdah PATH=$counted/dist:$PATH \
-        "$cargo" run --quiet --locked -p howdah-lab -- run --rounds 1 --warmup 0 --no-latency --no-floor \
+        "$lab" run --rounds 1 --warmup 0 --no-latency --no-floor \
         --out "$counted/results" --duration "$1" --systems "$2" --cases "$3" "${@:4}" 2>&1 | tee "$counted/load" |
         grep req/s || { cat "$counted/load" >&2; exit 1; }
 }
@@ -30,6 +32,7 @@ profdata=$(scripts/llvm-tool.sh llvm-profdata)
 say "step 1 of 3: build with counters; step 3 takes as long (PGO=no: a single build)"
 CARGO_TARGET_DIR=$counted RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-generate=$profiles" build -p howdah
 CARGO_TARGET_DIR=$counted build -p howdah-php
+"$cargo" build --profile quick --locked --workspace --bin howdah-lab
 
 say "step 2 of 3: count under load"
 # Build scripts have counters too.

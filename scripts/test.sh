@@ -47,7 +47,8 @@ counts() {
         scripts/skips.sh --record counts tracing 'only root traces processes of PHP, and not in every container'
         return 0
     fi
-    "$cargo" run --quiet --profile quick --locked -p howdah-lab -- counts --build quick
+    "$cargo" build --quiet --profile quick --locked --workspace --bin howdah-lab || return
+    "$target/quick/howdah-lab" counts --build quick
 }
 tools() {
     scripts/pebble.sh "$target/pebble" || [ $? = 2 ] || return

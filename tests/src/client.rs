@@ -2,6 +2,7 @@
 //! read in the pieces in which they arrive. It checks framing strictly, so a server that frames its responses wrongly
 //! fails a test.
 
+use crate::patience;
 use crate::request::Request;
 use crate::response::Response;
 use crate::tls::{self, TlsStream};
@@ -58,8 +59,8 @@ impl Conn {
     pub fn try_open(target: &Target) -> io::Result<Self> {
         let Target::Version(address, version) = target else { return Self::try_open_for(target, "http/1.1") };
         let translated = Translated::open(*address, *version)?;
-        translated.side.set_read_timeout(Some(PATIENCE))?;
-        translated.side.set_write_timeout(Some(PATIENCE))?;
+        translated.side.set_read_timeout(Some(patience(PATIENCE)))?;
+        translated.side.set_write_timeout(Some(patience(PATIENCE)))?;
         Ok(Self { stream: Stream::Translated(translated), buffer: Vec::new(), framing: Framing::Ended })
     }
 
@@ -73,8 +74,8 @@ impl Conn {
             }
             Target::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                stream.set_read_timeout(Some(patience(PATIENCE)))?;
+                stream.set_write_timeout(Some(patience(PATIENCE)))?;
                 Stream::Unix(stream)
             }
         };
@@ -388,10 +389,10 @@ impl Conn {
 }
 
 fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+    let stream = TcpStream::connect_timeout(address, patience(PATIENCE))?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience(PATIENCE)))?;
+    stream.set_write_timeout(Some(patience(PATIENCE)))?;
     Ok(stream)
 }
 

@@ -93,7 +93,12 @@ pub fn time_limit(seconds: u64, why: &str) {
 /// A time limit of the server that must expire in a scenario, but not during PHP's start: ten times as long in `make
 /// test-stress`, where everything is slow.
 pub fn limit(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds * if is_stressed() { 10 } else { 1 })
+    patience(Duration::from_millis(milliseconds))
+}
+
+/// A time that a test waits: like [`limit`] and the runner's time limits, ten times as long in `make test-stress`.
+pub fn patience(usual: Duration) -> Duration {
+    usual * if is_stressed() { 10 } else { 1 }
 }
 
 pub(crate) fn is_stressed() -> bool {

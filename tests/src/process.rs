@@ -1,5 +1,6 @@
 //! Processes seen through `/proc`: trees, descriptors, and processes left after an end.
 
+use crate::patience;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -129,9 +130,9 @@ pub fn signal(pid: u32, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-/// Polls `condition` until it is true; returns false after `limit`.
+/// Polls `condition` until it is true; returns false after `limit` (see [`patience`]).
 pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + limit;
+    let end = Instant::now() + patience(limit);
     loop {
         if condition() {
             return true;

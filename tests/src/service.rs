@@ -1,6 +1,7 @@
 //! A service manager like systemd: the socket for the server's notifications, and the sockets that it passes to the
 //! server.
 
+use crate::patience;
 use crate::process::PATIENCE;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
 use std::io::IoSliceMut;
@@ -43,7 +44,7 @@ impl Manager {
     pub fn bind(path: &Path) -> Self {
         let socket = UnixDatagram::bind(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         sockopt::set_socket_passcred(&socket, true).unwrap_or_else(|e| panic!("{e}"));
-        socket.set_read_timeout(Some(PATIENCE)).unwrap_or_else(|e| panic!("{e}"));
+        socket.set_read_timeout(Some(patience(PATIENCE))).unwrap_or_else(|e| panic!("{e}"));
         Self { socket }
     }
 

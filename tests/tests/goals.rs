@@ -51,6 +51,29 @@ fn scripts() -> Vec<PathBuf> {
 }
 
 #[test]
+fn nothing_is_built_in_the_default_profile() {
+    let mut texts = vec![("Makefile".to_owned(), read("Makefile"))];
+    texts.extend(scripts().into_iter().map(|path| (path.display().to_string(), fs::read_to_string(path).unwrap())));
+    let command =
+        Regex::new(r#"(\$\(CARGO\)|\$\{CARGO:-cargo\}"|\$cargo"|\bcargo) (build|test|run|check|clippy|doc|bench) "#)
+            .unwrap();
+    let mut commands = 0;
+    for (path, text) in &texts {
+        for line in text
+            .lines()
+            .filter(|line| command.is_match(line) && !line.trim_start().starts_with('#') && !line.contains("--version"))
+        {
+            commands += 1;
+            assert!(
+                line.contains("--profile ") || line.contains("--release"),
+                "{path}: third-party crates once more: {line}"
+            );
+        }
+    }
+    assert!(commands > 20, "{commands} commands");
+}
+
+#[test]
 fn make_fuzz_runs_every_crate_that_has_fuzz_targets() {
     let makefile = read("Makefile");
     let goal = makefile.split("\nfuzz:").nth(1).unwrap().split("\n\n").next().unwrap();

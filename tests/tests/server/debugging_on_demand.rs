@@ -3,7 +3,7 @@
 
 use super::step_debugging::{ask, message};
 use howdah_tests::process::PATIENCE;
-use howdah_tests::{Mode, Request, Response, Setup, Site, run};
+use howdah_tests::{Mode, Request, Response, Setup, Site, patience, run};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -39,7 +39,8 @@ impl Debugger {
     }
 
     fn next(&self) -> Session {
-        let session = self.sessions.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("nobody wants to debug: {e}"));
+        let session =
+            self.sessions.recv_timeout(patience(PATIENCE)).unwrap_or_else(|e| panic!("nobody wants to debug: {e}"));
         assert!(session.init.contains("<init "), "{}", session.init);
         session
     }

@@ -1,7 +1,7 @@
 //! The FastCGI listener behind a real nginx. The scenarios run on nginx with PHP-FPM as well.
 
 use howdah_tests::process::PATIENCE;
-use howdah_tests::{Mode, Part, Request, Setup, Site, multipart, php, run, script_scenario};
+use howdah_tests::{Mode, Part, Request, Setup, Site, multipart, patience, php, run, script_scenario};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
@@ -81,7 +81,7 @@ pub(super) fn request(site: &Site, id: u8, flags: u8, script: &str, more: &[(&st
 
 pub(super) fn connect(site: &Site) -> UnixStream {
     let stream = UnixStream::connect(site.fastcgi()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience(PATIENCE))).unwrap();
     stream
 }
 

@@ -6,7 +6,7 @@ use howdah_tests::fronts::{CADDY, Front, unpacked};
 use howdah_tests::nginx::Nginx;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
-use howdah_tests::{Backend, Conn, Mode, Request, Response, Setup, Site, Target, php, run};
+use howdah_tests::{Backend, Conn, Mode, Request, Response, Setup, Site, Target, patience, php, run};
 use serde_json::{Map, Value};
 use std::fs;
 use std::io::{Read, Write};
@@ -228,13 +228,13 @@ fn an_address_changes_its_protocol_with_a_reload() {
         replace_file(&file, toml.replace(&plain, &format!("fastcgi:{plain}")));
         assert!(site.howdah().command(&["reload"]).status.success(), "{}", site.log());
         let mut stream = TcpStream::connect(&plain).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(patience(PATIENCE))).unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
         assert!(said.is_empty(), "HTTP is not spoken there any more: {said:?}");
         let mut stream = TcpStream::connect(&plain).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(patience(PATIENCE))).unwrap();
         // A query for the server's parameters.
         stream.write_all(b"\x01\x09\0\0\0\x11\0\0\x0f\0FCGI_MPXS_CONNS").unwrap();
         let mut answer = [0; 26];

@@ -4,7 +4,7 @@
 use super::admin::OnAddress;
 use howdah_tests::nginx::Nginx;
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Conn, Mode, Request, Response, Target, run};
+use howdah_tests::{Conn, Mode, Request, Response, Target, patience, run};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -93,7 +93,7 @@ fn bytes_that_are_no_fastcgi_end_their_connection_and_nothing_else() {
         [&begin[..], b"\x01\x04\x00\x01\x00\x05\x00\x00\xff\xff\xff\xff\x00\x01\x04\x00\x01\x00\x00\x00\x00"].concat();
     for bytes in [&b"\x01"[..], &begin[..9], &[&begin[..], b"\x02\x04\x00\x01\x00\x00\x00\x00"].concat(), &lies] {
         let mut stream = TcpStream::connect(("127.0.0.1", site.admin)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(patience(PATIENCE))).unwrap();
         stream.write_all(bytes).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut said = Vec::new();

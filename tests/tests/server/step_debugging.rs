@@ -2,7 +2,7 @@
 //! variable and continues the request, in every mode that runs one request at a time.
 
 use howdah_tests::process::PATIENCE;
-use howdah_tests::{Mode, Request, Setup, Site, run};
+use howdah_tests::{Mode, Request, Setup, Site, patience, run};
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -81,7 +81,7 @@ impl Debugger {
     /// Number of the session that has stopped in request `n`, which is not 0: the harness's own requests have no
     /// number.
     fn session_of(&self, n: usize) -> usize {
-        let mut seen = std::iter::repeat_with(|| self.seen.recv_timeout(PATIENCE));
+        let mut seen = std::iter::repeat_with(|| self.seen.recv_timeout(patience(PATIENCE)));
         let seen = seen.find(|seen| seen.as_ref().map_or(true, |(.., value)| value != "0")).unwrap();
         let (session, file, value) = seen.unwrap_or_else(|e| panic!("no session for request {n}: {e}"));
         assert_eq!((file.as_str(), value), ("work.php", n.to_string()));
