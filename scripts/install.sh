@@ -76,7 +76,7 @@ place_settings() {
     if [ "$what" = uninstall ]; then
         [ ! -e "$destdir$2" ] || echo "install: $2 stays"
     elif [ -e "$destdir$2" ]; then
-        echo "install: $2 is there already and stays as it is"
+        echo "install: $2 exists already and is kept"
     else
         place_text 0644 "$1" "$2"
     fi

@@ -51,7 +51,8 @@ taken_over() {
 unquiet() {
     local all
     all=$(journalctl --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$(systemctl show --property InvocationID --value howdah)")
-    grep -q '^# PHP of pool default' <<<"$all" || fail "the journal lacks what check says: $all"
+    grep -q '^checked /etc/howdah/howdah.toml: no errors$' <<<"$all" || fail "the journal lacks the result of check: $all"
+    ! grep -q '^# PHP of pool' <<<"$all" || fail "check fills the journal: $all"
     grep -E '^howdah: | (WARN|ERROR) ' <<<"$all" || true
 }
 

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soft_limit_rises_to_what_is_needed_and_not_beyond_the_hard_one() {
+    fn the_soft_limit_is_raised_as_needed_up_to_the_hard_one() {
         let before = getrlimit(Resource::Nofile);
         make_room(1).unwrap();
         if let (Some(soft), Some(hard)) = (before.current, before.maximum)

@@ -98,7 +98,7 @@ impl Guarded {
             .spawn()
             .context("cannot start a guard process")?;
         let commands = guard.stdin.take();
-        let Some(output) = guard.stdout.take() else { bail!("the guard has no output") };
+        let Some(output) = guard.stdout.take() else { bail!("the guard's output cannot be read") };
         let mut lines = BufReader::new(output).lines();
         let first = lines.next().transpose()?.unwrap_or_default();
         let exited = Arc::new(Mutex::new(None));

@@ -13,7 +13,7 @@ pub struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Sets the flag on SIGINT, SIGTERM and SIGHUP. A second signal ends the process at once; the guards then see their
     /// pipe close and end what they started.
-    #[expect(clippy::disallowed_methods, reason = "asked a second time: at once")]
+    #[expect(clippy::disallowed_methods, reason = "a second signal ends the process at once")]
     pub fn on_signals() -> Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let interrupt = Self::default();

@@ -414,16 +414,13 @@ fn unsupported_reason(system: &dyn System, case: &Case) -> Option<String> {
     if let Transport::Tls(protocol, _) = case.transport
         && !system.supports_protocol(protocol)
     {
-        return Some(format!(
-            "it does not speak {} here, or the lab does not know how to set that up in it",
-            protocol.description()
-        ));
+        return Some(format!("it does not support {} here, or the lab cannot configure it", protocol.description()));
     }
     if case.is_proxied() && !system.proxies() {
-        return Some("the lab does not know how to let it hand requests on".into());
+        return Some("the lab cannot configure it as a proxy".into());
     }
     let needs = case.pool.min_workers.is_some() || case.pool.max_requests.is_some();
-    (needs && !system.shapes_pool()).then(|| "the lab does not know how to set up such a pool in it".into())
+    (needs && !system.shapes_pool()).then(|| "the lab cannot configure such a pool for it".into())
 }
 
 /// Returns PHP's report about itself, if the application has a page for that.
@@ -443,7 +440,7 @@ fn confirm_jit(case: &Case, target: &Target) -> Result<(), (&'static str, anyhow
         return Err((APPLICATION_STAGE, anyhow::anyhow!("its PHP {} was built without a JIT", facts.version)));
     }
     let why = "OPcache is off, or an extension replaces the executor";
-    Err(("start", anyhow::anyhow!("PHP {} says that the JIT, which was asked for, is off: {why}", facts.version)))
+    Err(("start", anyhow::anyhow!("PHP {} reports that the requested JIT is off: {why}", facts.version)))
 }
 
 /// Checked responses.

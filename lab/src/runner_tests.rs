@@ -226,7 +226,7 @@ fn an_answer_of_500_is_a_failure_with_the_log() {
 }
 
 #[test]
-fn a_system_that_does_not_start_fails_and_the_others_go_on() {
+fn a_system_that_does_not_start_fails_alone() {
     let broken = MockSystem { starts: false, ..MockSystem::good("a") };
     let (outcome, results, _) =
         run(&plan_of(vec![broken, MockSystem::good("b")], 2, false), &load(), &Interrupt::default());
@@ -236,7 +236,7 @@ fn a_system_that_does_not_start_fails_and_the_others_go_on() {
 }
 
 #[test]
-fn a_system_that_never_starts_is_given_up() {
+fn a_system_that_never_starts_fails() {
     let broken = MockSystem { starts: false, ..MockSystem::good("a") };
     let mut plan = plan_of(vec![broken], 1, false);
     let case = plan.cases[0].clone();
@@ -332,7 +332,7 @@ fn encodings_of_all_checked_answers_are_counted() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured() {
+fn an_interrupt_keeps_measured_results() {
     let interrupt = Interrupt::default();
     let load = MockLoad { raise_after: Some((2, interrupt.clone())), ..load() };
     let plan = plan_of(vec![MockSystem::good("a"), MockSystem::good("b")], 4, true);

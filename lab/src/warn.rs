@@ -103,7 +103,7 @@ impl Warning {
             Self::EncodingVaries { system, case, seen } => {
                 let seen: Vec<String> = seen.iter().map(|(encoding, count)| format!("{count} {encoding}")).collect();
                 format!(
-                    "{system} on {case} did not always encode the answer alike: {} of those checked.",
+                    "{system} on {case} did not always encode the response in the same way: {} of those checked.",
                     seen.join(", ")
                 )
             }
@@ -154,7 +154,9 @@ impl Warning {
             Self::Prefork(items) => {
                 let items: Vec<String> = items
                     .iter()
-                    .map(|(case, processes, workers)| format!("{processes:.0} instead of {workers} on {case}"))
+                    .map(|(case, processes, workers)| {
+                        format!("{processes:.0} processes instead of {workers} on {case}")
+                    })
                     .collect();
                 format!(
                     "Apache's prefork needs a process for each kept-alive connection and had more processes than others had \

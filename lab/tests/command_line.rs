@@ -165,7 +165,7 @@ fn an_interrupt_keeps_the_results_and_leaves_nothing() {
 }
 
 #[test]
-fn a_guard_ends_its_tree_even_if_the_lab_was_gone_before_it_could_report() {
+fn a_guard_ends_its_tree_even_if_the_lab_died_before_it_could_report() {
     let bench = Bench::new();
     let dir = bench.path("tmp/howdah-lab-test");
     fs::create_dir(&dir).unwrap();

@@ -105,7 +105,7 @@ fn sylius_worker_vs_thread_runs_to_its_end() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured_of_an_article() {
+fn an_interrupt_keeps_an_articles_measured_results() {
     if !has_generator() || !found("nginx-fpm") {
         skip!("wrk", "or nginx with PHP-FPM is not here");
     }
@@ -163,7 +163,7 @@ fn a_choice_ends_in_a_page_and_the_site_leads_to_it() {
     assert!(output.status.success(), "{}", text(&output));
     let page = fs::read_to_string(bench.path("kept/choice/page.md")).unwrap();
     assert!(
-        page.contains("With the code as it is, the fewest machines") && page.contains("machines for 5 000 /s"),
+        page.contains("Fewest machines without a change of code") && page.contains("machines for 5 000 /s"),
         "{page}"
     );
     assert!(page.contains("latency at 50 requests per second") && page.contains("/cart (share 1"), "{page}");

@@ -58,7 +58,7 @@ final class FrontController
             return 'it does not use symfony/runtime';
         }
         if (!preg_match('/^' . self::HARMLESS . self::APPLICATION . '$/s', $code, $found)) {
-            return 'it does more than to return the application';
+            return 'it does more than return the application';
         }
         if (preg_match('/' . self::OF_REQUESTS . '/', $found['body'])) {
             return 'the application that it returns depends on the request';

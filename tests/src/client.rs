@@ -277,9 +277,9 @@ impl Conn {
         self.try_head(method).unwrap_or_else(|| panic!("the server closed the connection instead of answering"))
     }
 
-    /// Reads the next part of the body as it arrives; `None` at its end, an error if it breaks off.
+    /// Reads the next part of the body as it arrives; `None` at its end, an error if it ends early.
     pub fn try_read_some(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let broken = || io::Error::new(ErrorKind::UnexpectedEof, "the body broke off");
+        let broken = || io::Error::new(ErrorKind::UnexpectedEof, "the body ended early");
         match self.framing {
             Framing::Ended => Ok(None),
             Framing::Length(left) => {

@@ -107,7 +107,7 @@ pub fn get_all_with_hints(
 }
 
 /// Requests one path on a separate connection. `moved` is called with each part of the body. Returns the body, and the
-/// code of the reset if the response was broken off.
+/// code of the reset if the response ended early.
 pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -> (Vec<u8>, Option<u32>) {
     let mut conn = Conn::open_for(target, "h2");
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();

@@ -120,7 +120,7 @@ fn each_licence_is_allowed() {
 }
 
 #[test]
-fn nothing_is_there_twice_or_banned() {
+fn no_dependency_is_duplicated_or_banned() {
     let rules = rules();
     let (skipped, banned) = (strings(&rules["bans"]["skip"]), strings(&rules["bans"]["deny"]));
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -274,7 +274,7 @@ fn used_paths(text: &str) -> BTreeSet<Vec<&str>> {
 }
 
 #[test]
-fn imports_are_seen_however_they_are_written() {
+fn imports_are_detected_in_every_form() {
     let text = "use crate::a::B;\nuse crate::{\n    c::{self, D as G}, e, f::*,\n};\nfn f() { super::super::g::h() }\nuse other::{crate_b, i};";
     let found: BTreeSet<String> = used_paths(text).into_iter().map(|path| path.join("::")).collect();
     let expected = ["crate::a::B", "crate::c::self", "crate::c::D", "crate::e", "crate::f", "super::super::g::h"];
@@ -381,7 +381,7 @@ fn circles_of_modules_are_seen() {
 }
 
 #[test]
-fn no_modules_import_each_other_in_a_circle() {
+fn modules_have_no_import_cycles() {
     let files = files();
     let crates: BTreeSet<&str> = files
         .iter()
@@ -475,7 +475,7 @@ fn no_file_of_code_is_longer_than_one_sitting() {
 }
 
 #[test]
-fn each_crate_says_shortly_what_it_is() {
+fn each_crate_has_a_short_description() {
     for path in files() {
         let Some(name) = path.strip_suffix("/Cargo.toml") else { continue };
         if name == "fuzz" {

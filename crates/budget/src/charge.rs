@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_give_back_what_others_have_taken() {
+    fn threads_return_what_others_have_charged() {
         let budget = Budget::new(Kind::Memory, 64 * MIB);
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -22,7 +22,7 @@ pub struct Machine {
     pub processors_by: Option<PathBuf>,
     /// Bytes of memory that this process may use.
     pub memory: u64,
-    /// Bytes of memory of the machine.
+    /// The machine's memory, in bytes.
     pub all_memory: u64,
     /// The control group file that limits `memory`, if one does.
     pub memory_by: Option<PathBuf>,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn without_control_groups_there_is_what_the_machine_has() {
+    fn without_control_groups_the_machine_is_the_limit() {
         let (machine, _) = machine(&[]);
         assert_eq!((machine.processors, machine.memory), (8, 8192 * MIB));
         assert_eq!((machine.default_workers(), machine.describe().as_str()), (16, "8 processors, 8192 MiB of memory"));

@@ -47,6 +47,13 @@ pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
 }
 
+/// `true` if standard output is systemd's journal.
+pub(crate) fn is_journal() -> bool {
+    let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
+    let place = |found: rustix::fs::Stat| format!("{}:{}", found.st_dev, found.st_ino);
+    rustix::fs::fstat(std::io::stdout()).is_ok_and(|found| stream == *place(found))
+}
+
 /// Prints a line to standard error, ignoring failures.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", escape::lines(&line.to_string()));

@@ -46,7 +46,7 @@ impl Account {
             (None, Some(own)) => own,
             (None, None) => {
                 return Err(format!(
-                    "user {user} has no entry that says its group; set the group too, for example {user}:{user}"
+                    "user {user} is not in the user database: name a group too, for example {user}:{user}"
                 ));
             }
         };
@@ -135,7 +135,7 @@ mod tests {
             ("no-such-user", "there is no user \"no-such-user\""),
             ("root:no-such-group", "there is no group \"no-such-group\""),
             ("root:", "there is no group \"\""),
-            ("4294960000", "set the group too"),
+            ("4294960000", "name a group too"),
         ] {
             let error = Account::find(user, &[]).unwrap_err();
             assert!(error.contains(what), "{error}");

@@ -72,7 +72,7 @@ fn find_admin_in(flags: &ControlFlags, environment: &Environment) -> Result<Admi
             .unwrap_or_else(|| at(paths.first().unwrap_or(&PathBuf::new())))),
         several => {
             let names: Vec<&str> = several.iter().map(|(flag, _)| flag.as_str()).collect();
-            let message = format!("several servers run here; say which one is meant: {}", names.join(", or "));
+            let message = format!("several servers are running; choose one: {}", names.join(", or "));
             Err(ConfigErrors(vec![ConfigError { origin: None, setting: String::new(), message }]))
         }
     }

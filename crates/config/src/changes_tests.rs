@@ -29,7 +29,7 @@ fn the_same_settings_only_renew_workers() {
 }
 
 #[test]
-fn each_thing_has_a_line_and_what_is_inherited_has_one() {
+fn each_change_has_one_line_including_inherited_ones() {
     let before = "listen = \"127.0.0.1:1\"\nworkers = 1\n[[site]]\nhosts = \"a\"\nroot = \".\"\n\
                   [[site]]\nhosts = \"b\"\nroot = \".\"\n";
     let after = "listen = \"127.0.0.1:2\"\nworkers = 2\n[http]\nmax_body = \"1M\"\n[[site]]\nhosts = \"a\"\nroot = \".\"\nindex = [\"i\"]\n\

@@ -49,7 +49,7 @@ fn server(settings: &Settings, source: &mut Source<'_>) {
     for (at, addr) in settings.listen.iter().enumerate() {
         let any_port = matches!(addr.place(), SocketPlace::Tcp(addr) if addr.port() == 0);
         if settings.listen[..at].iter().any(|other| other.place() == addr.place()) && !any_port {
-            source.object("listen", format!("{addr} is named twice"));
+            source.object("listen", format!("{addr} is listed twice"));
         }
         if settings.admin.place() == addr.place() && !any_port {
             source.object("admin", format!("{addr} is an address of `listen` too; give it a separate address"));
@@ -98,7 +98,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     for (setting, values) in [("ini", &pool.php.ini), ("admin_ini", &pool.php.admin_ini)] {
         for (key, value) in values {
             if !ini::is_name(key) {
-                source.object(&php(setting), format!("{key:?} is not the name of a setting of PHP"));
+                source.object(&php(setting), format!("{key:?} is not a valid name of a PHP setting"));
             } else if value.contains('\0') {
                 source.object(&php(setting), format!("the value of {key} has a NUL byte, which PHP cannot read"));
             }
@@ -106,7 +106,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     }
     for (key, value) in &pool.php.env {
         if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
-            source.object(&php("env"), format!("{key:?} is not a name of an environment variable"));
+            source.object(&php("env"), format!("{key:?} is not a valid name of an environment variable"));
         }
     }
     if let Some(path) = pool.warmup.iter().find(|path| !path.starts_with('/')) {
@@ -131,7 +131,7 @@ fn numbers_of_workers(pool: &PoolSettings, source: &mut Source<'_>, name: &dyn F
     let max = pool.workers.max as usize;
     let spare = pool.spare_workers;
     if spare.min.max(spare.max.unwrap_or(0)) as usize > max {
-        let message = format!("{} is more than `workers` allows, {}", spare.show(), pool.workers.show());
+        let message = format!("{} exceeds `workers`, {}", spare.show(), pool.workers.show());
         source.object(&name("spare_workers"), message);
     }
 }
@@ -225,7 +225,7 @@ fn proxy(proxy: &ProxySettings, source: &mut Source<'_>) {
     if !tls && (proxy.ca.is_some() || proxy.server_name.is_some() || !proxy.verify) {
         source.object(
             &name("to"),
-            "no server has https://, so `ca`, `server_name` and `verify` would do nothing".to_owned(),
+            "no server begins with https://, so `ca`, `server_name` and `verify` have no effect".to_owned(),
         );
     }
 }
@@ -235,10 +235,10 @@ fn tls(settings: &Settings, source: &mut Source<'_>) {
     let tls = &settings.tls;
     let https = settings.listen.iter().find(|addr| matches!(addr, ListenAddr::Https(_)));
     if matches!(settings.admin, ListenAddr::Https(_)) {
-        source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
+        source.object("admin", "the admin endpoint does not support TLS; use a Unix socket".to_owned());
     }
     if settings.admin.is_fastcgi() {
-        source.object("admin", "the admin endpoint speaks HTTP and FastCGI at once; leave out fastcgi:".to_owned());
+        source.object("admin", "the admin endpoint speaks both HTTP and FastCGI; leave out fastcgi:".to_owned());
     }
     match https {
         Some(addr)
@@ -252,11 +252,11 @@ fn tls(settings: &Settings, source: &mut Source<'_>) {
             source.object("listen", message);
         }
         None if tls.redirect => {
-            let message = "there is nowhere to send clients to: no address of `listen` begins with https://";
+            let message = "needs an address to redirect to: none of `listen` begins with https://";
             source.object("tls.redirect", message.to_owned());
         }
         None if tls.http3 => {
-            let message = "there is nowhere to speak it: no address of `listen` begins with https://";
+            let message = "needs an address for it: none of `listen` begins with https://";
             source.object("tls.http3", message.to_owned());
         }
         None if !tls.certificates.is_empty() => {
@@ -270,7 +270,7 @@ fn tls(settings: &Settings, source: &mut Source<'_>) {
             source.object("tls.client_ca", "has no effect while `client_auth` is \"off\"".to_owned());
         }
         (ClientAuth::Optional | ClientAuth::Required, None) => {
-            let message = "needs `client_ca`: whose certificates are taken?";
+            let message = "needs `client_ca`, the CA whose certificates are accepted";
             source.object("tls.client_auth", message.to_owned());
         }
         _ => {}

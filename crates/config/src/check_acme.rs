@@ -44,7 +44,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         if let Err(why) = host_name::normalize(name) {
             source.object("acme.names", format!("\"{name}\" {why}"));
         } else if acme.names[..at].contains(name) {
-            source.object("acme.names", format!("\"{name}\" is named twice"));
+            source.object("acme.names", format!("\"{name}\" is listed twice"));
         }
     }
     if !matches!(acme.directory.as_str(), "production" | "staging") && !acme.directory.starts_with("https://") {
@@ -68,7 +68,8 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         pair.expose().rsplit_once(':').is_some_and(|(id, key)| !id.is_empty() && !key.is_empty() && is_base64url(key))
     };
     if !acme.eab.as_ref().is_none_or(is_pair) {
-        source.object("acme.eab", "is no \"KEY_ID:KEY\" with a key in base64url (letters, digits, - and _)".to_owned());
+        source
+            .object("acme.eab", "is not \"KEY_ID:KEY\" with a key in base64url (letters, digits, - and _)".to_owned());
     }
     if let Some(email) = &acme.email
         && (!email.contains('@') || email.contains([' ', ',', '<', '>']) || email.starts_with("mailto:"))
@@ -76,7 +77,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         source.object("acme.email", format!("\"{email}\" is not an address such as \"admin@example.org\""));
     }
     if acme.challenges.is_empty() {
-        source.object("acme.challenges", "names no way to prove a name".to_owned());
+        source.object("acme.challenges", "needs at least one type of challenge".to_owned());
     }
 }
 
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_directory_of_another_user_is_left_alone() {
+    fn a_state_directory_of_another_user_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let usual = dir.path().join("howdah");
         let account = |uid| Account { name: "site".to_owned(), uid, gid: 0, groups: Vec::new(), home: None };

@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Secret, String> {
 pub(crate) fn check(site: &SiteSettings, source: &mut Source<'_>) {
     let mercure = &site.mercure;
     if site.pusher.webhook.as_ref().is_some_and(|path| !path.starts_with('/')) {
-        site.object("pusher.webhook", "is not a path: it begins with /".to_owned(), source);
+        site.object("pusher.webhook", "must be a path that begins with /".to_owned(), source);
     }
     for (name, key) in
         [("mercure.publisher_key", &mercure.publisher_key), ("mercure.subscriber_key", &mercure.subscriber_key)]
@@ -105,8 +105,8 @@ pub(crate) fn short_secrets(sites: &[SiteSettings]) -> Vec<String> {
             seen.push(key);
             if let Some(length) = secret_length(key.expose()).filter(|length| *length < MIN_SECRET) {
                 found.push(format!(
-                    "mercure.{name} has {length} bytes, so it can be guessed from one token: use at least {MIN_SECRET} \
-                     (openssl rand -base64 32)"
+                    "mercure.{name} has only {length} bytes, so it can be guessed from one token: use at least \
+                     {MIN_SECRET} (openssl rand -base64 32)"
                 ));
             }
         }

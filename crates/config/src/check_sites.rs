@@ -87,7 +87,7 @@ fn root(site: &SiteSettings, source: &mut Source<'_>) {
         };
         site.object("root", format!("{} {what}", root.display()), source);
     } else if std::fs::metadata(root.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
-        site.object("root", format!("{} cannot be entered by the user who runs this", root.display()), source);
+        site.object("root", format!("the user that runs this command may not enter {}", root.display()), source);
     }
 }
 
@@ -146,10 +146,12 @@ fn tls(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
         return;
     }
     if !site.tls.certificates.is_empty() {
-        let message = "goes without `certificates`: the site has its certificate from files, or gets it";
+        let message =
+            "cannot be combined with `certificates`: the site's certificate either is in files or is obtained";
         site.object("tls.auto", message.to_owned(), source);
     } else if site.certifiable_hosts().next().is_none() {
-        let message = "none of its hosts can be in a certificate that is got automatically; name each host, or give `certificates`";
+        let message =
+            "no certificate can be obtained automatically for any of its hosts: name each host, or set `certificates`";
         site.object("tls.auto", message.to_owned(), source);
     }
 }
@@ -204,7 +206,7 @@ fn hosts(sites: &[SiteSettings], source: &mut Source<'_>) {
             if let Some(other) = known.insert(host, site) {
                 let place = source.origins.of(&other.name_of("hosts"));
                 let message = if std::ptr::eq(other, site) {
-                    format!("\"{host}\" is named twice")
+                    format!("\"{host}\" is listed twice")
                 } else {
                     format!("\"{host}\" is a host of the site \"{}\" too, {place}", other.name)
                 };
@@ -222,7 +224,7 @@ fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
         // The duplicate name was already reported; remove the number it was given.
         let name = site.name.split(" (").next().unwrap_or_default();
         if name.len() > 100 || !name.bytes().all(fits) {
-            site.object("name", "is made of at most 100 letters, digits, -, _ and dots".to_owned(), source);
+            site.object("name", "must consist of at most 100 letters, digits, -, _ and dots".to_owned(), source);
         }
     }
 }
@@ -239,8 +241,10 @@ fn writable_code(settings: &Settings, source: &mut Source<'_>) {
         for (key, paths) in [("write", &pool.sandbox.write), ("write_code", &pool.sandbox.write_code)] {
             let above = |path: &&PathBuf| code.iter().any(|code| code.starts_with(path));
             if let Some(path) = paths.iter().find(above) {
-                let message =
-                    format!("{} holds the code that requests run; name the directories in it", path.display());
+                let message = format!(
+                    "{} contains the code that requests run: list writable directories below it instead",
+                    path.display()
+                );
                 source.object(&pool.name_of(&format!("sandbox.{key}")), message);
             }
         }

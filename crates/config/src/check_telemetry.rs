@@ -110,7 +110,7 @@ impl Variables<'_, '_> {
                 true
             }
             None => {
-                self.source.error(Some(origin), &setting, format!("\"{text}\" is not understood there"));
+                self.source.error(Some(origin), &setting, format!("\"{text}\" is not a valid value there"));
                 false
             }
         }

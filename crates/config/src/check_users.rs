@@ -42,7 +42,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         && settings.admin_token.is_none()
     {
         let message = format!(
-            "other machines can reach {addr}, and could stop the server; take 127.0.0.1 or a Unix socket, or set an \
+            "other machines can reach {addr} and could stop the server: use 127.0.0.1 or a Unix socket, or set \
              admin_token"
         );
         source.object("admin", message);
@@ -74,7 +74,7 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
     if let Err(message) = control_group::read(&php.cgroup_limits) {
         source.object(&name(pool, "cgroup_limits"), message);
     } else if php.cgroup.is_none() && !php.cgroup_limits.is_empty() {
-        source.object(&name(pool, "cgroup_limits"), "needs a `cgroup` that they are for".to_owned());
+        source.object(&name(pool, "cgroup_limits"), "needs `cgroup`, the group that the limits apply to".to_owned());
     }
     if let Some(parent) = php.cgroup.as_deref().and_then(Path::parent)
         && source.environment.uid.is_some()
@@ -110,7 +110,7 @@ fn php(settings: &Settings, pool: &PoolSettings, uid: u32, source: &mut Source<'
             }
         }
         Ok(None) if !pool.php.groups.is_empty() => {
-            source.object(&name(pool, "groups"), "says nothing without a `user`".to_owned());
+            source.object(&name(pool, "groups"), "has no effect without `user`".to_owned());
         }
         Ok(account) if pool.php.user.is_some() => may_become(settings, account.as_ref(), uid, &key, source),
         Ok(_) => {}

@@ -222,7 +222,7 @@ choice! {
         AlwaysOn = "always_on",
         /// None.
         AlwaysOff = "always_off",
-        /// A share, by the trace's id.
+        /// A share of all traces, selected by trace id.
         Ratio = "traceidratio",
         /// The caller's decision; without one, all.
         ParentOn = "parentbased_always_on",
@@ -248,7 +248,7 @@ choice! {
 /// Origin of the user that the server switches to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerUser {
-    /// It was set, or there is none.
+    /// It was set, or the server does not switch.
     Named,
     /// Not set: the account created for the server.
     Own,

@@ -48,7 +48,7 @@ fn one(name: &str, value: &str) -> Result<String, String> {
                 || format!("; there is {}", NAMES.join(", ")),
                 |near| format!("; did you mean \"{near}\"?"),
             );
-            Err(format!("there is no limit \"{other}\"{advice}"))
+            Err(format!("unknown limit \"{other}\"{advice}"))
         }
     }
 }
@@ -71,8 +71,8 @@ mod tests {
         }
         for (name, value, what) in [
             ("memory.maxx", "1", "did you mean \"memory.max\""),
-            ("cgroup.kill", "1", "there is no limit"),
-            ("../memory.max", "1", "there is no limit"),
+            ("cgroup.kill", "1", "unknown limit"),
+            ("../memory.max", "1", "unknown limit"),
             ("memory.max", "much", "expected a size"),
             ("cpu.max", "0", "expected a number of cores"),
             ("cpu.max", "nan", "expected a number of cores"),

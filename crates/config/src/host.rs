@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_what_lies_below() {
+    fn a_star_matches_every_subdomain() {
         let below = HostPattern::new("*.example.org").unwrap();
         assert!(below.fits("a.example.org") && below.fits("a.b.example.org"));
         assert!(!below.fits("example.org") && !below.fits("aexample.org") && !below.fits("example.org.evil"));

@@ -13,7 +13,7 @@ pub fn normalize(name: &str) -> Result<String, &'static str> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     if name.starts_with("*.") {
         return Err(
-            "is a wildcard, which is not obtained automatically: name each host, or give a certificate's files",
+            "is a wildcard, whose certificate cannot be obtained automatically: name each host, or set a certificate's files",
         );
     }
     if name.is_empty() || name.len() > 253 {
@@ -35,7 +35,7 @@ pub fn normalize(name: &str) -> Result<String, &'static str> {
         return Err("is neither a host name nor an address");
     }
     if !name.contains('.') && name != "localhost" {
-        return Err("has no domain: no authority vouches for it; take a name below .internal or .localhost");
+        return Err("has no domain, so no authority certifies it: use a name below .internal or .localhost");
     }
     Ok(name)
 }

@@ -31,7 +31,7 @@ fn one(name: &str, value: &str) -> Result<Limit, String> {
     let Some(known) = NAMES.into_iter().find(|known| *known == name) else {
         let advice = nearest(name, NAMES.into_iter())
             .map_or_else(|| format!("; there is {}", NAMES.join(", ")), |near| format!("; did you mean \"{near}\"?"));
-        return Err(format!("there is no limit \"{name}\"{advice}"));
+        return Err(format!("unknown limit \"{name}\"{advice}"));
     };
     let (soft, hard) = value.split_once(':').unwrap_or((value, value));
     let wrong = || format!("{name}: expected a number, a size, \"unlimited\" or \"SOFT:HARD\", found \"{value}\"");

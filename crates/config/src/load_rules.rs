@@ -97,15 +97,14 @@ pub(crate) fn read(
             let Action::Proxy(named) = action else { continue };
             *named = load_proxies::named(named.to_string(), &mut gathered.proxies).into();
             if !gathered.proxies.iter().any(|known| *known.name == **named) {
-                let message =
-                    format!("there is no proxy \"{named}\"; make one with [proxy.{named}], or write an address");
+                let message = format!("there is no proxy \"{named}\": add [proxy.{named}], or write an address");
                 source.error(at(rule.line), &format!("{section}rule.proxy"), message);
             }
         }
         let named =
             rule.actions.iter().find_map(|action| if let Action::Pool(pool) = action { Some(pool) } else { None });
         if let Some(pool) = named.filter(|pool| !pools.iter().any(|known| known.name == ***pool)) {
-            let message = format!("there is no pool \"{pool}\"; make one with [pool.{pool}]");
+            let message = format!("there is no pool \"{pool}\": add [pool.{pool}]");
             source.error(at(rule.line), &format!("{section}rule.pool"), message);
         }
     }

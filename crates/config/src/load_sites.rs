@@ -35,7 +35,7 @@ pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<Conf
     }
     let error = |message| ConfigError { origin: None, setting: "sites".to_owned(), message };
     if paths.len() > MAX_FILES {
-        errors.push(error(format!("{} files are named, and {MAX_FILES} is the most there may be", paths.len())));
+        errors.push(error(format!("{} files match; at most {MAX_FILES} are allowed", paths.len())));
         return Vec::new();
     }
     let mut files = Vec::new();
@@ -117,7 +117,7 @@ pub(crate) fn read_pools<'a>(source: &mut Source<'a>, files: &[&'a File], sites:
         let first = found[..at].iter().find(|(other, ..)| other == name);
         if first.is_some() || name == DEFAULT_POOL {
             let place = first.map_or_else(|| "the top level".to_owned(), |(_, f, e)| f.line(e.line).to_string());
-            let message = format!("there is a pool of this name in {place} already");
+            let message = format!("{place} already has a pool of this name");
             source.error(Some(file.line(entry.line)), &format!("pool.{name}"), message);
             continue;
         }

@@ -63,7 +63,7 @@ fn main_page_end() -> String {
     section(&mut page, "EXIT STATUS");
     let statuses = [
         ("0", "Success; for `check`: the server would start."),
-        ("1", "It is not done: the message says why. Of `check`: there are mistakes."),
+        ("1", "Failure; the message gives the reason. For `check`: the settings have errors."),
         ("2", "The command line is wrong."),
     ];
     entries(&mut page, 'B', &statuses);
@@ -84,7 +84,7 @@ fn main_page_end() -> String {
     let commands = [
         ("howdah serve", "Serves the application in the current directory on 127.0.0.1:8080."),
         ("howdah check --config /etc/howdah/howdah.toml", "Shows the settings in effect and every mistake."),
-        ("howdah reload", "Has the running server read its settings and its code again."),
+        ("howdah reload", "Makes the running server read its settings and code again."),
     ];
     entries(&mut page, 'B', &commands);
     section(&mut page, "SEE ALSO");
@@ -116,16 +116,16 @@ fn settings_page() -> String {
          paths start from the directory of the file. Unknown keys are errors.",
     );
     part(&mut page, "TOP LEVEL", "The server as a whole.", Settings::ROWS);
-    let pools = "At the top level these are the settings of the pool default; a section [pool.NAME] makes another pool, which \
-                 accepts those of [php] too.";
+    let pools = "At the top level these are the settings of the pool default; a section [pool.NAME] adds another \
+                 pool, which accepts those of [php] too.";
     part(&mut page, "POOLS", pools, PoolSettings::ROWS);
     for (name, rows) in SECTIONS {
         part(&mut page, &format!("[{name}]"), "", rows);
     }
-    part(&mut page, "[proxy.NAME]", "Servers that a rule hands requests on to.", ProxySettings::ROWS);
+    part(&mut page, "[proxy.NAME]", "Servers that rules forward requests to.", ProxySettings::ROWS);
     part(&mut page, "[[site]]", "A site for some hosts.", SiteKeys::ROWS);
     section(&mut page, "[[rule]]");
-    text(&mut page, "What is done with which requests: all of a rule's conditions must hold.");
+    text(&mut page, "Conditions on requests, and actions for those that meet them all.");
     for key in howdah_rules::keys::KEYS {
         page.push_str(".TP\n");
         let _ = writeln!(page, "\\fB{}\\fR = {}", escaped(key.name), escaped(key.example));

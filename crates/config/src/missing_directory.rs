@@ -28,6 +28,6 @@ impl MissingDirectory {
 
 impl fmt::Display for MissingDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no directory {}; make it", self.0.display())
+        write!(f, "there is no directory {}: create it", self.0.display())
     }
 }

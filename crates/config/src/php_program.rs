@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_version_is_named_with_its_package_and_those_that_are_there() {
+    fn a_missing_version_is_named_with_its_package_and_the_installed_ones() {
         let place = Place::new(&["libexec/howdah/howdah-php8.2"]);
         let mut program = PhpProgram::from_text("8.4").unwrap();
         program.find(&place.environment());

@@ -165,12 +165,12 @@ fn obstacle(
     let Recipe { name, script, .. } = recipe;
     let front = site.front_controller.as_deref().filter(|_| site.says("front_controller", source));
     if mode == Mode::Worker && !recipe.in_worker_mode {
-        Some(format!("the recipe {name} is for mode snapshot, and `mode` is worker"))
+        Some(format!("the recipe {name} needs mode snapshot, but `mode` is worker"))
     } else if site.root_links == RootLinks::Request {
-        Some("a recipe needs to know where its application lies: root_links = \"reload\"".to_owned())
+        Some("a recipe needs a root that changes only on reload: root_links = \"reload\"".to_owned())
     } else if front.is_some_and(|front| front.trim_start_matches('/') != *script) {
-        Some(format!("a recipe boots {script}, and `front_controller` is another script"))
+        Some(format!("the recipe boots {script}, but `front_controller` is another script"))
     } else {
-        settings.pool(pool).is_some().then(|| format!("there is a pool of that name: {pool}"))
+        settings.pool(pool).is_some().then(|| format!("a pool of that name exists already: {pool}"))
     }
 }

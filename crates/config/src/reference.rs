@@ -48,8 +48,8 @@ fn most_set(page: &mut String) {
 /// `docs/reference/settings.md`.
 pub fn settings_page() -> String {
     let mut page = String::from(
-        "# Settings\n\n<!-- Generated from the table in crates/config/src/settings.rs and settings_http.rs; run \
-         `make generate` to write it anew. -->\n\n",
+        "# Settings\n\n<!-- Generated from the table in crates/config/src/settings.rs and settings_http.rs; run `make \
+         generate` to update it. -->\n\n",
     );
     page.push_str(
         "`howdah serve` takes each setting from, in this order: its flag, its environment variable, `howdah.toml` \
@@ -63,9 +63,9 @@ pub fn settings_page() -> String {
     page.push_str("## Top level\n\nThe server as a whole.\n\n");
     rows(&mut page, Settings::ROWS);
     page.push_str(
-        "## Pools\n\nAt the top level these are the settings of the pool `default`. A section `[pool.NAME]` makes another \
-         pool: it accepts the same settings and those of `[php]`, and takes the others from the top level and from \
-         `[php]` (`ini`, `admin_ini` and `env` are merged). `[pool.NAME.sandbox]` overrides `[sandbox]` for one \
+        "## Pools\n\nAt the top level these are the settings of the pool `default`. A section `[pool.NAME]` adds \
+         another pool: it accepts the same settings and those of `[php]`, and takes the others from the top level and \
+         from `[php]` (`ini`, `admin_ini` and `env` are merged). `[pool.NAME.sandbox]` overrides `[sandbox]` for one \
          pool.\n\n",
     );
     rows(&mut page, PoolSettings::ROWS);
@@ -189,15 +189,15 @@ fn rows(page: &mut String, rows: &[Row]) {
 /// `docs/reference/commands.md`.
 pub fn commands_page() -> String {
     let mut page = String::from(
-        "# Commands\n\n<!-- Generated from crates/config/src/cli.rs and the table of settings; run `make generate` to write it \
-         anew. -->\n",
+        "# Commands\n\n<!-- Generated from crates/config/src/cli.rs and the table of settings; run `make generate` to \
+         update it. -->\n",
     );
     for (name, help) in crate::cli::help_texts() {
         if name == "check" {
             page.push_str(
-                "\n## `howdah check`\n\nTakes what `howdah serve` takes; prints the settings that it would use, each with its \
-                 origin, as a `howdah.toml` that says the same. If something is wrong, it prints every error and exits with \
-                 status 1.\n",
+                "\n## `howdah check`\n\nAccepts the flags of `howdah serve`; prints the resulting settings, each with \
+                 its origin, as an equivalent `howdah.toml`. If something is wrong, it prints every error and exits \
+                 with status 1.\n",
             );
             continue;
         }
@@ -210,8 +210,8 @@ pub fn commands_page() -> String {
 /// `docs/reference/howdah.toml`: every setting as a comment, with its default or, where that is computed, an example.
 pub fn example_file() -> String {
     let mut page = String::from(
-        "# Every setting of howdah.toml, switched off by `#` before its key. Without `#` each line says what holds anyway,\n\
-         # except where an example is marked as such. Generated from the table of settings; run `make generate` to write it anew.\n",
+        "# Every setting of howdah.toml, commented out. Each line has the default, except where it is marked as an example.\n\
+         # Generated from the table of settings; run `make generate` to update it.\n",
     );
     page.push_str("\n# ---- The server as a whole\n");
     comments(&mut page, Settings::ROWS);
@@ -223,7 +223,7 @@ pub fn example_file() -> String {
     }
     page.push_str(
         "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
-         #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there\n\
+         #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- Requests that run in it\n\
          #[[rule]]\n#path = \"/api/*\"\n#pool = \"api\"\n\n# ---- Sites for several hosts, here or in separate files (see `sites`):\n\
          # [[site]]\n# hosts = [\"shop.example\", \"*.shop.example\"]\n# root = \"/srv/shop/public\"\n# [site.pool]\n# user = \"shop\"\n",
     );

@@ -53,9 +53,9 @@ settings! {
         /// Anyone who can connect to it can stop the server, so prefer a Unix socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
             auto(default_admin) flag("admin") restart(true) example(r#""unix:/run/howdah/admin.sock""#);
-        /// Group that may use the admin socket too; `""` for its owner alone, which is the user that starts the server.
+        /// Group that may use the admin socket too; `""` for its owner only, the user that starts the server.
         ///
-        /// Scripts of the server are refused even so.
+        /// Scripts of the server are always refused.
         admin_group: Option<String> = r#""""# restart(true) example(r#""adm""#);
         /// Token that requests to an admin address must send as `Authorization: Bearer TOKEN`; `""` for none.
         ///
@@ -111,9 +111,9 @@ settings! {
         /// These files then decide what runs if no file matches; `front_controller` does not apply. Requests below a file
         /// with an unknown directive get 500, as under Apache.
         htaccess: bool = "false" flag("htaccess") example("true");
-        /// Broker through which several servers share updates (Mercure, channels), certificates with their keys, and rates
-        /// of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for updates alone. `rediss://` and
-        /// `natss://` use TLS. `""` for none.
+        /// Broker through which several servers share updates (Mercure, channels), certificates with their keys, and
+        /// rates of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for updates only.
+        /// `rediss://` and `natss://` use TLS. `""` for none.
         ///
         /// `?ca=FILE` names additional CA certificates to verify it with, in PEM. Anyone who can read it can impersonate
         /// your site. Prefer the environment variable for an address with a password.
@@ -131,8 +131,8 @@ settings! {
         drain: Duration = fixed_time("drain", Duration::from_secs(60));
         /// Origin of `user`.
         server_user: ServerUser = ServerUser::Named;
-        /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code, and no site is
-        /// for every host.
+        /// Development mode, which only `howdah dev` sets: errors become pages that show source code, and no site
+        /// serves every host.
         development: bool = false;
         /// Under development: patterns of the files whose changes reload pages in browsers.
         page_files: Vec<String> = Vec::new();
@@ -176,7 +176,7 @@ settings! {
 
 settings! {
     /// One pool of PHP workers. At the top level of `howdah.toml` these settings are the default pool's; a section
-    /// `[pool.NAME]` makes another pool and inherits from there.
+    /// `[pool.NAME]` adds another pool, which inherits from them.
     pub struct PoolSettings at "" {
         /// State that a worker keeps between two requests: none (`classic`), everything (`worker`), the state after
         /// boot (`snapshot`), or everything, with several requests at once (`async`).

@@ -9,8 +9,8 @@ use crate::secret::Secret;
 use crate::table::settings;
 
 settings! {
-    /// Certificates that the server gets itself, by ACME (RFC 8555), and those that its local CA makes for names that no
-    /// public authority vouches for.
+    /// Certificates that the server obtains by ACME (RFC 8555), and those that its local CA creates for names that no
+    /// public authority certifies.
     pub struct AcmeSettings at "acme" {
         /// Names to obtain certificates for. Names below `localhost`, `test`, `internal`, `local` and `home.arpa`, and
         /// private addresses, get theirs from the local CA (`howdah trust`); all others by ACME.

@@ -172,7 +172,7 @@ settings! {
     plus {
         /// Media types to compress; `TYPE/*` matches all of a kind.
         types: Vec<String> = COMPRESSIBLE.iter().map(|&media| media.to_owned()).collect();
-        /// Memory for compressed bodies that may be sent again, found by their content.
+        /// Memory for a cache of compressed bodies, found by the content that they were compressed from.
         cache: ByteSize = ByteSize(16 << 20);
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn unknown_keys_of_sites(file: &File) -> Vec<ConfigError> {
                 found.pools(pools);
             }
             for entry in top.iter().filter(|entry| !matches!(entry.key.as_str(), "site" | "pool")) {
-                let message = "a file with [[site]] sections has these and [pool.NAME] alone";
+                let message = "a file with [[site]] sections may contain only these and [pool.NAME]";
                 found.error(entry.line, entry.key.clone(), message.to_owned());
             }
         }
@@ -168,7 +168,7 @@ impl Finder<'_> {
                 self.error(pool.line, bracketed(&name), message);
                 continue;
             } else if pool.key.is_empty() || !pool.key.bytes().all(fits) {
-                let message = "a pool's name is made of letters, digits, -, _ and dots";
+                let message = "a pool's name must consist of letters, digits, -, _ and dots";
                 self.error(pool.line, format!("[{name}]"), message.to_owned());
             }
             self.pool(&name, pool, &known);
@@ -224,7 +224,7 @@ impl Finder<'_> {
             let name = format!("proxy.{}", proxy.key);
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
             if proxy.key.is_empty() || !proxy.key.bytes().all(fits) {
-                let message = "a proxy's name is made of letters, digits, - and _";
+                let message = "a proxy's name must consist of letters, digits, - and _";
                 self.error(proxy.line, format!("[{name}]"), message.to_owned());
             }
             self.section(&name, proxy, &known);

@@ -73,8 +73,8 @@ impl Loaded {
         };
         for pool in self.settings.pools.iter().filter(is_cold) {
             found.push(format!(
-                "the pool {} takes its snapshot without a warm-up, so what its script loads for a request is loaded by each: \
-                 set warmup to typical paths, or warmup_auto",
+                "the pool {} takes its snapshot without a warm-up, so each request loads its code again: set warmup \
+                 to typical paths, or warmup_auto",
                 pool.name
             ));
         }
@@ -102,7 +102,7 @@ impl Loaded {
             if let Some((root, _)) = below {
                 let (path, root) = (path.display(), root.display());
                 found.push(format!(
-                    "{what} {path} lies below the document root {root}: it is not sent, but is better kept elsewhere"
+                    "{what} {path} is below the document root {root}: it is never sent, but move it elsewhere"
                 ));
             }
         };

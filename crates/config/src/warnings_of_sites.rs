@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_may_what_its_class_of_permissions_says() {
+    fn permissions_are_those_of_the_users_class() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let own = std::fs::metadata(dir.path()).unwrap();

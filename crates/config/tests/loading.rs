@@ -11,7 +11,7 @@ use howdah_config::{
 };
 
 #[test]
-fn nothing_given_is_the_documented_default() {
+fn defaults_are_the_documented_ones() {
     let site = Site::new("");
     std::fs::remove_file(site.path().join("howdah.toml")).unwrap();
     let Loaded { settings, origins, file, .. } = site.load().unwrap();
@@ -137,7 +137,7 @@ pool = "apo"
         "howdah.toml:15: logs: unknown key; did you mean log?",
         "howdah.toml:19: [pool.api] mode: mode \"worker\" needs a script; for example: script = \"worker.php\"",
         "howdah.toml:20: [pool.api] scrpt: unknown key; did you mean script?",
-        "howdah.toml:22: [rule] pool: there is no pool \"apo\"; make one with [pool.apo]",
+        "howdah.toml:22: [rule] pool: there is no pool \"apo\": add [pool.apo]",
     ];
     assert_eq!(site.errors(), expected);
 }
@@ -201,7 +201,7 @@ fn bad_flags_and_variables_are_named() {
 }
 
 #[test]
-fn a_protocol_of_traces_that_is_not_spoken_is_an_error_of_its_variable() {
+fn an_unsupported_trace_protocol_is_an_error_of_its_variable() {
     let mut site = Site::new("[telemetry]\nendpoint = \"env\"\n");
     site.env.insert("OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(), "http/protobuf".to_owned());
     assert_eq!(site.load().unwrap().settings.telemetry.address(), "http://localhost:4318/v1/traces");
@@ -438,8 +438,8 @@ fn limits_that_cannot_be_are_reported() {
         ("[php]\nlimits = { nofiles = 3 }", "did you mean \"nofile\""),
         ("[php]\nlimits.nofile = \"4:2\"", "exceeds the hard limit"),
         ("[php]\numask = \"0999\"", "permissions in octal"),
-        ("[php]\ncgroup_limits = { \"pids.max\" = 3 }", "needs a `cgroup`"),
-        ("[php]\ncgroup = \"/a\"\ncgroup_limits = { \"pids.min\" = 3 }", "there is no limit \"pids.min\""),
+        ("[php]\ncgroup_limits = { \"pids.max\" = 3 }", "needs `cgroup`"),
+        ("[php]\ncgroup = \"/a\"\ncgroup_limits = { \"pids.min\" = 3 }", "unknown limit \"pids.min\""),
         ("admin = \"0.0.0.0:9090\"", "other machines can reach 0.0.0.0:9090"),
         ("admin = \"[::]:9090\"", "other machines can reach"),
         ("admin = \"192.0.2.1:9090\"", "other machines can reach"),
@@ -458,7 +458,7 @@ fn limits_that_cannot_be_are_reported() {
 }
 
 #[test]
-fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
+fn proxies_are_names_or_addresses_and_errors_are_reported() {
     let site = Site::new(
         "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nmax_connections = 1\n\
          [[rule]]\npath = \"/app/*\"\nproxy = \"app\"\n\
@@ -483,17 +483,17 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
         "response_timeout: must be more than 0",
         "health: must be a path",
         "none.pem does not exist",
-        "a proxy's name is made of letters",
+        "a proxy's name must consist of letters",
         "expected a server",
         "unknown key",
-        "there is no proxy \"ap\"; make one with [proxy.ap], or write an address",
+        "there is no proxy \"ap\": add [proxy.ap], or write an address",
     ] {
         assert!(errors.iter().any(|error| error.contains(expected)), "{expected} is not in\n{}", errors.join("\n"));
     }
 }
 
 #[test]
-fn names_of_other_servers_and_slips_have_an_answer() {
+fn names_of_other_servers_and_typos_get_a_hint() {
     for (toml, expected) in [
         ("client_max_body_size = 1\n", "client_max_body_size: unknown key; here it is [http] max_body"),
         ("[http]\nclient_max_body_size = 1\n", "[http] client_max_body_size: unknown key; here it is [http] max_body"),

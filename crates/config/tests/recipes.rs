@@ -7,7 +7,7 @@ use directory::Site;
 use howdah_config::{Loaded, Mode};
 
 #[test]
-fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made_of() {
+fn a_recipe_pool_precedes_the_default_pool_and_watches_its_application() {
     for (name, watched) in [
         ("wordpress", "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}"),
         ("laravel", "vendor/composer/installed.php"),
@@ -26,17 +26,17 @@ fn a_pool_goes_ahead_of_the_default_one_and_watches_what_its_application_is_made
 #[test]
 fn a_mode_that_a_recipe_does_not_support_is_an_error() {
     for (text, why) in [
-        ("app = \"nothing\"", ":1: app: there are no rules for \"nothing\""),
-        ("[[rule]]\npath = \"/a/*\"\napp = \"nothing\"", ":3: [rule] app: there are no rules for \"nothing\""),
+        ("app = \"nothing\"", ":1: app: unknown application \"nothing\""),
+        ("[[rule]]\npath = \"/a/*\"\napp = \"nothing\"", ":3: [rule] app: unknown application \"nothing\""),
         ("app = \"drupal\"\nmode = \"snapshot\"", "needs a script, a boot file or an `app` that the server can boot"),
-        ("app = \"wordpress\"\nmode = \"worker\"", "the recipe wordpress is for mode snapshot, and `mode` is worker"),
+        ("app = \"wordpress\"\nmode = \"worker\"", "the recipe wordpress needs mode snapshot, but `mode` is worker"),
         (
             "app = \"symfony\"\nmode = \"snapshot\"\nfront_controller = \"app.php\"",
-            "a recipe boots index.php, and `front_controller` is another script",
+            "the recipe boots index.php, but `front_controller` is another script",
         ),
         (
             "app = \"symfony\"\nmode = \"snapshot\"\n[pool.symfony]\nworkers = 1",
-            "there is a pool of that name: symfony",
+            "a pool of that name exists already: symfony",
         ),
     ] {
         let errors = Site::new(text).errors().join("\n");
@@ -101,7 +101,7 @@ fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
 }
 
 #[test]
-fn a_site_alone_is_as_the_top_level_would_be() {
+fn a_single_site_behaves_like_the_top_level() {
     let text = "
         [[site]]
         hosts = \"one.example\"

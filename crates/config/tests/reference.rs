@@ -36,7 +36,7 @@ const NEEDED_BESIDE: &[&str] = &[
     "does not exist",
     "there is no ",
     "needs a script",
-    "needs a `cgroup`",
+    "needs `cgroup`",
     "is for mode",
     "needs a certificate",
     "begins with https://",

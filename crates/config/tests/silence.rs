@@ -6,7 +6,7 @@ mod directory;
 use directory::Site;
 
 #[test]
-fn sites_that_would_serve_nothing_are_warnings() {
+fn sites_that_serve_nothing_cause_warnings() {
     for (settings, files, expected) in [
         (
             "sites = [\"sitez/*.toml\"]\nroot = \"public\"",
@@ -50,9 +50,8 @@ fn sites_that_would_serve_nothing_are_warnings() {
             site.write(file, text);
         }
         let mut warnings = site.load().unwrap().warnings();
-        warnings.retain(|warning| {
-            !warning.contains("no PHP will run") && !warning.contains("lies below the document root")
-        });
+        warnings
+            .retain(|warning| !warning.contains("no PHP will run") && !warning.contains("is below the document root"));
         assert_eq!(warnings.len(), expected.len(), "{settings}: {warnings:?}");
         for (warning, expected) in warnings.iter().zip(expected) {
             assert!(warning.contains(expected), "{settings}: {warning}");
@@ -77,9 +76,9 @@ fn a_configuration_is_warned_of_where_it_lies_below_a_root_that_is_served() {
         let made = Site::new(&settings);
         made.write(if settings.contains("public") { "public/index.php" } else { "index.php" }, "");
         let warnings = made.load().unwrap().warnings();
-        let is_warned = warnings.iter().any(|warning| {
-            warning.starts_with("the configuration ") && warning.contains("lies below the document root")
-        });
+        let is_warned = warnings
+            .iter()
+            .any(|warning| warning.starts_with("the configuration ") && warning.contains("is below the document root"));
         assert_eq!(is_warned, warned, "{settings}: {warnings:?}");
     }
 }

@@ -180,7 +180,7 @@ fn every_mistake_is_reported_with_its_file_and_line() {
         "conf.d/a.toml:8: [site.two.log] level: unknown key; it is for all sites together and belongs to [log]",
         "conf.d/b.toml:1: [site.line 1] hosts: needs at least one host",
         "conf.d/c.toml:1: [site.c] root: is required",
-        "conf.d/c.toml:4: http: a file with [[site]] sections has these and [pool.NAME] alone",
+        "conf.d/c.toml:4: http: a file with [[site]] sections may contain only these and [pool.NAME]",
         "conf.d/d.toml:1: ",
         "conf.d/e.toml:1: site: the site at ",
         "conf.d/e.toml:5: [site.two.pool] workerz: unknown key; did you mean workers?",

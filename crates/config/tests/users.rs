@@ -21,7 +21,7 @@ fn root_needs_a_user_to_become() {
         ("user = \"nobody:no-such-group\"", "there is no group"),
         ("user = \"nobody\"\n[php]\nuser = \"root\"", "root is root"),
         ("user = \"nobody\"\n[pool.a]\nuser = \"no-such-user\"", "pool.a"),
-        ("allow_root = true\n[php]\ngroups = [\"nogroup\"]", "says nothing without a `user`"),
+        ("allow_root = true\n[php]\ngroups = [\"nogroup\"]", "has no effect without `user`"),
         ("user = \"nobody\"\nadmin_group = \"no-such-group\"", "admin_group"),
     ] {
         site.write("howdah.toml", text);

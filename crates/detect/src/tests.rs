@@ -114,7 +114,7 @@ fn missing_optional_files_do_not_change_the_detection() {
 
 /// A PSR interface alone must not expose a project whose pages are in its top directory.
 #[test]
-fn a_library_with_a_page_of_its_own_is_no_application() {
+fn a_library_with_a_page_is_not_an_application() {
     let dir = project(&[("composer.json", r#"{"require": {"psr/http-server-handler": "^1"}}"#), ("index.php", "")]);
     assert!(look(dir.path()).is_none());
 }
@@ -153,7 +153,7 @@ fn an_application_without_composer_is_detected_by_its_constants() {
 
 /// If an application has a public directory as well as pages at its top, only that directory is public.
 #[test]
-fn a_document_root_of_its_own_goes_before_the_top_directory() {
+fn a_dedicated_document_root_takes_precedence_over_the_top_directory() {
     let dir = project(&[
         ("program/include/iniset.php", "define('RCMAIL_VERSION', '1.6.5');"),
         ("index.php", ""),
@@ -247,7 +247,7 @@ fn recipes_differ_by_name_and_each_has_an_application() {
 }
 
 #[test]
-fn a_recipe_is_taken_by_itself_where_it_has_what_it_needs() {
+fn a_recipe_is_applied_automatically_where_its_needs_are_met() {
     let name = |files: &[(&str, &str)]| look(project(files).path()).unwrap().recipe().map(|recipe| recipe.name);
     let bundle = ("symfony/framework-bundle", "v7.1.5");
     let plain = lock(&[bundle]);

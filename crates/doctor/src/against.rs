@@ -217,11 +217,11 @@ fn hint(part: &str, there: &str, here: &str) -> &'static str {
     match (part, there, here) {
         ("status", "404", "200") => "a file or a front controller that the web server did not serve",
         ("status", "200", "404") => {
-            "a rewrite that is missing: `howdah init FILE` takes the web server's over, `howdah explain` shows a request's way"
+            "a missing rewrite: `howdah init FILE` converts the web server's, `howdah explain` shows how a request is handled"
         }
         ("status", _, "403") => "a path that Howdah withholds: `howdah explain` shows why",
-        ("status", "403" | "401", _) => "an access rule of the web server that is missing: take it over, or it is open",
-        ("status", "301" | "302" | "307" | "308", _) => "a redirect of the web server that is missing",
+        ("status", "403" | "401", _) => "a missing access rule of the web server: add it, or the path stays open",
+        ("status", "301" | "302" | "307" | "308", _) => "a missing redirect of the web server",
         ("status", _, "500" | "502" | "503" | "504") => "an error here: the server's log has the reason",
         ("status", ..) => "another route, or another state of the application",
         ("x-powered-by", ..) => "`expose_php` of another php.ini",

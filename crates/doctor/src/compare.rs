@@ -192,7 +192,7 @@ impl Expected {
         let (list, at) = found.or_else(|| part(|words| &words.body).map(|at| (&mine.body, at)))?;
         Some(Difference {
             what: "token".to_owned(),
-            classic: "another one for each visitor".to_owned(),
+            classic: "different for each visitor".to_owned(),
             here: format!("{}[a token of {} characters] for two visitors", before(list, at), list[at].chars().count()),
         })
     }

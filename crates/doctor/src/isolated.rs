@@ -128,8 +128,8 @@ pub(crate) fn examine(
             subject.mode,
             page,
             "probe",
-            "not everything was looked at",
-            "has more state than the probe looks at",
+            "not everything was compared",
+            "has more state than the probe reads",
         ));
     }
     Ok(findings)
@@ -156,7 +156,7 @@ fn of_responses(
         };
         let (one, here, two) = (first(classic), first(subject), first(classic));
         if let Some(found) = Expected::of(vec![one, two]).difference(&here) {
-            return Ok(vec![Finding::response(mode, &route, "differs", &found, "is another page in this mode")]);
+            return Ok(vec![Finding::response(mode, &route, "differs", &found, "is a different page in this mode")]);
         }
         let blamed = Finding::response(mode, &other.name(), "response", found, &format!("changes what {route} shows"));
         return Ok(vec![Finding { seen_on: Some(route), ..blamed }]);
@@ -238,7 +238,7 @@ fn judged(change: &Change, repeated: &Repeated) -> Option<(Severity, &'static st
                 Some((Severity::Leak, "grows with each request"))
             }
             () if !repeated.is_own || change.kind == "loop" => {
-                Some((Severity::Note, "is another one after each request"))
+                Some((Severity::Note, "is different after each request"))
             }
             () => Some((Severity::Leak, "changes with each request")),
         };
@@ -287,7 +287,7 @@ fn of_kept(subject: &mut Subject<'_>, other: &Page, page: &Page, kept: Vec<Chang
         let may = change.kind == "object" && !subject.is_own(change.file.as_deref());
         let depends = !may && one == same && one != other && !one.is_empty() && !other.is_empty();
         let (severity, why) = match depends {
-            true => (Severity::Leak, "keeps what the first visitor brought"),
+            true => (Severity::Leak, "keeps data of the first visitor"),
             false => (Severity::Note, "is set once"),
         };
         Finding::of_change(subject.mode, &page.name(), change, severity, why)

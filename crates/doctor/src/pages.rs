@@ -153,7 +153,7 @@ fn local(address: &str) -> Option<String> {
     is_path.then(|| path.chars().map(encoded).collect())
 }
 
-/// `true` for characters of no address. The last one stands for bytes that are no UTF-8.
+/// `true` for characters that no address contains. The last one replaces bytes that are not UTF-8.
 fn is_foreign(c: char) -> bool {
     c.is_control() || c == ' ' || c == char::REPLACEMENT_CHARACTER
 }
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_ends_and_takes_a_few_of_a_kind() {
+    fn a_crawl_ends_and_samples_pages_of_each_kind() {
         let pages = crawled("x", 50, |page| {
             let links: String = (0..40).map(|n| format!("<a href='/item/{n}'>")).collect();
             let missing = page.path == "/item/2";

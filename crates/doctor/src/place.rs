@@ -131,7 +131,7 @@ impl Place {
 
 /// Finds databases, and adds up the size of all files.
 fn scan(dir: &Path, content: &mut Content, depth: usize) -> Result<()> {
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot look into {}", dir.display()))?;
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot open the directory {}", dir.display()))?;
     for entry in entries.flatten() {
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();

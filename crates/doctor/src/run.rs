@@ -240,7 +240,9 @@ impl<'a> Run<'a> {
             interrupted::check()?;
             let mut causes = interleaved::causes(classic, subject, pages, page, differing, &leaking);
             if more > 0 {
-                causes.iter_mut().for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ alike")));
+                causes
+                    .iter_mut()
+                    .for_each(|cause| cause.what.push_str(&format!("; {more} more pages differ in the same way")));
             }
             findings.extend(causes);
         }
@@ -338,17 +340,17 @@ impl<'a> Run<'a> {
         }
         if made(Mode::Snapshot) {
             remarks.push(
-                "The application has no boot file: in snapshot mode nothing but Composer's autoloader, if there is one, \
-                 was booted, so most of what that mode can bring is not seen here."
+                "The application has no boot file: in snapshot mode nothing but Composer's autoloader, if there is \
+                 one, was booted, so its possible gain is mostly not seen here."
                     .to_owned(),
             );
         }
         if self.place.is_copied() {
             remarks.push("The application has a database of SQLite, so a copy of it was tried.".to_owned());
         }
-        remarks.push("Only the pages above were tried. What else the application has is not proven.".to_owned());
+        remarks.push("Only the pages above were tried. The rest of the application is untested.".to_owned());
         if self.settings.mode() != "classic" {
-            remarks.push(format!("As it is, it runs in {} mode.", self.settings.mode()));
+            remarks.push(format!("At present it runs in {} mode.", self.settings.mode()));
         }
         remarks
     }

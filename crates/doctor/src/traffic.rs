@@ -47,7 +47,7 @@ impl fmt::Display for Skip {
             Self::Changing => "that may log out or delete something",
             Self::Busy => "dropped as too many were waiting",
             Self::Large => "larger than 1 MiB",
-            Self::Cut => "that broke off",
+            Self::Cut => "that ended early",
             Self::Special => "for parts, not modified, or streams of events",
             Self::Coding => "compressed in an unknown way",
             Self::Ended => "unfinished at the end",

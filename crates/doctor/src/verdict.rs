@@ -121,14 +121,14 @@ fn settings(mode: &ModeReport, classic_routes: &[String], worker_script: Option<
     let key = if mode.mode == Mode::Snapshot && worker_script.is_none() { "boot" } else { "script" };
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     if mode.recipe.is_none() && mode.script == LOOP {
-        let _ = writeln!(text, "# Not there yet; this makes it: howdah doctor --loop {LOOP}");
+        let _ = writeln!(text, "# To create it: howdah doctor --loop {LOOP}");
     }
     let _ = match &mode.recipe {
         Some(recipe) => writeln!(text, "app = {}", quoted(recipe)),
         None => writeln!(text, "{key} = {}", quoted(&mode.script)),
     };
     if !classic_routes.is_empty() {
-        let _ = writeln!(text, "\n# What these routes leave is seen by others in {} mode.", mode.mode);
+        let _ = writeln!(text, "\n# In {} mode, later requests see state that these routes leave.", mode.mode);
         text.push_str("[pool.classic]\nmode = \"classic\"\nscript = \"\"\nboot = \"\"\n");
     }
     for route in classic_routes {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_leaks_is_not_advised_where_another_one_leaks_less() {
+    fn the_mode_that_leaks_less_is_advised() {
         let worker = tried(Mode::Worker, [true, true, true, false], 1.0);
         let snapshot = |ms| tried(Mode::Snapshot, [true; 4], ms);
         assert_eq!(advised_of(&[worker.clone(), snapshot(3.0)]).mode, Mode::Snapshot);
@@ -198,12 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn settings_say_how_a_script_is_made_that_is_not_there() {
+    fn settings_explain_how_to_create_a_missing_script() {
         let made = ModeReport { script: LOOP.to_owned(), ..tried(Mode::Worker, [true; 4], 1.0) };
         let settings = advised_of(&[made]).settings;
-        assert!(
-            settings.contains("# Not there yet; this makes it: howdah doctor --loop howdah-loop.php\nscript"),
-            "{settings}"
-        );
+        assert!(settings.contains("# To create it: howdah doctor --loop howdah-loop.php\nscript"), "{settings}");
     }
 }

@@ -141,7 +141,7 @@ mod tests {
     use crate::{Form, render};
 
     #[test]
-    fn nothing_of_an_error_becomes_markup_and_nothing_secret_is_shown() {
+    fn errors_are_escaped_and_secrets_hidden() {
         let evil = "<script>alert(1)</script>";
         let place = Some(Place { file: format!("/{evil}"), line: 1 });
         let report = Report {

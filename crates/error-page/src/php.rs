@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_have_the_stack_that_was_noted() {
+    fn other_errors_have_the_recorded_stack() {
         let report = report(&said("Allowed memory size exhausted"), Request::default(), String::new());
         assert_eq!((&*report.cause.kind, report.cause.frames.len()), ("Fatal error", 3));
         assert_eq!(report.cause.frames[1].place, Some(Place { file: "/a/b c.php".to_owned(), line: 7 }));

@@ -45,13 +45,15 @@ impl Require {
     /// Parses the text after the word `Require`.
     pub(crate) fn new(text: &str, room: &mut PatternBudget) -> Result<Self, String> {
         let all = words(text);
-        let (name, rest) = all.split_first().ok_or("Require wants to know what")?;
+        let (name, rest) = all.split_first().ok_or("Require needs an argument")?;
         let values = || rest.to_vec();
         Ok(match name.to_ascii_lowercase().as_str() {
             "not" => {
                 let inner = text.trim_start()[3..].trim_start();
                 match Self::new(inner, room)? {
-                    Self::Users(_) => return Err("Require not for users is not supported: name who may".to_owned()),
+                    Self::Users(_) => {
+                        return Err("Require not is not supported for users: list those who may".to_owned());
+                    }
                     Self::Unknown => return Err(NOT_LOOKED_UP.to_owned()),
                     inner => Self::Not(Box::new(inner)),
                 }
@@ -59,7 +61,7 @@ impl Require {
             "all" => match rest {
                 [word] if word.eq_ignore_ascii_case("granted") => Self::Everybody(true),
                 [word] if word.eq_ignore_ascii_case("denied") => Self::Everybody(false),
-                _ => return Err("Require all is followed by granted or denied".to_owned()),
+                _ => return Err("expected Require all granted or Require all denied".to_owned()),
             },
             "ip" => Self::Networks(rest.iter().map(|text| Network::new(text)).collect::<Result<_, _>>()?),
             "local" => Self::Local,
@@ -73,7 +75,7 @@ impl Require {
             "valid-user" => Self::Users(Vec::new()),
             "user" if !rest.is_empty() => Self::Users(values()),
             "host" | "forward-dns" | "group" | "file-owner" | "file-group" => Self::Unknown,
-            _ => return Err(format!("Require {name} is not known")),
+            _ => return Err(format!("unknown condition Require {name}")),
         })
     }
 
@@ -247,7 +249,7 @@ impl Compat {
                 }
                 Ok(())
             }
-            _ => Err(format!("{name} is followed by from and clients")),
+            _ => Err(format!("expected {name} from and clients")),
         }
     }
 

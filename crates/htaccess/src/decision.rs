@@ -177,7 +177,9 @@ impl Htaccess {
         let (realm, file, users) = &key;
         let Ok(source) = Users::file(Path::new(file)) else { return Ok(Err("AuthUserFile cannot be read")) };
         let only = users.iter().map(|user| user.as_str().into()).collect();
-        let Ok(auth) = Auth::new(&as_latin1(realm), source, only) else { return Ok(Err("AuthName cannot be sent")) };
+        let Ok(auth) = Auth::new(&as_latin1(realm), source, only) else {
+            return Ok(Err("AuthName has characters that a header cannot have"));
+        };
         let auth = Arc::new(auth);
         let mut kept = self.auths.lock();
         if kept.len() >= MAX_AUTHS {
@@ -239,9 +241,7 @@ impl Walk<'_> {
         self.budget.spend(step.environment.bytes() + limits::LOOKUP_EFFORT * directories.len() as u64)?;
         let merged = self.htaccess.store.merged(&directories, self.system, self.now, &mut self.budget)?;
         if merged.broken {
-            return Ok(Next::Done(Box::new(failed(
-                "a .htaccess file cannot be followed: the message about it names the line",
-            ))));
+            return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be applied: its message names the line"))));
         }
         (self.previous, self.status) = (step.previous, step.status);
         let headers = self.headers.clone();

@@ -69,7 +69,7 @@ impl Body {
             self.config.rewrite = Some(Arc::new(rewrite));
         }
         if self.requires.iter().any(|require| matches!(require, Require::Not(_))) {
-            return Err("Require not has no effect where one of several lines suffices: put it into <RequireAll>");
+            return Err("Require not has no effect where one of several lines is enough: put it into <RequireAll>");
         }
         if !self.requires.is_empty() {
             let require = Arc::new(Require::Any(std::mem::take(&mut self.requires)));
@@ -249,7 +249,7 @@ impl Reader<'_> {
             return Err(wrong("is not for .htaccess files".to_owned()));
         }
         let Some(why) = known::without_effect(&name) else {
-            return Err(SyntaxError::new(line.number, format!("the directive {} is not known", line.name)));
+            return Err(SyntaxError::new(line.number, format!("unknown directive {}", line.name)));
         };
         self.note(line, format!("{} has no effect: {why}", line.name));
         Ok(())
@@ -297,7 +297,7 @@ impl Reader<'_> {
     }
 
     fn access(&mut self, body: &mut Body, name: &str, text: &str) -> Result<bool, String> {
-        let first = || words(text).into_iter().next().ok_or_else(|| "a word is missing".to_owned());
+        let first = || words(text).into_iter().next().ok_or_else(|| "an argument is missing".to_owned());
         let config = &mut body.config;
         match name {
             "require" => body.requires.push(Require::new(text, &mut self.room)?),
@@ -331,7 +331,7 @@ impl Reader<'_> {
     fn others(&mut self, body: &mut Body, name: &str, line: &Line) -> Result<bool, String> {
         let text = line.rest.as_str();
         let all = words(text);
-        let first = || all.first().cloned().ok_or_else(|| "a word is missing".to_owned());
+        let first = || all.first().cloned().ok_or_else(|| "an argument is missing".to_owned());
         let config = &mut body.config;
         if config.media.add(name, &all)? {
             return Ok(true);
@@ -426,7 +426,7 @@ impl Reader<'_> {
                 | "execcgi"
                 | "followsymlinks"
                 | "symlinksifownermatch" => {}
-                _ => return Err(format!("the option {word} is not known")),
+                _ => return Err(format!("unknown option {word}")),
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ fn mistake(text: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_named_with_their_line() {
+fn errors_are_reported_with_their_line() {
     for (text, expected) in [
         ("\nRewriteRule (", "line 2: RewriteRule: RewriteRule takes"),
         ("RewriteRule ( -", "line 1: RewriteRule: the pattern"),
@@ -19,7 +19,7 @@ fn mistakes_are_named_with_their_line() {
         ("<Files a>\n</FilesMatch>", "line 2: </FilesMatch> closes nothing"),
         ("<Directory /x>\n</Directory>", "<Directory> is not for .htaccess files"),
         ("<Nonsense>\n</Nonsense>", "<Nonsense> is not known"),
-        ("<If \"%{A} ==\">\n</If>", "a word is missing"),
+        ("<If \"%{A} ==\">\n</If>", "an argument is missing"),
         ("<If \"foo\">\n</If>", "write strings in quotes"),
         ("<ElseIf \"true\">\n</ElseIf>", "<ElseIf> without <If>"),
         ("php_admin_value a b", "php_admin_value: is not for .htaccess files"),
@@ -53,7 +53,7 @@ fn mistakes_are_named_with_their_line() {
 }
 
 #[test]
-fn no_client_is_excluded_by_a_name_that_is_not_looked_up() {
+fn host_names_that_are_not_looked_up_exclude_no_client() {
     for text in [
         "Order allow,deny\nAllow from all\nDeny from bad.example",
         "Deny from 10.0.0.0/8 .example",
@@ -72,7 +72,7 @@ fn no_client_is_excluded_by_a_name_that_is_not_looked_up() {
 }
 
 #[test]
-fn directives_without_effect_are_noted_and_unknown_ones_are_mistakes() {
+fn directives_without_effect_are_logged_and_unknown_ones_are_errors() {
     let read = read(b"SetOutputFilter DEFLATE\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
     assert_eq!(read.notes.iter().map(|note| note.line).collect::<Vec<_>>(), [1, 2]);
     assert!(mistake("NoSuchThing x\n").contains("NoSuchThing is not known"));

@@ -52,7 +52,7 @@ impl SetIf {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut next = || {
-            let (first, after) = rest.split_first().ok_or("words are missing")?;
+            let (first, after) = rest.split_first().ok_or("arguments are missing")?;
             rest = after;
             Ok::<_, String>(first.clone())
         };

@@ -199,7 +199,7 @@ impl<'a, P, F: FnMut(&str, &str) -> Read<P>> Reader<'a, F> {
 
     fn list(&mut self, left: Word) -> Read<Node<P>> {
         if !self.skip("{") {
-            return Err("`in` wants a list in braces".to_owned());
+            return Err("`in` needs a list in braces".to_owned());
         }
         let mut words = vec![self.word()?];
         while self.skip(",") {
@@ -247,7 +247,7 @@ impl<'a, P, F: FnMut(&str, &str) -> Read<P>> Reader<'a, F> {
     fn part(&mut self) -> Read<Word> {
         self.count()?;
         self.blanks();
-        let Some(first) = self.rest.chars().next() else { return Err("a word is missing".to_owned()) };
+        let Some(first) = self.rest.chars().next() else { return Err("an argument is missing".to_owned()) };
         match first {
             '\'' | '"' => self.quoted(first),
             '%' => self.variable(),

@@ -134,17 +134,17 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("deflateinflateratiolimit", COMPRESSION),
     ("limitxmlrequestbody", OWN),
     ("logiotrackttfb", OWN),
-    ("redirectrelative", "addresses of redirects are always complete"),
+    ("redirectrelative", "redirects always have absolute addresses"),
     ("rlimitcpu", OWN),
     ("rlimitmem", OWN),
     ("rlimitnproc", OWN),
-    ("ssloptions", "scripts are passed the variables of TLS"),
+    ("ssloptions", "scripts always get the variables of TLS"),
 ];
 
 const LISTING: &str = "how listings of directories look is not configured here";
 const COMPRESSION: &str = "see `[compression]` in howdah.toml for compression";
 const LANGUAGE: &str = "there is no content negotiation";
-const OWN: &str = "the server does this in its own way";
+const OWN: &str = "the server has its own way of doing this";
 
 /// Why a directive is accepted without effect, if it is. `name` is in lower case.
 pub(crate) fn without_effect(name: &str) -> Option<&'static str> {

@@ -104,7 +104,7 @@ impl Media {
                 "forcetype" | "adddefaultcharset" | "sethandler" | "addtype" | "addcharset" | "addencoding"
                 | "addhandler" | "removetype" | "removecharset" | "removeencoding" | "removehandler",
                 _,
-            ) => return Err("words are missing".to_owned()),
+            ) => return Err("arguments are missing".to_owned()),
             _ => return Ok(false),
         }
         Ok(true)

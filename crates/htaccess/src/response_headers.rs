@@ -68,7 +68,7 @@ impl HeaderLine {
             "unset" | "echo" => 0,
             "set" | "setifempty" | "add" | "append" | "merge" => 1,
             "edit" | "edit*" => 2,
-            _ => return Err(format!("the action {action} is not known")),
+            _ => return Err(format!("unknown action {action}")),
         };
         if rest.len() < takes || rest.len() > takes + 1 {
             return Err(format!("{action} takes a name and {takes} more, then perhaps a condition"));

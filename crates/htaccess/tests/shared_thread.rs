@@ -115,7 +115,7 @@ fn a_shared_thread_leaves_dear_rules_to_another() {
 }
 
 #[test]
-fn a_shared_thread_leaves_dear_header_lines_to_another_which_sees_the_headers_unchanged() {
+fn a_shared_thread_leaves_costly_header_lines_to_another() {
     let asked = Asked::new("Header append X-Made a\n".repeat(3000));
     let decision = asked.decide(false).unwrap();
     let headers = HeaderMap::new();

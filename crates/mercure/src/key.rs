@@ -124,7 +124,7 @@ impl Key {
         let start = modulus.iter().position(|digit| *digit != 0).unwrap_or(modulus.len());
         // The sizes of `RSA_ALGORITHMS`.
         if !(256..=1024).contains(&(modulus.len() - start)) {
-            return Err(KeyError::Set("has an `n` that has not 2,048 to 8,192 bits".to_owned()));
+            return Err(KeyError::Set("has an `n` that does not have 2,048 to 8,192 bits".to_owned()));
         }
         let der = encoded(0x30, &[integer(modulus), integer(exponent)].concat());
         checked(&signature::RSA_PKCS1_2048_8192_SHA256, &der, "has a broken RSA key")?;
@@ -140,10 +140,10 @@ impl Key {
     pub(crate) fn ec(curve: &str, x: &[u8], y: &[u8]) -> Result<Self, KeyError> {
         let curve = CURVES.iter().find(|own| own.name == curve).ok_or(KeyError::Unsupported)?;
         if (x.len(), y.len()) != (curve.size, curve.size) {
-            return Err(KeyError::Set(format!("has coordinates that have not {} bytes", curve.size)));
+            return Err(KeyError::Set(format!("has coordinates that do not have {} bytes", curve.size)));
         }
         let point = [&[0x04], x, y].concat();
-        checked(curve.verifier, &point, "has coordinates that are no point of its curve")?;
+        checked(curve.verifier, &point, "has coordinates that are not a point of its curve")?;
         Ok(Self(Kind::Ec(point, curve)))
     }
 

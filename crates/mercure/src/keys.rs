@@ -84,7 +84,7 @@ fn set(text: &str) -> Result<Vec<NamedKey>, KeyError> {
             Err(KeyError::Set(why.to_owned()))
         }
         1..=MAX_KEYS => Ok(usable),
-        more => Err(KeyError::Set(format!("is a JSON Web Key Set of {more} keys; at most {MAX_KEYS} are possible"))),
+        more => Err(KeyError::Set(format!("is a JSON Web Key Set of {more} keys; at most {MAX_KEYS} are allowed"))),
     }
 }
 

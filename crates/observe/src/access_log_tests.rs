@@ -182,7 +182,7 @@ fn flush_and_reopen() {
 }
 
 #[test]
-fn a_line_is_written_without_being_asked() {
+fn a_line_is_written_without_a_flush() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access");
     let log = log(&path, &Metrics::new());

@@ -54,10 +54,7 @@ fn open_as_root(path: &Path, owner: &LogOwner) -> io::Result<File> {
         let found = std::fs::metadata(part)?;
         let sticky = found.mode() & 0o1000 != 0 && part != directory;
         if found.uid() != 0 || (found.mode() & 0o022 != 0 && !sticky) {
-            let why = format!(
-                "users other than root may change {}, and the user that the log is for may not",
-                part.display()
-            );
+            let why = format!("users other than root may change {}, but the log's user may not", part.display());
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
     }

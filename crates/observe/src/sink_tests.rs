@@ -86,7 +86,7 @@ fn a_long_entry_comes_as_a_file() {
 }
 
 #[test]
-fn journald_may_go_and_come_back_and_what_was_lost_is_said() {
+fn journald_may_restart_and_lost_lines_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let socket = listen(&path);
@@ -112,7 +112,7 @@ fn journald_may_go_and_come_back_and_what_was_lost_is_said() {
 }
 
 #[test]
-fn a_service_that_is_not_there_is_said_at_the_start() {
+fn a_missing_log_service_is_reported_at_the_start() {
     for service in [LogService::Journald("/nonexistent/j".into()), LogService::SyslogUnix("/nonexistent/s".into())] {
         let error = log::subscriber(&settings(service)).err().unwrap().to_string();
         assert!(error.contains(":/nonexistent/") && error.contains("is it running?"), "{error}");
@@ -173,7 +173,7 @@ fn syslog_by_tcp_has_lengths_and_a_new_connection_when_the_old_one_has_gone() {
 }
 
 #[test]
-fn a_syslog_server_that_is_not_there_costs_lines_and_nothing_else() {
+fn an_unreachable_syslog_server_costs_only_lines() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = LogService::SyslogTcp(gone.local_addr().unwrap().to_string());
     drop(gone);

@@ -215,7 +215,7 @@ impl SlowEntry<'_> {
             stack.text(&mut out);
         }
         if self.left_out > 0 {
-            let _ = writeln!(out, "  {} slow requests before this one were not noted", self.left_out);
+            let _ = writeln!(out, "  {} slow requests before this one were not logged", self.left_out);
         }
         out
     }
@@ -291,11 +291,11 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_as_text_can_be_read_and_has_no_other_lines_than_its_own() {
+    fn an_entry_as_text_has_only_its_own_lines() {
         let text = String::from_utf8(entry().format(LogFormat::Text)).unwrap();
         let expected = "1970-01-01T00:00:00.000Z slow request id=00ff pool=shop pid=7 ran=5.250s cpu=0.012s memory=2048K \
             host=shop.example \"GET /a?%22b\\u{1b}\u{fffd}\"\n  script /srv/a.php\n  query SELECT ?\\nFROM t\n  \
-            #0 PDO->query [internal]\n  #1 report\\n /srv/a.php:12\n  3 slow requests before this one were not noted\n";
+            #0 PDO->query [internal]\n  #1 report\\n /srv/a.php:12\n  3 slow requests before this one were not logged\n";
         assert_eq!(text, expected);
     }
 

@@ -15,17 +15,17 @@ pub(crate) const EXTENSION_HEADERS: &[ExtensionHeader] = &[
     ExtensionHeader {
         extension: "mbstring",
         path: "ext/mbstring/mbstring.h",
-        without: "encodings set by mb_internal_encoding() and its like leak from one request into others",
+        without: "encodings set by mb_internal_encoding() and similar functions leak from one request to others",
     },
     ExtensionHeader {
         extension: "mysqli",
         path: "ext/mysqli/php_mysqli_structs.h",
-        without: "connection pools do not see transactions that a mysqli connection was left in",
+        without: "connection pools do not notice an open transaction of a mysqli connection",
     },
     ExtensionHeader {
         extension: "pdo",
         path: "ext/pdo/php_pdo_driver.h",
-        without: "a PDO statement is not known to use its connection, so two coroutines may use one at the same time",
+        without: "two coroutines may use a PDO connection at once, as its statements are not tracked",
     },
 ];
 

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_what_stands_there() {
+    fn memory_is_read_through_the_descriptor() {
         let (own, text) = (open_own().unwrap(), *b"a text");
         let mut read = [0; 6];
         rustix::io::pread(&own, &mut read, (&raw const text).addr() as u64).unwrap();

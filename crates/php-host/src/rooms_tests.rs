@@ -135,7 +135,7 @@ fn names_of_c_files(text: &str) -> Vec<&str> {
 const FOREIGN: &[&str] = &["SAPI.h", "Zend/", "ext/", "linux/", "zend_"];
 
 #[test]
-fn comments_and_documents_name_files_that_are_there() {
+fn comments_and_documents_name_existing_files() {
     let root = shim();
     let mut missing = Vec::new();
     for (name, text) in c_files() {

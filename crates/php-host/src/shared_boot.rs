@@ -169,7 +169,7 @@ mod tests {
     /// Regression: if a boot script called `pcntl_exec()`, the closed socket kept waking the zygote for as long as that
     /// program ran.
     #[test]
-    fn a_booting_worker_that_became_another_program_is_no_longer_listened_to() {
+    fn messages_of_a_booting_worker_that_became_another_program_are_ignored() {
         let mut shared_boot = SharedBoot::new(true);
         let Origin::Booter(order, ours, theirs) = shared_boot.place(Order { worker: 1, fds: Vec::new() }).unwrap()
         else {

@@ -68,7 +68,7 @@ fn a_cookie_that_repeats_is_found_whatever_it_looks_like() {
 }
 
 #[test]
-fn the_session_is_looked_into() {
+fn the_session_is_inspected() {
     let session = |text| Response { status: 200, session: text, ..Response::default() };
     let texts = [A, B, W, W].map(|token| format!("_csrf/form={token}\n"));
     let [a, b, c, d] = [0, 1, 2, 3].map(|i| session(texts[i].as_bytes()));

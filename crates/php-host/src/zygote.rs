@@ -98,7 +98,7 @@ pub(crate) fn run() -> ExitCode {
     let adopted = match AdoptedChildren::new() {
         Ok(adopted) => adopted,
         Err(error) => {
-            eprintln!("howdah-php: cannot look after processes that scripts leave behind: {error}");
+            eprintln!("howdah-php: cannot adopt processes that scripts leave behind: {error}");
             return ExitCode::FAILURE;
         }
     };

@@ -255,7 +255,7 @@ impl LaneReader {
             } else if since.elapsed() > STALL_TIMEOUT {
                 sink.give_up(Fault::with(
                     FaultKind::OverBudget,
-                    "there is no room for the response, and its client takes nothing",
+                    "there is no room for the response, and its client is not reading",
                 ));
                 if let Some(current) = self.open.current.as_mut() {
                     current.ended = true;
@@ -299,7 +299,7 @@ impl LaneReader {
             }
             let sink = request.pending.sink.clone();
             if catch_unwind(AssertUnwindSafe(|| self.lane.rescue(request.pending, part, &death))).is_err() {
-                sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's requests were looked after"));
+                sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's requests were handled"));
             }
         }
         self.lane.report_death(death);

@@ -35,7 +35,7 @@ mod tests {
     use std::cell::Cell;
 
     #[tokio::test]
-    async fn a_task_that_panics_begins_anew_until_it_ends() {
+    async fn a_task_that_panics_is_restarted_until_it_ends() {
         let begun = Cell::new(0);
         kept_running("a test", || async {
             begun.set(begun.get() + 1);

@@ -228,8 +228,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         snapshot_unshared: match about.boots {
             BootSource::Alone(why) => Some(why),
             BootSource::TemplateGone(_) => Some(
-                "the process that workers are forked from has ended; the next worker \
-                boots and makes another"
+                "the process that workers are forked from has ended; the next worker boots and forks another"
                     .to_owned(),
             ),
             _ => None,

@@ -259,7 +259,7 @@ impl Body {
     /// Reads the body to its end and drops it; for requests that the server itself made.
     ///
     /// # Errors
-    /// The body was broken off.
+    /// The body ended early.
     pub async fn discard(self) -> io::Result<()> {
         let (kind, mut delivery) = self.open();
         let mut stream: Stream = match kind {

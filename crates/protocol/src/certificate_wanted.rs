@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_is_complete_when_its_last_byte_has_come_in_however_many_records() {
+    fn a_hello_is_complete_with_its_last_byte_however_many_records() {
         let message = client_hello();
         for size in [message.len(), 100, 3, 1] {
             let bytes = records(&message, size);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_hello_is_looked_at_when_more_of_it_comes_and_not_before() {
+    fn an_unfinished_hello_is_parsed_only_when_more_arrives() {
         // Without timers: a retry after a pause is impossible.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {

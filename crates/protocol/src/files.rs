@@ -83,7 +83,7 @@ impl FileBody {
         }
     }
 
-    /// Adds a part of a file. If the file becomes shorter meanwhile, the body breaks off.
+    /// Adds a part of a file. If the file becomes shorter meanwhile, the body fails.
     pub fn push_file(&mut self, file: &Arc<OwnedFd>, part: Range<u64>) {
         if part.end > part.start {
             self.remaining += part.end - part.start;

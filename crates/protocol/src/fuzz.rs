@@ -227,7 +227,7 @@ mod tests {
     use howdah_fuzz_driver::Target;
 
     #[test]
-    fn whatever_comes_over_a_connection_is_read_as_hyper_reads_it() {
+    fn connections_are_parsed_as_hyper_parses_them() {
         let words: &[&[u8]] =
             &[b"\r\n", b"\r\n\r\n", b"GET ", b" HTTP/1.1\r\n", b"Transfer-Encoding: chunked\r\n", b"Content-Length: "];
         let target = Target { name: "http1_requests", corpus: "http1_requests", words, run: http1_requests };

@@ -42,7 +42,7 @@ fn an_invalid_informational_status_is_left_out() {
 }
 
 #[test]
-fn nothing_is_taken_in_once_the_response_begins_or_for_another_request() {
+fn informational_responses_are_queued_only_for_an_unanswered_current_request() {
     let queue = Queue::default();
     let first = queue.open();
     queue.send(first + 1, 103, &[]);
@@ -62,7 +62,7 @@ fn nothing_is_taken_in_once_the_response_begins_or_for_another_request() {
 }
 
 #[test]
-fn a_failed_request_drops_what_waits_and_no_other_requests() {
+fn a_failed_request_drops_only_its_own_pending_data() {
     let queue = Queue::default();
     let first = queue.open();
     queue.send(first, 103, &lines(&[("A", "1")]));

@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_file_that_replaced_ours_is_left_alone() {
+    fn a_socket_file_that_replaced_ours_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let old = Listener::bind(&ListenAddr::Unix(path.clone())).unwrap();

@@ -138,7 +138,7 @@ pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusC
     }
 }
 
-/// A response's body on its way out. It either has the announced length or breaks off, so that it cannot look complete.
+/// The body of an outgoing response. If its length differs from the announced one, it fails, so that it cannot look complete.
 /// It also tells the connection's state when it waits for its source, as that is not the client's fault.
 pub(crate) struct Outgoing<'a> {
     kind: Kind,
@@ -180,7 +180,7 @@ impl<'a> Outgoing<'a> {
             panic.note(&self.connection.shared.metrics);
             // A source that has panicked must not be polled again.
             self.kind = Kind::Empty;
-            Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
+            Poll::Ready(Some(Err(std::io::Error::other("a bug in the server"))))
         });
         self.note(part.is_pending());
         part.map(|part| self.keep_length(part))

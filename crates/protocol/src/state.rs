@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_reads_nothing_is_dropped_unless_it_goes_on() {
+    fn a_client_that_reads_nothing_is_dropped_unless_it_resumes() {
         let blocked = |s: &State| {
             s.begin();
             s.on_write_blocked();

@@ -50,7 +50,7 @@ pub fn open_up(path: &Path, access: UnixAccess) -> io::Result<()> {
         let (uid, gid) = (access.uid.map(Uid::from_raw), access.gid.map(Gid::from_raw));
         let given = rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH);
         given.map_err(|error| {
-            io::Error::new(io::Error::from(error).kind(), format!("cannot give the socket away: {error}"))
+            io::Error::new(io::Error::from(error).kind(), format!("cannot change the owner of the socket: {error}"))
         })?;
     }
     let permissions = std::fs::Permissions::from_mode(access.mode);
@@ -63,7 +63,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_socket_is_its_owners_alone_until_it_is_opened_up() {
+    fn a_socket_is_private_until_its_mode_is_set() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let mode = || std::fs::metadata(&path).unwrap().mode() & 0o777;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_a_socket_is_left_alone() {
+    fn a_file_at_a_sockets_path_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let (path, precious) = (dir.path().join("s"), dir.path().join("precious"));
         std::fs::write(&precious, "x").unwrap();

@@ -200,7 +200,7 @@ mod tests {
             addresses.invalidate();
             answer.send(Err(io::Error::other("no such host"))).unwrap();
             assert_eq!(addresses.get().await.unwrap()[0], at("10.0.0.1:80")[0]);
-            // Silent: two who ask share one lookup, and get what is known.
+            // The name server is silent: two callers share one lookup, and get the known addresses.
             let (first, second) = tokio::join!(addresses.get(), addresses.get());
             assert_eq!((first.unwrap()[0], second.unwrap()[0]), (at("10.0.0.1:80")[0], at("10.0.0.1:80")[0]));
             assert_eq!(begun.try_iter().count(), 4);

@@ -104,14 +104,14 @@ impl<'a> Exchange<'a> {
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             if *bare && protocol.as_bytes().eq_ignore_ascii_case(b"websocket") {
                 let made = Handshake::new().inspect(|made| made.ask(&mut headers));
-                handshake = Some(made.ok_or_else(|| fault("there are no random bytes for its handshake"))?);
+                handshake = Some(made.ok_or_else(|| fault("the system has no random bytes for its handshake"))?);
             }
         }
         let upgrade = upgrade.map(|offer| offer.protocol);
         // Methods that may be repeated (RFC 9110 9.2.2).
         let idempotent = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
         let repeatable = idempotent && body.is_none();
-        let uri = request::uri(&target).ok_or_else(|| fault("the request's target cannot be sent on"))?;
+        let uri = request::uri(&target).ok_or_else(|| fault("the request's target cannot be forwarded"))?;
         let body = Some(Outgoing::new(body));
         Ok(Self {
             proxy,
@@ -194,7 +194,7 @@ impl<'a> Exchange<'a> {
             let Some(body) = self.body.take() else {
                 return Err(FailedAttempt {
                     kind: FaultKind::Broken,
-                    why: "its body is gone".to_owned(),
+                    why: "its body was already sent".to_owned(),
                     unsent: None,
                 });
             };
@@ -287,7 +287,7 @@ impl<'a> Exchange<'a> {
             return Err(broken("it switches to a protocol that was not requested"));
         };
         if self.handshake.as_ref().is_some_and(|handshake| !handshake.is_accepted(&mut headers)) {
-            return Err(broken("it does not answer for the handshake of WebSocket"));
+            return Err(broken("its response does not match the WebSocket handshake"));
         }
         hop_by_hop::strip(&mut headers);
         headers.remove(header::CONTENT_LENGTH);

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_server_is_left_alone_and_then_probed_by_one_request() {
+    fn a_failing_server_gets_no_requests_and_is_then_probed_by_one() {
         let group = group(&["http://a", "http://b"], |s| s.fail_timeout = Duration::from_secs(3600));
         let mut turn = Rotation::default();
         let first = &group.servers[0];

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_believed_that_answers_for_the_key_it_was_asked_with() {
+    fn a_handshake_needs_the_response_to_its_key() {
         // The example of RFC 6455 1.3.
         let handshake = Handshake::of("dGhlIHNhbXBsZSBub25jZQ==").unwrap();
         let said = |accept: Option<&'static str>| {

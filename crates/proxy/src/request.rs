@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_target_is_one_that_hyper_takes() {
+    fn hyper_accepts_any_target() {
         for (target, sent) in [
             ("/a/b?c=d", "/a/b?c=d"),
             ("/a%2fb/../c", "/a%2fb/../c"),

@@ -47,12 +47,12 @@ fn roots(file: &Path) -> Result<RootCertStore, String> {
         // Bundles contain certificates that rustls cannot use: these are skipped.
         let _ = roots.add(certificate.map_err(|error| wrong(&error))?);
     }
-    if roots.is_empty() { Err(wrong(&"no certificate in it that could be used")) } else { Ok(roots) }
+    if roots.is_empty() { Err(wrong(&"no usable certificate in it")) } else { Ok(roots) }
 }
 
 /// The name that a server's certificate must have.
 pub(crate) fn name(text: &str) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(text.to_owned()).map_err(|_| format!("\"{text}\" is not a name that a certificate could have"))
+    ServerName::try_from(text.to_owned()).map_err(|_| format!("\"{text}\" is not a valid name in a certificate"))
 }
 
 /// Accepts every certificate (`verify = false`). Signatures are still checked: otherwise the handshake would not even

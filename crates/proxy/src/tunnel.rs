@@ -57,7 +57,7 @@ impl Upgrade for Tunnel {
                     tracing::debug!(target: "howdah::proxy", proxy, server, "upgraded connection ended: {why}")
                 }
                 Err(error) => {
-                    tracing::debug!(target: "howdah::proxy", proxy, server, %error, "upgraded connection broke off");
+                    tracing::debug!(target: "howdah::proxy", proxy, server, %error, "upgraded connection ended early");
                 }
             }
         })
@@ -91,7 +91,7 @@ async fn talk(mut pair: Pair) -> io::Result<&'static str> {
         if client.is_to_end() {
             timeout.shorten(AT_STOP);
         }
-        timeout.poll_over(cx).map(|()| Ok("nothing moved any more"))
+        timeout.poll_over(cx).map(|()| Ok("no data was transferred for too long"))
     })
     .await
 }

@@ -99,7 +99,7 @@ fn rewrites_are_seen_by_the_rules_behind() {
 }
 
 #[test]
-fn rewrites_that_lead_to_each_other_are_each_followed_once() {
+fn rewrites_in_a_loop_are_each_applied_once() {
     let text = "[[rule]]\npath = '/a*'\nrewrite = '/b$1'\n[[rule]]\npath = '/b*'\nrewrite = '/a$1'";
     cases(text, &[("GET h/ax", "/ax"), ("GET h/c", "-")]);
     let growing = "[[rule]]\npath = '/*'\nrewrite = '/$1$1$1$1$1$1$1$1'\n".repeat(2);
@@ -235,7 +235,7 @@ fn settings_that_cannot_work_are_errors() {
         ("rewrite = 'x'", "not a path that starts"),
         ("redirect = 'x'", "not a path that starts"),
         ("redirect = '/a b'", "%20"),
-        ("redirect = '/'\nstatus = 404", "none of a redirect"),
+        ("redirect = '/'\nstatus = 404", "not a redirect"),
         ("status = 99", "from 200 to 599"),
         ("body = 'x'\nphp = true", "needs a `status`"),
         ("alias = '/usr'", "needs one path"),
@@ -249,16 +249,16 @@ fn settings_that_cannot_work_are_errors() {
         ("auth = { users = { a = 'secret' } }", "not understood"),
         ("cors = { origins = '*', credentials = true }", "every origin"),
         ("cors = { origins = 'example.org' }", "not an origin"),
-        ("headers = { Content-Length = '1' }", "by the server alone"),
+        ("headers = { Content-Length = '1' }", "by the server only"),
         ("headers = { X = \"a\\nb\" }", "cannot be a header's value"),
-        ("types = 'text/html'\ndeny = true", "is for headers"),
+        ("types = 'text/html'\ndeny = true", "needs `headers`"),
         ("error_pages = { 200 = '/x' }", "not a status from 400"),
         ("app = 'wordpres'", "did you mean \"wordpress\"?"),
         ("path = '*.php'\napp = 'wordpress'", "needs one path"),
         ("client = '10.0.0.1'\napp = 'wordpress'", "`host` and `path` only"),
         ("max_body = 'x'", "expected a size"),
         ("deadline = 'soon'", "expected a duration"),
-        ("headers = { '+Content-Length' = '1' }", "by the server alone"),
+        ("headers = { '+Content-Length' = '1' }", "by the server only"),
     ] {
         let found = problems(&format!("[[rule]]\n{rule}"));
         assert!(found.contains(says), "{rule}: {found}");
@@ -307,7 +307,7 @@ fn a_trace_says_why_rules_match_or_not() {
             "a: no, path is not /x",
             "rule[1]: no, host is not other than h",
             "rule[2]: matches: status 403",
-            "rule[3]: not looked at",
+            "rule[3]: not evaluated",
         ]
     );
 }

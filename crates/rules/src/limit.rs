@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_at_once_are_counted_until_they_end() {
+    fn concurrent_requests_are_counted_until_they_end() {
         let limit = Arc::new(Limit::new(0, Duration::from_secs(1), 0, 2));
         let (now, client) = (limit.start, address("192.0.2.1"));
         let (one, _two) = (limit.admit(client, now).unwrap(), limit.admit(client, now).unwrap());

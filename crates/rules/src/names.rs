@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Paths that no pattern is written for: a condition that matches these matches every path.
 const ANY_PATHS: [&[u8]; 2] = [b"/\x01", b"/\x01/\x01"];
 
-/// A name of what will be served.
+/// A name of the file or script that will be served.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
     /// Decoded and normalized, like a requested path.

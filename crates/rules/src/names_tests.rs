@@ -109,7 +109,7 @@ fn the_last_rule_for_a_name_ends_its_list_as_it_does_for_a_path() {
 }
 
 #[test]
-fn sites_without_such_rules_are_not_asked_twice() {
+fn sites_without_protecting_rules_are_not_evaluated_twice() {
     for (text, protect) in [
         ("cache_control = 'no-store'", false),
         ("deny = '10.0.0.0/8'", false),

@@ -203,7 +203,9 @@ impl TextPattern {
         let has_port = text.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
         match normal_host(text.as_bytes(), &mut room).and_then(|host| std::str::from_utf8(host).ok()) {
             Some(host) if !has_port => Ok(Self::Glob(Glob::new(host))),
-            Some(host) => Err(format!("{text:?} can match no host: they are compared without a port; write {host:?}")),
+            Some(host) => {
+                Err(format!("{text:?} can match no host: hosts are compared without their port; write {host:?}"))
+            }
             None => Err(format!("{text:?} is not a host")),
         }
     }
@@ -304,7 +306,7 @@ mod tests {
             let pattern = TextPattern::host(pattern).unwrap();
             assert_eq!(pattern.matches(Some(host.as_bytes())), Ok(fits), "{pattern:?} {host}");
         }
-        assert!(TextPattern::host("a.example:8080").unwrap_err().contains("without a port"));
+        assert!(TextPattern::host("a.example:8080").unwrap_err().contains("without their port"));
         assert!(TextPattern::host("[::1").is_err() && TextPattern::host(".").is_err());
     }
 

@@ -80,7 +80,7 @@ impl Reader<'_> {
                 self.problem(
                     node,
                     "app",
-                    "goes with `host` and `path` only: put further conditions into separate rules",
+                    "can be combined with `host` and `path` only: put further conditions into separate rules",
                 );
             }
             self.application(node, &name, &paths, rules);
@@ -104,7 +104,7 @@ impl Reader<'_> {
             self.problem(
                 node,
                 "app",
-                format!("there are no rules for \"{name}\"{} Known: {known}", near.unwrap_or_else(|| ".".to_owned())),
+                format!("unknown application \"{name}\"{} Known: {known}", near.unwrap_or_else(|| ".".to_owned())),
             );
             return;
         };
@@ -287,5 +287,8 @@ pub(crate) fn network(text: &str) -> Result<IpNet, String> {
 
 fn kind(text: &str) -> Result<Kind, String> {
     let kinds = [Kind::File, Kind::Directory, Kind::No];
-    kinds.into_iter().find(|kind| kind.word() == text).ok_or_else(|| format!("{text:?} is none of file, directory, no"))
+    kinds
+        .into_iter()
+        .find(|kind| kind.word() == text)
+        .ok_or_else(|| format!("{text:?} is not one of file, directory, no"))
 }

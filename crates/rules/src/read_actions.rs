@@ -51,7 +51,7 @@ impl Reader<'_> {
         if has("proxy") {
             for key in ["pool", "workers", "weight"] {
                 if let Some(node) = keys.get(key) {
-                    self.problem(node, key, "does not go with `proxy`: it is about PHP's workers");
+                    self.problem(node, key, "cannot be combined with `proxy`: it is about PHP's workers");
                 }
             }
         }
@@ -143,9 +143,9 @@ impl Reader<'_> {
         self.one_flag(keys, "listing", actions, Action::Listing);
         if let Some(node) = keys.get("links") {
             let directories = self.each("links", node, |text| match text {
-                "" => Err("there is no directory without a name".to_owned()),
+                "" => Err("contains an empty name".to_owned()),
                 text if text.ends_with("**") || text.matches("**").count() > 1 => {
-                    Err("use `**` once, for the directories above one with a name".to_owned())
+                    Err("use `**` only once, and not at the end".to_owned())
                 }
                 text => Ok(PathBuf::from(text)),
             });
@@ -288,11 +288,7 @@ impl Reader<'_> {
         if let Some(node) = keys.get("redirect") {
             let status = status.unwrap_or(StatusCode::FOUND);
             if !status.is_redirection() {
-                self.problem(
-                    node,
-                    "redirect",
-                    format!("has the status {}, which is none of a redirect", status.as_u16()),
-                );
+                self.problem(node, "redirect", format!("has the status {}, which is not a redirect", status.as_u16()));
             }
             if let Some((template, mode)) = self.target("redirect", node) {
                 actions.push(Action::Redirect(template, mode, status));

@@ -29,7 +29,7 @@ impl Reader<'_> {
             }
         }
         if let Some(node) = keys.get("types").filter(|_| list.is_empty()) {
-            self.problem(node, "types", "is for headers and cache_control, of which the rule has none");
+            self.problem(node, "types", "needs `headers` or `cache_control` in the same rule");
         }
         actions.extend(list.into_iter().map(|change| Action::Response(Arc::new(change))));
         if let Some(node) = keys.get("cors") {
@@ -67,7 +67,7 @@ const KEPT: [HeaderName; 6] = [
 fn header_line(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let header: HeaderName = name.parse().map_err(|_| format!("{name:?} is not a header"))?;
     if KEPT.contains(&header) {
-        return Err(format!("{name} is written by the server alone"));
+        return Err(format!("{name} is set by the server only"));
     }
     let value = HeaderValue::from_str(value).map_err(|_| format!("{value:?} cannot be a header's value"))?;
     Ok((header, value))

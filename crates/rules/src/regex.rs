@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_patterns_are_errors_that_say_what_is_wrong() {
+    fn bad_patterns_are_clear_errors() {
         for (pattern, says) in
             [("(", "unclosed group"), ("[a", "class"), ("*", "repetition"), (&"a".repeat(5000), "longer")]
         {

@@ -59,7 +59,7 @@ fn a_redirect_can_not_be_made_to_name_another_host_or_line() {
 }
 
 #[test]
-fn names_that_mean_nothing_are_errors() {
+fn unknown_names_are_errors() {
     for text in ["/$", "/${", "/${}", "/$-"] {
         assert!(Template::new(text).is_err(), "{text}");
     }

@@ -43,7 +43,7 @@ impl Trace for Lines {
             Verdict::Matched([]) => format!("{name}: matches"),
             Verdict::Matched(actions) => format!("{name}: matches: {}", actions.join(", ")),
             Verdict::Missed(key, wanted) => format!("{name}: no, {key} is not {wanted}"),
-            Verdict::Skipped => format!("{name}: not looked at"),
+            Verdict::Skipped => format!("{name}: not evaluated"),
         });
     }
 }

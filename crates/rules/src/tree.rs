@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_there_twice_is_named_with_both_lines() {
+    fn a_duplicate_key_is_reported_with_both_lines() {
         let said = |text: &str| parse(text).unwrap_err().remove(0);
         assert_eq!(
             said("workers = 1\n\nworkers = 2"),

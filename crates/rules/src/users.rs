@@ -138,7 +138,7 @@ fn read(path: &Path) -> Result<(Table, Stamp), String> {
     let no_file = || fail(&"it is not a regular file of up to 8 MB");
     let file = if is_file { File::open(path).map_err(|error| fail(&error))? } else { return Err(no_file()) };
     let meta = file.metadata().map_err(|error| fail(&error))?;
-    let stamp = stamp(&meta).ok_or_else(|| fail(&"its time of change is not known"))?;
+    let stamp = stamp(&meta).ok_or_else(|| fail(&"its modification time is unknown"))?;
     let mut text = Vec::new();
     file.take(MAX_FILE_LEN + 1).read_to_end(&mut text).map_err(|error| fail(&error))?;
     if text.len() as u64 > MAX_FILE_LEN {

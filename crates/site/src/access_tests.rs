@@ -233,7 +233,7 @@ fn site(written: &str, htaccess: bool, front: bool) -> TestSite {
 }
 
 #[test]
-fn nothing_that_a_rule_protects_is_run_or_sent_in_any_spelling() {
+fn protected_files_are_neither_run_nor_sent_in_any_spelling() {
     let paths: Vec<String> = [
         "/secret.php",
         "/admin/index.php",

@@ -38,7 +38,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[tokio::test]
-    async fn work_is_done_by_another_thread_and_so_much_at_once() {
+    async fn work_runs_on_other_threads_with_a_limit() {
         let aside = BlockingThreads(Arc::new(Semaphore::new(1)));
         let here = std::thread::current().id();
         assert_ne!(aside.run(|| std::thread::current().id()).await.ok(), Some(here));

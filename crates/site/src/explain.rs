@@ -65,8 +65,7 @@ fn head(question: &Question) -> Result<Head, String> {
         Version::HTTP_10
     };
     if let Some(authority) = target.authority().filter(|_| !headers.contains_key(header::HOST)) {
-        let host =
-            HeaderValue::from_bytes(authority).map_err(|_| "the host has letters that no host has".to_owned())?;
+        let host = HeaderValue::from_bytes(authority).map_err(|_| "the host has invalid characters".to_owned())?;
         headers.insert(header::HOST, host);
     }
     Ok(Head { method, target, version, headers })
@@ -88,7 +87,7 @@ fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> P
     let scheme = if https { "https" } else { "http" };
     match fits {
         Some(addr) => notes.add("listener", format!("{addr} with {scheme}, which `listen` names")),
-        None => notes.add("listener", format!("no address of `listen` has port {port} for {scheme}; as if one had")),
+        None => notes.add("listener", format!("no address of `listen` has port {port} for {scheme}; assuming one had")),
     }
     let local = SocketAddr::new(fits.map_or(IpAddr::from([127, 0, 0, 1]), |addr| addr.ip()), port);
     let proxies = &settings.http.trusted_proxies;
@@ -110,7 +109,7 @@ fn name_site(sites: &Sites, exchange: &Exchange, notes: &Notes) {
     if exchange.misdirected {
         let shown = host.map(String::from_utf8_lossy);
         let host = shown.map_or_else(|| "a request without a host".to_owned(), |host| format!("\"{host}\""));
-        notes.add("site", format!("none: no site is for {host}, and none for \"default\""));
+        notes.add("site", format!("none: no site is for {host} or \"default\""));
     } else if sites.only().is_some() {
         notes.add("site", format!("\"{}\", the only one, for every host", site.settings.name));
     } else {

@@ -97,7 +97,7 @@ mod tests {
 
     #[allow(clippy::type_complexity)]
     #[test]
-    fn nothing_that_strangers_send_breaks_a_rule() {
+    fn input_from_untrusted_peers_violates_no_invariant() {
         type Named = (&'static str, fn(&[u8]));
         let targets: [Named; 7] = [
             ("request_path", request_path),

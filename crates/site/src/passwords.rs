@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_client_takes_so_many_places_and_others_have_theirs() {
+    fn password_checks_per_client_are_limited() {
         let clients = Arc::new(Clients::default());
         let address = |text: &str| Some(text.parse().unwrap());
         let held: Vec<_> = (0..100).filter_map(|_| clients.enter(address("2001:db8::1"))).collect();

@@ -246,7 +246,7 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
         if lookup.no_php {
             return (finder.plain_file(path).unwrap_or(Route::Forbidden), None);
         }
-        finder.note(|| "the pool runs one script for all paths but those of files".to_owned());
+        finder.note(|| "the pool runs one script for all paths that are not files".to_owned());
         // Returns no absent path, so a new file is found only after `RECHECK_INTERVAL`. Paths of a worker script rarely
         // name files, and a check per request would almost always be wasted.
         return (finder.plain_file(path).unwrap_or(Route::Script(script)), None);
@@ -256,7 +256,7 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
         if let Some(route) = finder.script_with_path_info(path) {
             return (route, None);
         }
-        finder.note(|| "a name in the path begins with a dot: as if nothing were there (`static.dotfiles`)".to_owned());
+        finder.note(|| "a name in the path begins with a dot: treated as missing (`static.dotfiles`)".to_owned());
     } else {
         let found = finder.look(path);
         match &found {
@@ -271,7 +271,7 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
                 }
             }
             Ok(Kind::Other) => {
-                finder.note(|| format!("{} is neither file nor directory", finder.full(path).display()));
+                finder.note(|| format!("{} is neither a file nor a directory", finder.full(path).display()));
                 return (Route::NotFound, None);
             }
             Err(error) => {
@@ -391,7 +391,7 @@ impl<'a> Finder<'a> {
             return ResolvedPath::At(resolved, real);
         }
         self.note(|| {
-            format!("{} leads to {} by a link that is not followed", self.full(path).display(), resolved.display())
+            format!("{} leads to {} through a link that is not followed", self.full(path).display(), resolved.display())
         });
         if self.notes.is_none() {
             links.tell(&root, rest, &resolved);
@@ -441,7 +441,7 @@ impl<'a> Finder<'a> {
                     refused = true;
                     continue;
                 }
-                self.note(|| format!("{} is a directory, and {index} its index", self.full(path).display()));
+                self.note(|| format!("{} is a directory, with the index {index}", self.full(path).display()));
                 candidate.truncate(start);
                 return Some(if slash { route } else { Route::AddSlash(encode(&candidate)) });
             }
@@ -474,7 +474,7 @@ impl<'a> Finder<'a> {
         };
         let filename = self.full(name).into_os_string().into_vec();
         if self.lookup.no_php {
-            self.note(|| format!("{} is a script, and a rule runs none here", String::from_utf8_lossy(&filename)));
+            self.note(|| format!("{} is a script, but a rule has `php = false`", String::from_utf8_lossy(&filename)));
             return Some(Route::Forbidden);
         }
         self.note(|| {

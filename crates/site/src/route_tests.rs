@@ -331,7 +331,7 @@ fn the_root_may_be_a_link_that_moves() {
 }
 
 #[test]
-fn dotfiles_are_not_there_unless_allowed() {
+fn dotfiles_are_hidden_unless_allowed() {
     tree().check(&[
         ("/.env", "404"),
         ("/%2eenv", "404"),
@@ -392,7 +392,7 @@ fn a_redirect_stays_on_this_server() {
 }
 
 #[test]
-fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
+fn outcomes_are_cached_briefly_and_absence_is_rechecked() {
     let tree = tree();
     let mut cache = RouteCache::default();
     let start = Instant::now();
@@ -429,7 +429,7 @@ fn the_route_of_a_file_that_htaccess_files_choose_is_kept_by_path_and_by_what_th
 }
 
 #[test]
-fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
+fn normalised_paths_are_plain() {
     let pieces =
         ["/", ".", "..", "%2e", "%2F", "a", "%", "%00", "\\", ".php", "%2e%2e", "%252e", "//", "\u{e9}", "%ff", "~"];
     let mut random = 1_u64;
@@ -497,7 +497,7 @@ fn a_long_path_costs_no_more_looks_at_the_file_system_than_a_short_one() {
 }
 
 #[test]
-fn directories_that_are_called_like_scripts_are_looked_at_up_to_a_limit() {
+fn directories_named_like_scripts_are_searched_up_to_a_limit() {
     let tree = tree();
     let chain = |n: usize| "/d.php".repeat(n);
     std::fs::create_dir_all(tree.site.root.join(&chain(400)[1..])).unwrap();

@@ -109,7 +109,7 @@ fn the_root_that_a_web_server_names_counts_before_the_host_that_a_client_names()
 }
 
 #[test]
-fn one_site_for_all_hosts_is_found_without_a_look_at_the_host() {
+fn a_single_site_is_found_without_parsing_the_host() {
     assert!(sites(&[]).1.only().is_some());
     assert!(sites(&[&["default"]]).1.only().is_some());
     assert!(sites(&[&["a"]]).1.only().is_none());
@@ -148,7 +148,7 @@ fn a_developer_s_server_is_for_this_machine_s_names_only() {
 }
 
 #[test]
-fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
+fn a_websocket_of_one_site_is_invisible_to_other_sites() {
     let (_root, sites) = sites(&[&["a", "a2"], &["b"]]);
     let first = &sites.all()[0];
     assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2"));

@@ -67,7 +67,7 @@ pub trait Upstream: Send + Sync + 'static {
         std::future::ready(Err(Unreachable {
             status: StatusCode::BAD_GATEWAY,
             proxy: proxy.to_string(),
-            why: "there is no way to other servers here".to_owned(),
+            why: "other servers are not supported here".to_owned(),
         }))
     }
 

@@ -68,7 +68,7 @@ fn of_site(sites: &Arc<Sites>, site: &Site, target: &str) -> Result<(usize, Enco
     let status = match outcome {
         Poll::Ready(Ok(response)) => response.status(),
         Poll::Ready(Err(refusal)) => refusal.status(),
-        Poll::Pending => return Err("it waits for something".to_owned()),
+        Poll::Pending => return Err("it does not complete at once".to_owned()),
     };
     Err(format!("its response is {status}, without PHP"))
 }

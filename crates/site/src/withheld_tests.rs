@@ -98,7 +98,7 @@ fn copies_of_source_are_withheld_by_default_and_pages_made_of_it_are_not() {
 }
 
 #[test]
-fn a_configuration_is_withheld_under_its_name_and_those_of_its_copies() {
+fn a_configuration_and_its_copies_are_withheld() {
     let withheld = withheld(|settings| {
         settings.static_files.never_send.clear();
         settings.config_file = Some("/nowhere/Site.conf.toml".into());

@@ -45,7 +45,7 @@ impl Address {
         let ca_file = match query.map(|query| query.split_once('=')) {
             None => None,
             Some(Some(("ca", file))) if file.starts_with('/') && tls => Some(file.into()),
-            Some(_) => return Err("has more than `?ca=/FILE`, or that without TLS"),
+            Some(_) => return Err("may end only in `?ca=/FILE`, and only with TLS"),
         };
         let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
         if scheme == Scheme::Nats && !database.is_empty() {

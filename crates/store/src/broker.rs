@@ -126,7 +126,7 @@ impl Broker {
     /// Runs a command and blocks until it has ended, within a time limit.
     pub(crate) fn run(&self, command: Cmd) -> io::Result<Value> {
         let Kind::Redis { values, .. } = &self.0.kind else {
-            return Err(io::Error::other(format!("{} keeps no values", self.place())));
+            return Err(io::Error::other(format!("{} stores no values", self.place())));
         };
         let redis = values.clone();
         self.wait(async move { redis.run(&command, COMMAND_TIMEOUT).await })?
@@ -138,7 +138,7 @@ impl Broker {
         self.0.runtime.spawn(async move {
             let _ = sender.send(future.await);
         });
-        receiver.recv().map_err(|_| io::Error::other("the server ends"))
+        receiver.recv().map_err(|_| io::Error::other("the server is stopping"))
     }
 }
 

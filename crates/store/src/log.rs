@@ -75,7 +75,7 @@ impl Log {
         match is_shared {
             true => end.appended.notify_one(),
             false if unshared == 1 => {
-                tracing::warn!("{}: too many updates wait, or one is too large: other servers miss it", end.key);
+                tracing::warn!("{}: too many updates are waiting, or one is too large: other servers miss it", end.key);
             }
             false => {}
         }

@@ -71,7 +71,7 @@ impl LogShared {
     fn cannot(&self, why: &io::Error, change: impl FnOnce(&mut Outbox)) {
         if self.change(change) {
             tracing::warn!(
-                "{} is away ({why}): updates of {} reach other servers when it is back",
+                "{} is unreachable ({why}): updates of {} reach other servers when it is back",
                 self.place,
                 self.key
             );
@@ -93,7 +93,7 @@ impl LogShared {
             tracing::warn!("{missed} updates of other servers were lost: {} holds the last {KEPT}", self.key);
         }
         if unshared > 0 {
-            tracing::warn!("{unshared} updates of {} reached this server's subscribers alone", self.key);
+            tracing::warn!("{unshared} updates of {} reached only this server's subscribers", self.key);
         }
         self.progress.send_modify(|_| ());
         is_away && !was_away

@@ -125,7 +125,7 @@ fn waiting_updates_are_bounded_and_counted() {
 }
 
 #[test]
-fn a_gap_in_the_log_is_counted_and_other_entries_are_not_believed() {
+fn a_gap_in_the_log_is_counted_and_invalid_entries_are_ignored() {
     let (mut one, mut two, mut log) = (Server::new(1), Server::new(2), Vec::new());
     one.append("a");
     one.write(&mut log, true);

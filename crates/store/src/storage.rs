@@ -126,7 +126,7 @@ impl Storage {
         if self.copy(name).is_none_or(|copy| copy != value)
             && let Err(error) = copies.write(name, value)
         {
-            tracing::warn!("cannot keep a copy of {}: {error}", self.place(name));
+            tracing::warn!("cannot save a copy of {}: {error}", self.place(name));
         }
     }
 

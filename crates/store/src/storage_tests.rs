@@ -91,7 +91,7 @@ fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
 }
 
 #[test]
-fn a_lock_that_another_server_has_taken_over_is_left_alone() {
+fn a_lock_taken_over_by_another_server_is_not_released() {
     let dir = tempfile::tempdir().unwrap();
     let server = redis!(dir);
     let broker = server.broker();
@@ -130,7 +130,7 @@ fn data_that_a_redis_has_lost_comes_back_and_its_own_is_newer_than_a_copy() {
 }
 
 #[test]
-fn challenges_are_announced_while_they_are_there() {
+fn challenges_are_announced_while_pending() {
     let dir = tempfile::tempdir().unwrap();
     let server = redis!(dir);
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

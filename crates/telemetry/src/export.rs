@@ -210,7 +210,7 @@ impl Worker {
         let (failed, address) = (std::mem::take(&mut losses.failed), &self.address);
         (losses.dropped, losses.last_warning) = (losses.dropped + dropped, Some(Instant::now()));
         if failed > 0 {
-            let why = losses.why.as_deref().unwrap_or("it was not reached");
+            let why = losses.why.as_deref().unwrap_or("it could not be reached");
             tracing::warn!(target: "howdah::telemetry", spans = failed, "spans lost: cannot send to {address}: {why}");
         }
         if dropped > 0 {

@@ -72,7 +72,7 @@ pub enum CertificateError {
         why: String,
     },
     /// The key belongs to another certificate.
-    #[error("the key in {} is not the one of the first certificate in {}; the server's own certificate comes first, then its issuers", key.display(), certificate.display())]
+    #[error("the key in {} does not belong to the first certificate in {}; the server's own certificate comes first, then its issuers", key.display(), certificate.display())]
     Mismatch {
         /// The file of the chain.
         certificate: PathBuf,

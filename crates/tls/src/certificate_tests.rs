@@ -19,7 +19,7 @@ fn a_key_of_another_certificate_is_named() {
     let (mut one, other) = (make(&["a.example"]), make(&["a.example"]));
     one.key = other.key;
     let error = load(&one).unwrap_err().to_string();
-    assert!(error.contains("k.pem is not the one of the first certificate in c.pem"), "{error}");
+    assert!(error.contains("k.pem does not belong to the first certificate in c.pem"), "{error}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn both_may_be_in_one_file() {
 }
 
 #[test]
-fn mistakes_are_reported_and_the_rest_is_served() {
+fn errors_are_reported_and_the_rest_is_served() {
     let ended = make_with(&["a.example"], |params| {
         (params.not_before, params.not_after) = (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
     });

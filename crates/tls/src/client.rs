@@ -66,7 +66,7 @@ where
     let stream = stream.map_err(|error| format!("cannot connect to {host}:{port}: {error}"))?;
     let Some(tls) = tls else { return over(stream, request, longest).await };
     let stream = tls.connect(ServerName::try_from(bare)?, stream).await;
-    let stream = stream.map_err(|error| format!("cannot speak TLS with {host}:{port}: {error}"))?;
+    let stream = stream.map_err(|error| format!("TLS handshake with {host}:{port} failed: {error}"))?;
     over(stream, request, longest).await
 }
 

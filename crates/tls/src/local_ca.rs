@@ -194,7 +194,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     };
     let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is not a certificate".to_owned()) };
     let Ok(Some(constraints)) = parsed.name_constraints() else {
-        return wrong("it could vouch for every name".to_owned());
+        return wrong("it could certify any name".to_owned());
     };
     let permitted: Vec<_> = constraints.value.permitted_subtrees.iter().flatten().collect();
     let is_private = |subtree: &&x509_parser::extensions::GeneralSubtree<'_>| match &subtree.base {
@@ -214,7 +214,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
         has(|name| matches!(name, GeneralName::DNSName(_))) && has(|name| matches!(name, GeneralName::IPAddress(_)));
     match both && permitted.iter().all(is_private) {
         true => Ok(()),
-        false => wrong("it could vouch for names that are not private".to_owned()),
+        false => wrong("it could certify names that are not private".to_owned()),
     }
 }
 

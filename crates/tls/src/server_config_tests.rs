@@ -131,7 +131,7 @@ fn clients_show_certificates_where_they_may_or_must() {
 }
 
 #[test]
-fn quic_speaks_http_3_alone() {
+fn quic_speaks_only_http_3() {
     let server = quic(store(), &Options::default(), true).unwrap();
     assert_eq!(server.alpn_protocols, [b"h3".to_vec()]);
     assert_eq!(server.max_early_data_size, u32::MAX);

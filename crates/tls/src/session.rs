@@ -103,7 +103,7 @@ fn hex(bytes: &[u8], upper: bool) -> String {
     text
 }
 
-/// By the provider that there is anyway.
+/// With the provider that is linked anyway.
 fn sha256(bytes: &[u8]) -> Vec<u8> {
     let suites = &provider().cipher_suites;
     let suite = suites.iter().find(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);

@@ -102,7 +102,7 @@ fn with_sites(own: &Certificate, general: &[&Certificate]) -> Arc<Store> {
 }
 
 #[test]
-fn a_site_s_own_certificate_is_for_its_hosts_alone() {
+fn a_sites_certificate_is_used_only_for_its_hosts() {
     let (own, general) = (certificate(&["shop.example", "blog.shop.example"]), certificate(&["shop.example"]));
     let store = with_sites(&own, &[&general]);
     let found = |name: Option<&str>| store.find(name, ECDSA).unwrap();

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn without_children_there_is_nothing_to_end() {
+    fn without_children_nothing_is_killed() {
         assert!(ChildTermination::default().round(&[]));
     }
 

@@ -23,7 +23,7 @@ pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
         return Err(io::Error::other(format!("{count} descriptors are more than a service can have")));
     }
     if TAKEN.swap(true, Ordering::Relaxed) {
-        return Err(io::Error::other("they were taken before"));
+        return Err(io::Error::other("they were already taken"));
     }
     (FIRST..).take(count).map(take_one).collect()
 }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_is_cut_or_names_what_there_is_not_is_refused() {
+    fn truncated_orders_and_unknown_names_are_refused() {
         let whole = order(LiveKind::Send as u16, &[(1, b"id"), (3, b"text")]);
         let ends = [2, 2 + 6 + 2, whole.len()];
         for end in 0..=whole.len() {

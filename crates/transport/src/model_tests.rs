@@ -280,13 +280,13 @@ fn want_room(model: &Model) {
 }
 
 #[test]
-fn a_server_that_wants_room_learns_of_it() {
+fn a_server_that_waits_for_room_is_notified() {
     in_every_order(Defect::Nothing, give_back, want_room);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn without_the_fence_it_would_wait_for_room_for_ever() {
+fn without_the_fence_a_wait_for_room_could_last_forever() {
     in_every_order(Defect::Fence, give_back, want_room);
 }
 

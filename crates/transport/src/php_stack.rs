@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_name_only_frames_that_are_there() {
+    fn samples_name_only_existing_frames() {
         let stacks = vec![(vec![0], 2), (vec![0, 1], 1), (vec![u32::MAX], 1), (vec![0; 1000], 1)];
         let tidy = Samples { frames: vec![frame("f")], stacks, ..Samples::default() }.tidy();
         assert_eq!(tidy.stacks, [(vec![0], 2)]);

@@ -228,7 +228,7 @@ impl WorkerEnd {
     /// # Errors
     /// The control socket is closed or delivered an unexpected message.
     pub fn receive_body(&mut self) -> io::Result<Option<OwnedFd>> {
-        self.ask_for_body(self.number);
+        self.request_body(self.number);
         self.publish();
         match self.control.receive()? {
             Some((Message::Body { number }, Some(fd))) if number == self.number => Ok(Some(fd)),
@@ -239,7 +239,7 @@ impl WorkerEnd {
     }
 
     /// Requests the body of a begun request.
-    pub fn ask_for_body(&mut self, number: u64) {
+    pub fn request_body(&mut self, number: u64) {
         // The open frame belongs to the selected request.
         self.close_body(0);
         let selected = std::mem::replace(&mut self.number, number);

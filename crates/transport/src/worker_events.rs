@@ -98,7 +98,7 @@ impl WorkerEnd {
             match event {
                 Some(Event::Request(request)) if request.awaits_body() => {
                     self.bodies.requests.push_back(request);
-                    self.ask_for_bodies();
+                    self.request_bodies();
                 }
                 Some(event) if self.bodies.delays(&event) => self.bodies.later.push_back(event),
                 Some(event) => return Ok(Some(event)),
@@ -108,12 +108,12 @@ impl WorkerEnd {
     }
 
     /// Requests as many bodies as allowed at once: their requests wait only for them.
-    fn ask_for_bodies(&mut self) {
+    fn request_bodies(&mut self) {
         let asked = self.bodies.asked;
         while self.bodies.asked < MAX_REQUESTED_BODIES
             && let Some(request) = self.bodies.requests.get(self.bodies.asked)
         {
-            self.ask_for_body(request.number);
+            self.request_body(request.number);
             self.bodies.asked += 1;
         }
         if self.bodies.asked != asked {
@@ -149,7 +149,7 @@ impl WorkerEnd {
             let position = self.bodies.requests.iter().position(|request| request.number == wanted);
             let Some(mut request) = position.and_then(|at| self.bodies.requests.remove(at)) else { continue };
             self.bodies.asked = self.bodies.asked.saturating_sub(1);
-            self.ask_for_bodies();
+            self.request_bodies();
             if fd.is_some() {
                 request.body = fd;
                 return Ok(Some(Event::Request(request)));

@@ -442,7 +442,7 @@ fn send_texts(server: &mut Server) -> Vec<u64> {
 }
 
 #[test]
-fn texts_arrive_in_the_order_of_their_questions_and_one_that_blocks_takes_no_other() {
+fn texts_arrive_in_order_and_a_blocking_wait_takes_only_its_own() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in 1..=3 {
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();

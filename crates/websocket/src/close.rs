@@ -34,7 +34,7 @@ impl Close {
     pub const INTERNAL_ERROR: u16 = 1011;
     /// The server has no memory left; try again later.
     pub const TRY_AGAIN_LATER: u16 = 1013;
-    /// The connection broke off without a close frame. Never on the wire.
+    /// The connection ended without a close frame. Never on the wire.
     pub const ABNORMAL: u16 = 1006;
 
     /// A close that the server begins.

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_comes_after_what_was_sent_before_and_nothing_after_it() {
+    fn a_close_is_the_last_message() {
         let stage = Fixture::new(1 << 26);
         let registered = stage.open();
         registered.link.send(message(b"before", false));

@@ -80,7 +80,7 @@ pub(crate) fn pack(data: &[u8]) -> Option<Vec<u8>> {
 
 /// Decompresses a message of up to `limit` bytes.
 pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Violation> {
-    let broken = (Close::PROTOCOL_ERROR, "a packed message that cannot be unpacked");
+    let broken = (Close::PROTOCOL_ERROR, "a compressed message that cannot be decompressed");
     UNPACKER.with_borrow_mut(|unpacker| {
         unpacker.reset(false);
         let mut out = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Violation> {
                 let taken = (unpacker.total_in() - had) as usize;
                 rest = &rest[taken..];
                 if out.len() > limit {
-                    return Err((Close::MESSAGE_TOO_BIG, "the message is too large when it is unpacked"));
+                    return Err((Close::MESSAGE_TOO_BIG, "the message is too large when decompressed"));
                 }
                 if status == Status::StreamEnd {
                     // After a final block, the rest of the message is a new deflate stream.

@@ -30,7 +30,7 @@ pub(crate) struct Teardown {
 }
 
 impl Teardown {
-    /// State of a new connection, with the close event for one that breaks off.
+    /// State of a new connection, with the close event for one that ends without a close frame.
     pub(crate) fn new(registered: Registered, events: Box<dyn Events>) -> Self {
         let close = (Close::ABNORMAL, Bytes::new());
         Self { registered, events, handling: None, inbox: VecDeque::new(), close, messages: 0 }

@@ -150,11 +150,13 @@ impl Receiver {
             return broken("a reserved bit");
         }
         match opcode {
-            CLOSE | PING | PONG if !is_last => broken("a control frame in parts"),
-            CLOSE | PING | PONG if usize::from(second & 0x7f) > MAX_CONTROL => broken("a long control frame"),
+            CLOSE | PING | PONG if !is_last => broken("a fragmented control frame"),
+            CLOSE | PING | PONG if usize::from(second & 0x7f) > MAX_CONTROL => {
+                broken("a control frame that is too long")
+            }
             CLOSE | PING | PONG => Ok(()),
-            CONTINUATION if self.message.is_none() => broken("a continuation of no message"),
-            TEXT | BINARY if self.message.is_some() => broken("a message inside of a message"),
+            CONTINUATION if self.message.is_none() => broken("a continuation without a message"),
+            TEXT | BINARY if self.message.is_some() => broken("a message within a message"),
             CONTINUATION | TEXT | BINARY => Ok(()),
             _ => broken("an unknown kind of frame"),
         }

@@ -61,7 +61,7 @@ mod tests {
     ];
 
     #[test]
-    fn frames_are_read_alike_however_they_arrive() {
+    fn frames_are_read_the_same_however_they_are_split() {
         drive(&Target { name: "frames", corpus: "websocket_frames", words: WORDS, run: frames }, 20_000);
     }
 }

@@ -174,7 +174,7 @@ async fn a_server_that_stops_closes_with_1001_and_waits_for_no_client() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_cut_once_too_much_waits_for_it() {
+async fn a_client_that_reads_nothing_is_cut_off_once_too_much_is_pending() {
     let stage = Stage::new(100);
     for _ in 0..6 {
         stage.link.send(message(&vec![b'x'; 1 << 20], false));

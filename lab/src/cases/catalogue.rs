@@ -110,7 +110,7 @@ fn pages() -> Vec<Case> {
         Case::script(
             "random-identity",
             "random base64 50 KB, identity",
-            "the same for a client that accepts no compression: what is left when nobody compresses",
+            "the same for a client that accepts no compression: the cost without any compression",
             random,
         )
         .path("/random.php")

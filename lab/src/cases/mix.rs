@@ -283,6 +283,6 @@ impl Mix {
 
     /// Describes the whole load in words.
     pub fn description(&self) -> String {
-        self.clients.iter().map(Clients::description).collect::<Vec<_>>().join("; beside it ")
+        self.clients.iter().map(Clients::description).collect::<Vec<_>>().join("; with ")
     }
 }

@@ -91,32 +91,32 @@ fn closed() -> Vec<Case> {
     vec![
         case(
             "mix-sleep-1",
-            "1 × usleep beside 7 × hello",
-            "a request that waits 20 ms beside seven that take no time",
+            "1 × usleep with 7 × hello",
+            "a request that waits 20 ms, with seven that take no time",
             [fast(7), slow(1, Work::Sleep)],
         ),
         case(
             "mix-sleep-4",
-            "4 × usleep beside 4 × hello",
+            "4 × usleep with 4 × hello",
             "half of the workers wait, the other half could serve",
             [fast(4), slow(4, Work::Sleep)],
         ),
         case(
             "mix-compute-2",
-            "2 × 10 ms of computing beside 6 × hello",
+            "2 × 10 ms of computing with 6 × hello",
             "as many long computations as processors",
             [fast(6), slow(2, compute(10.0))],
         ),
         case(
             "mix-compute-4",
-            "4 × 1.5 ms of computing beside 4 × hello",
+            "4 × 1.5 ms of computing with 4 × hello",
             "more short computations than processors",
             [fast(4), slow(4, compute(1.5))],
         ),
         case(
             "mix-both",
-            "4 × usleep beside 4 × 1.5 ms of computing",
-            "requests that wait beside requests that compute",
+            "4 × usleep with 4 × 1.5 ms of computing",
+            "requests that wait, with requests that compute",
             [Clients::closed("fast", 4, compute(1.5)), slow(4, Work::Sleep)],
         ),
     ]
@@ -176,8 +176,8 @@ fn waves() -> Vec<Case> {
     vec![
         case(
             "waves",
-            "waves of computing beside single requests",
-            "64 requests of 1.5 ms at once, again and again; beside them single quick requests at random moments",
+            "waves of computing with single requests",
+            "repeated waves of 64 requests of 1.5 ms, with single quick requests at random moments",
             [
                 wave("wave", 64, 250, Work::Compute { ms: 1.5 }),
                 Clients::closed("fast", 64, Work::Hello).rhythm(Rhythm::Poisson { per_second: 200.0 }),
@@ -197,7 +197,7 @@ fn heavy_client_cases() -> Vec<Case> {
         case(
             id,
             title,
-            "one client with 200 connections beside twenty with one each; a fair server gives each client the same",
+            "one client with 200 connections, and twenty with one each; a fair server gives each client the same",
             [
                 Clients::closed("modest", 20, work.clone()).from(Source::Each(LIGHT_CLIENT)),
                 Clients::closed("greedy", 200, work).from(Source::One(HEAVY_CLIENT)),
@@ -215,7 +215,7 @@ fn overload() -> Vec<Case> {
         case(
             &format!("crowd-{connections}"),
             &format!("hello, {connections} connections at once"),
-            "quick requests from a crowd that asks again as soon as it has an answer, also a refusal",
+            "quick requests from clients that repeat as soon as they get a response, refusals included",
             [Clients::closed("fast", connections, Work::Hello)],
         )
     };

@@ -53,7 +53,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "three-environments",
-        about: "nginx+PHP-FPM, Swoole and nginx+Swoole on the same scripts, with Howdah beside them",
+        about: "nginx+PHP-FPM, Swoole and nginx+Swoole on the same scripts, compared with Howdah",
         cases: &["hello-c100", "static", "mysql-key", "complex", "usleep"],
         systems: &["nginx-fpm", "swoole", "nginx-swoole", "howdah-classic", "howdah-worker", "howdah-async"],
         rounds: 4,
@@ -73,7 +73,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "worker",
-        about: "a booted application that loops, beside the same one started anew for each request",
+        about: "a booted application that loops, compared with a fresh start for each request",
         cases: &["hello", "symfony-product", "symfony-product-jit", "symfony-api", "symfony-page"],
         systems: &["nginx-fpm", "frankenphp-worker", "howdah-classic", "howdah-worker"],
         rounds: 4,
@@ -83,7 +83,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "async",
-        about: "many requests at once in one process, beside one at a time: waiting, MySQL and Redis, at 100 and 1000 connections",
+        about: "many requests at once in one process, compared with one at a time: waiting, MySQL and Redis, at 100 and 1000 connections",
         cases: &["hello", "usleep", "mysql-key", "complex", "usleep-c1000", "mysql-key-c1000", "complex-c1000"],
         systems: &["nginx-fpm", "apache", "swoole", "howdah-worker", "howdah-async"],
         rounds: 4,
@@ -93,7 +93,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "snapshot",
-        about: "a booted application whose memory is put back after each request, beside one that keeps its state",
+        about: "a booted application whose memory is restored after each request, compared with one that keeps its state",
         cases: &["symfony-product", "shop-api-c100", "symfony-api", "symfony-page", "wordpress"],
         systems: &["nginx-fpm", "frankenphp-worker", "howdah-classic", "howdah-worker", "howdah-snapshot"],
         rounds: 4,

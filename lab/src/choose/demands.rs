@@ -4,33 +4,33 @@
 pub fn of(system: &str) -> &'static str {
     let system = system.split('@').next().unwrap_or(system).trim_end_matches("-base");
     match system {
-        "nginx-fpm" => "nothing of the code; two services to configure and watch",
-        "haproxy-fpm" => "nothing of the code; files need a server of their own, because HAProxy serves none",
-        "apache" => "nothing of the code; a process for each kept connection",
+        "nginx-fpm" => "no change of code; two services to configure and monitor",
+        "haproxy-fpm" => "no change of code; files need a separate server, because HAProxy serves none",
+        "apache" => "no change of code; a process for each kept-alive connection",
         "frankenphp-classic" => "a thread-safe PHP, and extensions that are thread-safe too",
         "frankenphp-worker" => {
-            "a script that boots once and loops; nothing of one visitor may stay in services, statics or globals; a thread-safe PHP"
+            "a script that boots once and loops; no visitor's data may stay in services, statics or globals; a thread-safe PHP"
         }
         "swoole" | "nginx-swoole" => {
             "a server script against Swoole's interface and its extension; no superglobals, no state of a visitor outside the request; \
              waiting only through what Swoole hooks"
         }
-        "howdah-classic" => "nothing of the code",
+        "howdah-classic" => "no change of code",
         "howdah-worker" => {
-            "a script that boots once and loops; nothing of one visitor may stay in services, statics or globals"
+            "a script that boots once and loops; no visitor's data may stay in services, statics or globals"
         }
         "howdah-snapshot" => {
-            "a script that boots once, or a file that only boots; memory is put back after each request, so state cannot stay; what boot \
-             reads must not be one visitor's"
+            "a script that boots once, or a file that only boots; memory is restored after each request, so no state \
+             stays; the boot must not read one visitor's data"
         }
         "howdah-async" => {
             "a script for many requests at once; statics and services are shared by requests that wait at the same time"
         }
-        _ => "what its own documentation says",
+        _ => "see its own documentation",
     }
 }
 
 /// Returns `true` if the code needs no changes.
 pub fn nothing(system: &str) -> bool {
-    of(system).starts_with("nothing of the code") || system.starts_with("frankenphp-classic")
+    of(system).starts_with("no change of code") || system.starts_with("frankenphp-classic")
 }

@@ -26,7 +26,7 @@ pub fn ask(app: &Path, out: &Path) -> Option<Vec<String>> {
     eprintln!("asking howdah doctor");
     let report = out.join("doctor.json");
     let verdict = run(&server, app, &report).map(|text| sentences(&text));
-    Some(verdict.unwrap_or_else(|error| vec![format!("howdah doctor came to no verdict: {error:#}")]))
+    Some(verdict.unwrap_or_else(|error| vec![format!("howdah doctor reached no verdict: {error:#}")]))
 }
 
 fn run(server: &Path, app: &Path, report: &Path) -> Result<Value> {
@@ -47,7 +47,7 @@ fn sentences(report: &Value) -> Vec<String> {
     if let Some(mode) = report["advice"]["mode"].as_str() {
         let faster = report["advice"]["faster"].as_f64();
         let faster =
-            faster.map_or_else(String::new, |times| format!(", {times:.1} times as fast as classic mode on the whole"));
+            faster.map_or_else(String::new, |times| format!(", {times:.1} times as fast as classic mode overall"));
         lines.push(format!("howdah doctor advises {mode} mode{faster}."));
     }
     for mode in report["modes"].as_array().into_iter().flatten() {

@@ -24,7 +24,7 @@ pub fn of(choice: &Choice) -> Page {
     Page {
         title: format!("How to serve {}", choice.application),
         about: format!(
-            "{} paths over {} ways of serving. {date}, {} with {} processors, {}.",
+            "{} paths on {} set-ups. {date}, {} with {} processors, {}.",
             choice.shares.len(),
             choice.options.iter().filter(|option| option.whole.is_some()).count(),
             machine.cpu,
@@ -50,16 +50,16 @@ fn sentences(choice: &Choice) -> Vec<String> {
     };
     let mut lines = Vec::new();
     if let Some(best) = ranked.iter().find(|(option, _)| demands::nothing(&option.system.id)) {
-        lines.push(format!("With the code as it is, the fewest machines: {}.", say(best)));
+        lines.push(format!("Fewest machines without a change of code: {}.", say(best)));
     }
     if let Some(best) = ranked.iter().find(|(option, _)| !demands::nothing(&option.system.id)) {
-        lines.push(format!("With what it demands of the code: {}. It demands {}.", say(best), best.0.demands));
+        lines.push(format!("Fewest machines with changes of code: {}. It needs {}.", say(best), best.0.demands));
     }
     if let Some((option, whole)) = ranked.iter().min_by(|(_, a), (_, b)| a.pss_bytes.total_cmp(&b.pss_bytes)) {
         lines.push(format!("Least memory: {}, {}.", option.system.title, bytes(whole.pss_bytes)));
     }
     if lines.is_empty() {
-        lines.push("No way of serving has figures for every path; the results are below.".into());
+        lines.push("No set-up has figures for every path; the results are below.".into());
     }
     lines
 }
@@ -85,7 +85,7 @@ fn decision(blocks: &mut Vec<Block>, choice: &Choice) {
 }
 
 fn table(blocks: &mut Vec<Block>, choice: &Choice) {
-    blocks.push(Block::Heading("All ways beside each other".into()));
+    blocks.push(Block::Heading("Comparison of all set-ups".into()));
     let rows = choice.ranked().into_iter().map(|(option, whole)| {
         let slowest = |of: fn(&super::document::AtLoad) -> Option<f64>| {
             option.latency.values().filter_map(of).reduce(f64::max).map_or_else(|| "–".to_owned(), time)
@@ -110,7 +110,7 @@ fn table(blocks: &mut Vec<Block>, choice: &Choice) {
             "p50 / p99 at the load, slowest path".into(),
             "memory (PSS)".into(),
             format!("machines for {} /s", number(choice.need)),
-            "what it demands".into(),
+            "what it needs".into(),
         ],
         rows: rows.collect(),
     }));
@@ -184,8 +184,8 @@ fn method(blocks: &mut Vec<Block>, choice: &Choice) {
              machine: processor time does not depend on that, throughput does.",
             FILLED * 100.0
         ),
-        "Each path is checked before and after each run: it must answer with a status of success. What it says is for its owner to judge: \
-         with a script that boots once, compare answers, or ask howdah doctor."
+        "Each path is checked before and after each run: its status must be a success. The content is not checked: \
+         with a script that boots once, compare responses, or run howdah doctor."
             .into(),
     ];
     items.extend(choice.warnings.iter().map(|warning| format!("Caution: {warning}")));

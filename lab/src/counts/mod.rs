@@ -127,12 +127,12 @@ pub fn main(args: &CountsArgs) -> Result<u8> {
         return Ok(0);
     }
     if failed.is_empty() {
-        println!("no request costs more than {} says", args.table.display());
+        println!("no request costs more than {} allows", args.table.display());
         return Ok(0);
     }
     failed.iter().for_each(|line| println!("{line}"));
     bail!(
-        "a request costs more than {} says: make it cheaper, or change the table (--update) and say why in it",
+        "a request costs more than {} allows: make it cheaper, or update the table (--update) and explain why in it",
         args.table.display()
     )
 }

@@ -62,8 +62,9 @@ impl Table {
     }
 
     pub(super) fn write(&self, path: &Path) -> Result<()> {
-        let head = "# What one request costs, at one connection and one worker: `make counts` fails where it costs more.\n\
-                    # Who raises a figure says why. Instructions and allocations are the server's (of both profiles).\n\n";
+        let head = "# What one request costs, at one connection and one worker: `make counts` fails where it costs \
+                    more.\n# A change that raises a figure explains why. Instructions and allocations are the \
+                    server's (of both profiles).\n\n";
         fs::write(path, format!("{head}{}", toml::to_string(self)?))
             .with_context(|| format!("cannot write {}", path.display()))
     }

@@ -133,7 +133,7 @@ impl Connection {
     }
 
     fn need_more(&mut self) -> std::io::Result<()> {
-        if self.fill()? { Ok(()) } else { Err(std::io::Error::new(ErrorKind::UnexpectedEof, "the reply broke off")) }
+        if self.fill()? { Ok(()) } else { Err(std::io::Error::new(ErrorKind::UnexpectedEof, "the reply ended early")) }
     }
 
     fn take(&mut self, most: usize, sink: &mut Option<&mut Vec<u8>>) -> usize {
@@ -234,7 +234,7 @@ pub fn ask(target: &Target, timeout: Duration) -> Result<(Response, Vec<u8>)> {
             MultiGzDecoder::new(raw.as_slice()).read_to_end(&mut body).context("the gzip body is damaged")?;
             body
         }
-        other => bail!("the answer is encoded as {other}, which was not asked for"),
+        other => bail!("the response is encoded as {other}, which was not requested"),
     };
     let response = Response {
         status: head.status,
@@ -307,7 +307,7 @@ mod tests {
     fn broken_reply_is_an_error() {
         let address = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", true);
         let error = ask(&target(address), Duration::from_secs(5)).unwrap_err();
-        assert!(format!("{error:#}").contains("broke off"), "{error:#}");
+        assert!(format!("{error:#}").contains("ended early"), "{error:#}");
         let address = serve(b"SSH-2.0-OpenSSH\r\n", true);
         assert!(ask(&target(address), Duration::from_secs(5)).is_err());
     }

@@ -73,7 +73,7 @@ fn warnings(page: &mut String, results: &ResultSet) {
     }
     let _ = write!(
         page,
-        "<details class=\"card note\"{}><summary>Read this first: {} reasons for caution</summary><ul>",
+        "<details class=\"card note\"{}><summary>Read this first: {} warnings</summary><ul>",
         if warnings.len() <= 6 { " open" } else { "" },
         warnings.len()
     );
@@ -451,7 +451,7 @@ mod tests {
     use crate::view::sample_results;
 
     #[test]
-    fn the_page_stands_alone_and_is_well_formed() {
+    fn the_page_is_self_contained_and_well_formed() {
         for results in [sample_results::results(), sample_results::mixed()] {
             assert_well_formed(&page(&results));
         }

@@ -144,7 +144,7 @@ pub struct SystemEntry {
     pub processes: Option<u32>,
     /// `true` if it is not in the article.
     #[serde(default)]
-    pub beside: bool,
+    pub added: bool,
 }
 
 /// A line of the article's table.

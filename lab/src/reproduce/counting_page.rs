@@ -34,9 +34,10 @@ pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
         rows: rows.collect(),
     }));
     blocks.push(Block::Text(
-        "Closed loops agree with each other: connections divided by throughput. Below what the server can serve the open loop shows less \
-         than they do, because nobody waits in a queue of their making; above it the queue grows for as long as the run lasts, which no \
-         closed loop can show. So latencies of articles compare only where they were counted in the same way and offered the same."
+        "Closed loops agree with each other: connections divided by throughput. Below what the server can serve the \
+         open loop shows less than they do, because no request waits in a queue that the load itself builds; above it \
+         the queue grows for as long as the run lasts, which no closed loop can show. So latencies of articles \
+         compare only where they were counted in the same way and offered the same."
             .into(),
     ));
 }

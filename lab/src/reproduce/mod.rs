@@ -94,7 +94,7 @@ impl Session<'_> {
             closed.push(("vegeta", "without a rate: closed loop, from sending to the whole answer", Box::new(vegeta)));
         }
         let step = |results: &mut ResultSet, plan: &mut Plan, way: &str, title: &str, how: &str, load: &dyn Load| {
-            let case = counting::case(way, title, how).context("there is no case that waits")?;
+            let case = counting::case(way, title, how).context("no case waits")?;
             results.cases.push(case.record());
             plan.cases = vec![case];
             self.measure(plan, load, results)
@@ -174,7 +174,7 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
     let mut notes: Vec<String> = args
         .app
         .iter()
-        .map(|app| format!("The application is the one in {}, asked for {}.", app.display(), args.path))
+        .map(|app| format!("The application is the one in {}, with requests for {}.", app.display(), args.path))
         .collect();
     let measured = Stage::prepare(&staged, args.app.as_deref(), &interrupt).and_then(|stage| {
         notes.extend(weighed(&article, form, &plan, &stage, &interrupt)?);
@@ -203,7 +203,7 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
 fn summary_lines(document: &Document) -> String {
     let lines = document.conclusions.iter().map(|judged| {
         let counterpart = judged.counterpart.as_ref().map_or_else(String::new, |counterpart| {
-            format!("; {} in its place: {}", document.title(&counterpart.system), counterpart.verdict.description())
+            format!("; {} instead: {}", document.title(&counterpart.system), counterpart.verdict.description())
         });
         format!("  {}: {}{counterpart}", judged.text, judged.verdict.description())
     });

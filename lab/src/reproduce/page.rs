@@ -100,7 +100,7 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
         ]
     };
     blocks.push(Block::Table(Table {
-        head: ["what it says", "published", "here", "verdict", "with Howdah in its place"].map(str::to_owned).to_vec(),
+        head: ["what it claims", "published", "here", "verdict", "with Howdah instead"].map(str::to_owned).to_vec(),
         rows: document.conclusions.iter().map(row).collect(),
     }));
 }
@@ -167,7 +167,7 @@ fn short(reason: &str) -> String {
 fn published(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     blocks.push(Block::Heading("What was published".into()));
     let systems: Vec<&String> =
-        article.systems.iter().filter(|system| !system.beside).map(|system| &system.id).collect();
+        article.systems.iter().filter(|system| !system.added).map(|system| &system.id).collect();
     if article.rows.iter().all(|row| row.figures.is_empty()) {
         blocks.push(Block::Text(
             "The figures are in charts only; the text ranks the systems, and the conclusions above are that ranking."
@@ -272,7 +272,7 @@ fn causes(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     }
     blocks.push(Block::Heading("Why they differ".into()));
     blocks.push(Block::Text(format!(
-        "Each system beside {}, by what was measured: compression, processor time for each request, and what was left idle.",
+        "Each system compared with {} by the measurements: compression, processor time per request, and idle time.",
         document.title(&article.base)
     )));
     for case in document.cases.iter().filter(|case| !case.why.is_empty()) {
@@ -305,10 +305,10 @@ fn method(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     blocks.push(Block::Heading("Method".into()));
     blocks.push(Block::Smaller("The article's".into()));
     blocks.push(Block::List(article.method.words.iter().map(Item::new).collect()));
-    blocks.push(Block::Smaller("In what this run differs".into()));
+    blocks.push(Block::Smaller("Differences of this run".into()));
     blocks.push(Block::List(document.differences.iter().map(Item::new).collect()));
     if !document.warnings.is_empty() {
-        blocks.push(Block::Smaller("Reasons for caution that the lab saw".into()));
+        blocks.push(Block::Smaller("Warnings of the lab".into()));
         blocks.push(Block::List(document.warnings.iter().map(Item::new).collect()));
     }
     blocks.push(Block::Text(format!(

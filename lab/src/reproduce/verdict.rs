@@ -23,7 +23,7 @@ impl Verdict {
             Self::Holds => "holds here",
             Self::InPart => "holds in part",
             Self::DoesNotHold => "does not hold here",
-            Self::Undecided => "cannot be told here",
+            Self::Undecided => "undecided here",
         }
     }
 }

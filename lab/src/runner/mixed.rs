@@ -97,7 +97,7 @@ impl Runner<'_> {
             let report = generator.join().map_err(|_| anyhow::anyhow!("the generator ended"));
             report.and_then(|report| report).map(|report| (report, readings))
         })?;
-        let [(before, _), (after, memory)] = readings.as_slice() else { bail!("the run had no beginning and end") };
+        let [(before, _), (after, memory)] = readings.as_slice() else { bail!("the run has no start and end time") };
         let mut cpu = after.cpu_since(before);
         cpu.generator = report.generator_cpu;
         let mut sample = from_report(report);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_the_slowest_or_of_its_own_capacity() {
+    fn a_share_refers_to_the_slowest_or_to_its_own_capacity() {
         let results = sample_results::results();
         let rate = |mix: Mix, system: &str| resolve(&mix, system, &results).map(|mix| mix.offered().unwrap().round());
         assert_eq!(rate(share(0.5, Scope::Own), "fast").unwrap(), 15_001.0);

@@ -132,7 +132,7 @@ fn rows(count: u32) -> String {
     }
     let _ = writeln!(statements, "INSERT INTO small_item SELECT * FROM item WHERE id <= {SMALL_ROWS};");
     let reviews: Vec<String> = (1..=1000u32)
-        .map(|id| format!("({id},{},{},'Review {id}: it does what it says')", 1 + id % 200, 1 + id % 5))
+        .map(|id| format!("({id},{},{},'Review {id}: it does what it claims')", 1 + id % 200, 1 + id % 5))
         .collect();
     let _ = writeln!(statements, "INSERT INTO review VALUES {};\nCOMMIT;", reviews.join(","));
     statements

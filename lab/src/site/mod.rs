@@ -37,8 +37,8 @@ struct Entry {
     page: Page,
 }
 
-const ARTICLES: &str = "Published comparisons, measured again";
-const CHOICES: &str = "Applications, for a decision";
+const ARTICLES: &str = "Published comparisons, reproduced";
+const CHOICES: &str = "Choosing a set-up for an application";
 const SUITES: &str = "The lab's own suites";
 
 /// Renders the site.
@@ -96,8 +96,8 @@ fn read(file: &Path, results: &Path) -> Result<Entry> {
         let article = reproduce::article::find(&document.article)?;
         let verdicts = document.conclusions.iter().map(|judged| {
             let with = judged.counterpart.as_ref();
-            let with = with
-                .map(|with| format!("; {} in its place: {}", document.title(&with.system), with.verdict.description()));
+            let with =
+                with.map(|with| format!("; {} instead: {}", document.title(&with.system), with.verdict.description()));
             format!("{}: {}{}", judged.text, judged.verdict.description(), with.unwrap_or_default())
         });
         let lines = std::iter::once(after(&document.started, &document.machine.cpu)).chain(verdicts).collect();

@@ -92,7 +92,7 @@ pub(super) fn page(document: &Document, place: &Path) -> Page {
     let mut blocks = Vec::new();
     if !document.warnings.is_empty() {
         let all = document.warnings.iter().map(Item::new).collect();
-        blocks.push(Block::Details(format!("{} reasons for caution", document.warnings.len()), vec![Block::List(all)]));
+        blocks.push(Block::Details(format!("{} warnings", document.warnings.len()), vec![Block::List(all)]));
     }
     blocks.push(Block::Heading("Cases".into()));
     for case in &document.cases {

@@ -64,7 +64,7 @@ impl System for FrankenPhp {
         let mut notes = vec![
             "FrankenPHP: as many PHP threads as the case gives workers".into(),
             "Caddy: encode zstd gzip (the lab asks for gzip), no access log, no admin endpoint, TLS in cases that are about it".into(),
-            "PHP: a thread-safe (ZTS) build of its own, which need not be the version of Debian's PHP".into(),
+            "PHP: a separate thread-safe (ZTS) build, whose version may differ from that of Debian's PHP".into(),
         ];
         if self.worker {
             notes.push(

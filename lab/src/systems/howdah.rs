@@ -154,7 +154,7 @@ impl System for Howdah {
                     missing("howdah and howdah-php", "make build, or set HOWDAH and HOWDAH_PHP to the two binaries")
                 }
                 Build::Base(path) | Build::At(path) => missing(
-                    format!("{} with a howdah-php beside it", path.display()),
+                    format!("{} with a howdah-php next to it", path.display()),
                     "build it, and keep both binaries in one directory",
                 ),
             };

@@ -205,14 +205,14 @@ impl Script {
                 Some("the application has no script that boots once (worker.php in its document root)")
             }
             Self::Swoole if site.swoole_script.is_none() => {
-                Some("the application has no server script for Swoole (swoole.php beside its document root)")
+                Some("the application has no server script for Swoole (swoole.php next to its document root)")
             }
             Self::Async if site.async_script.is_none() => {
-                Some("the application has no script for many requests at once (async.php beside its document root)")
+                Some("the application has no script for many requests at once (async.php next to its document root)")
             }
             Self::WorkerOrBoot if site.worker_script.is_none() && site.boot_file.is_none() && site.recipe.is_none() => {
                 Some(
-                    "the application has neither a script that boots once (worker.php in its document root) nor a boot file (boot.php beside it)",
+                    "the application has neither a script that boots once (worker.php in its document root) nor a boot file (boot.php next to it)",
                 )
             }
             _ => None,

@@ -1,31 +1,31 @@
-//! Runs fuzz targets on stable Rust: on the inputs of their corpus in `fuzz/corpus`, and on mutations of these, seeded, so that
-//! a failure comes again. `fuzz/` is for libFuzzer; `make fuzz` runs what is driven here for longer.
+//! Runs fuzz targets on stable Rust: on the inputs of their corpus in `fuzz/corpus`, and on mutations of these. The
+//! seed is fixed, so that a failure is repeatable. `fuzz/` is for libFuzzer; `make fuzz` runs the targets driven here
+//! for longer.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The longest input that is tried.
+/// Maximum length of an input.
 const MOST_BYTES: usize = 20_000;
 
-/// What is fuzzed.
+/// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Its name in messages.
     pub name: &'static str,
-    /// The directory below `fuzz/corpus` with the inputs to begin with.
+    /// The directory below `fuzz/corpus` with the initial inputs.
     pub corpus: &'static str,
-    /// What mutations put in, beside single bytes: what its inputs are made of.
+    /// Parts of its inputs, which mutations insert in addition to single bytes.
     pub words: &'static [&'static [u8]],
-    /// Panics on an input that breaks a rule.
+    /// Panics on an input that violates an invariant.
     pub run: fn(&[u8]),
 }
 
-/// Runs a target on its corpus and on so many mutations of it; with `HOWDAH_FUZZ_SECONDS` for so long, in an order that is
-/// another one each time.
+/// Runs a target on its corpus and on `rounds` mutations of it. With `HOWDAH_FUZZ_SECONDS`, runs for that time instead,
+/// with different mutations each time.
 ///
-/// # Panics
-/// The target does, or has no corpus. The message has the input.
+/// # Panics If the target panics, with the input in the message, or if there is no corpus.
 pub fn drive(target: &Target, rounds: u64) {
     let corpus = corpus(target);
     corpus.iter().for_each(|input| (target.run)(input));
@@ -42,7 +42,7 @@ pub fn drive(target: &Target, rounds: u64) {
     println!("{}: {done} inputs", target.name);
 }
 
-/// The corpus in the order of its names.
+/// The inputs of the corpus, sorted by file name.
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target.corpus);
     let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
@@ -62,12 +62,12 @@ impl Random {
     }
 }
 
-/// Another input, made of these.
+/// Returns a mutation of one of the inputs.
 fn mutated(corpus: &[Vec<u8>], words: &[&[u8]], random: &mut Random) -> Vec<u8> {
     let mut input = corpus[random.below(corpus.len())].clone();
     for _ in 0..=random.below(6) {
         let at = random.below(input.len() + 1);
-        // Where the next line begins.
+        // Start of the next line.
         let line = at + input[at..].iter().position(|&b| b == b'\n').map_or(input.len() - at, |end| end + 1);
         let end = if random.below(2) == 0 { line } else { (at + random.below(20)).min(input.len()) };
         match random.below(9) {

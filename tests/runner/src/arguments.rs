@@ -2,20 +2,20 @@
 
 use std::ffi::OsString;
 
-/// Selects tests and says how to run them.
+/// Selection of tests, and options for running them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     filters: Vec<String>,
     skips: Vec<String>,
     exact: bool,
-    /// Output goes to the terminal as it comes, and tests run one after the other.
+    /// Output goes directly to the terminal, and tests run one after the other.
     pub(crate) nocapture: bool,
     /// Maximum number of tests at once; `None` leaves it to the load.
     pub(crate) threads: Option<usize>,
 }
 
 impl Arguments {
-    /// `None` if an argument is not known here.
+    /// `None` if this runner does not know an argument.
     pub(crate) fn parse(given: &[OsString]) -> Option<Self> {
         let mut arguments = Self::default();
         let mut given = given.iter();

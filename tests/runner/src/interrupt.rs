@@ -1,5 +1,5 @@
-//! Signals that end the run: what its tests have started ends with it. A test dies with the runner anyway, but its servers,
-//! and what those have started, would go on and disturb the next run.
+//! Signals that end the run, with all processes that its tests have started. A test dies with the runner anyway, but
+//! its servers and their children would keep running and disturb the next run.
 
 use crate::processes::{descendants, runs, signal};
 use rustix::process::{Signal, getpid, set_child_subreaper};
@@ -8,16 +8,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal as listen};
 
-/// Held while a test is started, and for good once the run ends.
+/// Held while a test is started, and permanently once the run ends.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// Time for killed processes to be gone.
+/// Time for killed processes to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// As shells report a command that Ctrl-C has ended.
+/// Exit status by which shells report a command that was ended by Ctrl-C.
 const STATUS: i32 = 130;
 
-/// Until the result is dropped, the run does not end; once it ends, no caller gets this any more.
+/// The run does not end while a caller holds the result. Blocks once the run is ending.
 pub(crate) fn starting() -> MutexGuard<'static, ()> {
     STARTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -46,7 +46,7 @@ pub(crate) fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Kills all descendants. Those whose parents have been killed become our children, so that they are found, too.
+/// Kills all descendants. Those whose parents were killed become our children, so they are found as well.
 fn end_all() {
     let own = getpid();
     let _ = set_child_subreaper(Some(own));

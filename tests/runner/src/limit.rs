@@ -1,5 +1,5 @@
-//! Time limits of tests: 60 seconds, or what a test declares by a line `time limit: N s, …` of its output
-//! (`howdah_tests::time_limit`). What exceeds it is ended with everything that it has started.
+//! Time limits of tests: 60 seconds, or the limit that a test declares by a line `time limit: N s, …` of its output
+//! (`howdah_tests::time_limit`). A test that exceeds it is killed with all its processes.
 
 use crate::processes::{command_line, descendants, runs, signal};
 use rustix::process::Signal;
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 /// The limit of a test that declares none.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(60);
 
-/// Time for a test to fail once its servers have been killed: it prints more than we can.
+/// Time for a test to fail by itself after its servers were killed: its own message says more.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Last lines of each server's log in a report.
+/// Number of final lines of each server's log in a report.
 const LOG_LINES: usize = 60;
 
 /// The limit that a test has declared in its output so far.
@@ -50,7 +50,7 @@ pub(crate) fn end(test: i32, output: &Path, limit: Duration) {
     signal(test, Signal::KILL);
 }
 
-/// Description of a process: its threads' stacks by gdb where that is installed, else what the kernel says.
+/// Description of a process: its threads' stacks if gdb is installed, else the kernel's information about it.
 fn describe(pid: i32) -> String {
     let stacks = Command::new("timeout")
         .args(["--kill-after", "1", "10", "gdb", "-batch", "-nx", "-ex", "thread apply all backtrace 15", "-p"])

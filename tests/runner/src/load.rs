@@ -1,20 +1,20 @@
 //! Decides when the next test may start: as long as the cores have room, other programs included.
 //!
-//! Most tests wait for a process, a timer or a socket for most of their time, others compute. The runner does not have to
-//! know which is which: it looks at the number of runnable threads of the machine and starts tests while that is low.
+//! Most tests wait for a process, a timer or a socket for most of their time, others compute. The runner need not know
+//! which do what: it polls the machine's number of runnable threads and starts tests while it is low.
 
 use std::time::{Duration, Instant};
 
-/// Interval between two looks at the load.
+/// Interval between two polls of the load.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(15);
 
-/// Share of the newest look in the moving average: about the last ten looks count.
+/// Weight of the newest poll in the moving average, which covers about ten polls.
 const WEIGHT: f64 = 0.15;
 
-/// Most tests at once: memory and ports are shared too.
+/// Maximum number of concurrent tests, as memory and ports are limited too.
 const MAX_TESTS: usize = 24;
 
-/// The moving average of runnable threads, and the bound that it is compared with.
+/// The moving average of runnable threads, and its limit.
 #[derive(Debug)]
 pub(crate) struct Load {
     cores: usize,
@@ -24,15 +24,15 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// With `threads` given, this many tests run at once whatever the load is.
+    /// With `threads`, this many tests run at once, whatever the load.
     pub(crate) fn new(threads: Option<usize>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (least, most) = threads.map_or((cores, MAX_TESTS.max(cores)), |n| (n, n));
         Self { cores: least, max_tests: most, average: 0.0, last_look: Instant::now() }
     }
 
-    /// True if one more test may start in addition to `running` ones. Counts it as one more runnable thread from now on, until the
-    /// next looks show what it really does.
+    /// True if one more test may start in addition to `running` ones. Counts it as one runnable thread until the next
+    /// polls show its actual load.
     pub(crate) fn admit(&mut self, running: usize) -> bool {
         self.look();
         let room = running < self.cores || (running < self.max_tests && self.average < self.bound());
@@ -42,7 +42,7 @@ impl Load {
         room
     }
 
-    /// A core that is never idle has somebody waiting for it, at times.
+    /// Half a thread more than cores: a core that is never idle has a waiting thread now and then.
     fn bound(&self) -> f64 {
         f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX)) + 0.5
     }

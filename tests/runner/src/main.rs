@@ -1,8 +1,8 @@
 //! Runs the tests of a libtest binary, each in its own process: `howdah-test-runner BINARY [ARGUMENTS…]`, where the
 //! arguments are libtest's. Cargo calls it in place of the binary (`target.….runner`), see the Makefile.
 //!
-//! Libtest runs as many tests at once as there are cores, so a test that waits for a timer leaves a core idle, and one that
-//! hangs holds up the run for ever. This runner
+//! Libtest runs as many tests at once as there are cores, so a test that waits for a timer leaves a core idle, and one
+//! that hangs blocks the run forever. This runner
 //!
 //! - starts tests while the cores have room for them ([`load`]);
 //! - ends a test that exceeds its time limit, with the stacks of its processes ([`limit`]);
@@ -42,13 +42,13 @@ fn main() -> ExitCode {
     };
     let given: Vec<_> = given.collect();
     let Some(arguments) = Arguments::parse(&given) else {
-        // `--list`, `--help` and whatever else libtest knows and this runner does not.
+        // `--list`, `--help` and other options of libtest that this runner does not know.
         eprintln!("{}", Command::new(binary).args(given).exec());
         return ExitCode::FAILURE;
     };
     match run(binary.as_ref(), &arguments) {
         Ok(true) => ExitCode::SUCCESS,
-        // As libtest.
+        // The exit status that libtest uses.
         Ok(false) => ExitCode::from(101),
         Err(error) => {
             eprintln!("howdah-test-runner: {error}");

@@ -13,7 +13,7 @@ const SLOWEST: usize = 20;
 /// Lines of a flaky test's first failure in the report; the whole output is in a file.
 const FLAKY_LINES: usize = 25;
 
-/// Everything that is known of a run.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     expected: usize,
@@ -134,7 +134,7 @@ pub(crate) fn read_times(path: &Path) -> BTreeMap<String, Duration> {
     text.lines().filter_map(time).collect()
 }
 
-/// The lines of a test's output that say why it failed: from the first panic on, or the last ones.
+/// The lines of a test's output that explain its failure: those from the first panic on, or the last ones.
 fn lines(output: &str, most: usize) -> String {
     let all: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = all.iter().position(|line| line.contains("panicked at") || line.contains("exceeded its time limit"));

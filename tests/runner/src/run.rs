@@ -1,4 +1,4 @@
-//! A run: which tests, in which order, and the failed ones once more.
+//! A run: the tests in their order, then the failed ones again.
 
 use crate::load::{INTERVAL, Load};
 use crate::report::{self, Report};
@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// More failures than this are not by chance: nothing is run again.
+/// With more failures than this, none is retried: they are not random.
 const MAX_RETRIED: usize = 20;
 
-/// Times that a failed test is run again, alone. It must pass each time to count as flaky.
+/// Number of times that a failed test is run again, alone. It must pass each time to count as flaky.
 const RETRIES: usize = 2;
 
 /// Runs these tests; true if none has failed.

@@ -1,4 +1,4 @@
-//! The tests of a binary that a run is about, and where it keeps its files.
+//! The selected tests of a binary, and the directory of the run's files.
 
 use crate::arguments::Arguments;
 use std::collections::BTreeSet;

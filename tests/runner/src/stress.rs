@@ -1,5 +1,5 @@
-//! Proves a race gone: runs tests many times on a machine that is disturbed on purpose. Busy loops take every core, every
-//! second test runs with a low priority, and processes of the tests are stopped for a moment now and then.
+//! Checks that a race is gone: runs tests many times on a deliberately disturbed machine. Busy loops take every core,
+//! every second test runs with a low priority, and processes of the tests are stopped for a moment now and then.
 
 use crate::load::INTERVAL;
 use crate::processes::{descendants, is_stopped, signal};
@@ -9,14 +9,14 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limits are that much longer.
+/// Factor for time limits.
 pub(crate) const SLOWNESS: u32 = 10;
 
-/// Interval and length of a process's stops.
+/// Interval between stops of a process, and their length.
 const STOP_EVERY: Duration = Duration::from_millis(400);
 const STOPPED_FOR: Duration = Duration::from_millis(60);
 
-/// Interval between lines that say how far the runs are.
+/// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(30);
 
 /// `HOWDAH_TEST_STRESS=N`: N runs of each selected test.
@@ -24,7 +24,7 @@ pub(crate) fn wanted() -> Option<usize> {
     std::env::var("HOWDAH_TEST_STRESS").ok()?.parse().ok().filter(|times| *times > 0)
 }
 
-/// Loops that take all cores while this lives.
+/// Busy loops on all cores, until this is dropped.
 struct Busy(Vec<Child>);
 
 impl Busy {
@@ -88,12 +88,12 @@ pub(crate) fn run(place: &Place<'_>, names: &[String], times: usize, threads: Op
     Ok(outcomes.iter().all(|outcome| outcome.passed))
 }
 
-/// Stops one process of a test for a moment. Which one follows from a counter: a run can be repeated.
+/// Stops one process of a test for a moment. A counter selects it, so that a run can be repeated.
 fn stop_one(running: &[Running], seed: &mut usize) {
     *seed = seed.wrapping_mul(31).wrapping_add(7);
     let Some(test) = running.get(*seed % running.len().max(1)) else { return };
     let processes = descendants(test.pid());
-    // A scenario may have stopped a process itself, and must find it stopped.
+    // Skips processes that the scenario itself has stopped: it expects them to stay stopped.
     if let Some(&process) = processes.get(*seed % processes.len().max(1))
         && !is_stopped(process)
     {

@@ -1,4 +1,4 @@
-//! One test that runs: its process, its output, its end.
+//! A running test: its process, its output, its end.
 
 use crate::{interrupt, limit, processes};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Port numbers that a test may use without meeting those of another one: the harness takes them from `HOWDAH_TEST_PORTS`
-/// on. They are below those that the system hands out, and come again after 120 tests.
+/// First port for tests. The harness gives each test a separate range through `HOWDAH_TEST_PORTS`, so that concurrent
+/// tests do not collide. The ranges are below the system's ephemeral ports, and are reused after 120 tests.
 const FIRST_PORT: usize = 20_000;
 const PORTS_OF_A_TEST: usize = 100;
 const PORT_WINDOWS: usize = 120;
 
-/// Where tests of this run put their output, and which binary they are in.
+/// Directory for the output of this run's tests, and their binary.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) binary: &'a Path,
     pub(crate) directory: PathBuf,
-    /// Output goes to the terminal as it comes.
+    /// Output goes directly to the terminal.
     pub(crate) nocapture: bool,
     /// Multiplies time limits: more than 1 on a machine that is disturbed on purpose.
     pub(crate) slowness: u32,
@@ -94,14 +94,14 @@ impl Running {
             limit::end(self.pid(), &self.output, limit);
         }
         let wall = self.began.elapsed();
-        // Before it is waited for: then nothing is left of the process.
+        // Must precede the wait, which removes the process.
         let processor = processes::processor_time(self.pid());
         let status = self.child.wait()?;
         if let Some(group) = Pid::from_raw(self.pid()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let output = self.output();
-        // Libtest has status 0 where no test matches.
+        // Libtest exits with 0 if no test matches.
         let ran = !self.captured || output.contains("test result: ok. 1 passed");
         let passed = status.success() && !self.expired && ran;
         fs::remove_file(&self.output)?;

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Names the file into which the test below writes what it has started.
+/// Variable with the file to which the test below writes the processes that it has started.
 const STARTED: &str = "HOWDAH_TEST_RUNNER_STARTED";
 
-/// Run by the runner, which [`nothing_goes_on_after_a_signal`] starts: leaves a process whose parent has ended, and hangs.
+/// Run by the runner that [`no_process_survives_a_signal`] starts: leaves a process whose parent has ended, and
+/// hangs.
 #[test]
 fn starts_processes_and_hangs() {
     let Some(file) = std::env::var_os(STARTED) else { return };
@@ -19,11 +20,11 @@ fn starts_processes_and_hangs() {
 }
 
 #[test]
-fn nothing_goes_on_after_a_signal() {
+fn no_process_survives_a_signal() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let directory = tempfile::tempdir().expect("a directory");
         let started = directory.path().join("started");
-        // The runner keeps its files near the program: the outer run must not meet them.
+        // The runner keeps its files near the program, and must not overwrite those of the outer run.
         let program = directory.path().join("debug/deps/tests-1");
         std::fs::create_dir_all(program.parent().expect("it has one")).expect("a directory");
         std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
@@ -44,7 +45,7 @@ fn nothing_goes_on_after_a_signal() {
     }
 }
 
-/// True while the process is there and no zombie.
+/// True while the process exists and is not a zombie.
 fn runs(pid: &Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

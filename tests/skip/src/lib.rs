@@ -1,15 +1,16 @@
-//! A test that this machine cannot run says so here, and nowhere else returns early: a test that passes because it looked
-//! at nothing would be trusted. Each skip is appended to the file that `HOWDAH_SKIPS` names, which `scripts/skips.sh`
-//! prints and counts at the end of a run. `.ci/run` fails if something is skipped that `.ci/may-lack` does not list.
+//! Tests that this machine cannot run report that here. They return early in no other way, because a test that passes
+//! without checking anything would be trusted. Each skip is appended to the file that `HOWDAH_SKIPS` names, which
+//! `scripts/skips.sh` prints and counts at the end of a run. `.ci/run` fails if something is skipped that
+//! `.ci/may-lack` does not list.
 
 #![forbid(unsafe_code)]
-// Failing a test is what this is for.
+// Panics fail the test, as intended.
 #![allow(clippy::missing_panics_doc)]
 
 use std::fs::File;
 use std::io::Write;
 
-/// Ends a test, or a scenario's body, for lack of what the first argument names; the second one says more.
+/// Ends a test or a scenario's body because something is missing: its name, then a formatted explanation.
 #[macro_export]
 macro_rules! skip {
     ($lack:expr, $($why:tt)+) => {{
@@ -18,11 +19,11 @@ macro_rules! skip {
     }};
 }
 
-/// Records that the running test looks at less than it is there for, because this machine lacks something.
+/// Records that the running test checks less than intended, because this machine lacks something.
 pub fn record(lack: &str, why: &str) {
     let thread = std::thread::current();
     let line = format!("{}: no {lack}: {why}\n", thread.name().unwrap_or("a test"));
-    // Past the runner's capture, in one write each: other tests run at the same time.
+    // Bypasses the runner's capture. One write each, as other tests run concurrently.
     let _ = std::io::stderr().write_all(format!("\n  skipped: {line}").as_bytes());
     if let Some(path) = std::env::var_os("HOWDAH_SKIPS") {
         let written =

@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 /// The reason why a connection ends.
 #[derive(Debug)]
 enum End {
-    /// One side is gone, or the response broke off; the scenario sees an end of the connection.
+    /// One side is gone, or the response ended early; the scenario sees an end of the connection.
     Gone,
     /// The scenario wrote something that this version cannot express, or the server broke the protocol.
     Complaint(String),

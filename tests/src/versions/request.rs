@@ -51,7 +51,7 @@ impl<'a> Input<'a> {
                 break at + 4;
             }
             if !self.fill().await? {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(complaint("a head that breaks off")) };
+                return if self.buffer.is_empty() { Ok(None) } else { Err(complaint("a head that ends early")) };
             }
         };
         let bytes: Vec<u8> = self.buffer.drain(..end).collect();

@@ -62,7 +62,7 @@ fn with_lines(script: &str, expected: &str) {
 }
 
 #[test]
-fn answers_come_as_often_as_they_are_asked_for() {
+fn each_question_gets_its_answer() {
     with_lines(
         "$s = $open(); for ($i = 0; $i < 20; $i++) { echo $ask($s, \"echo $m$i,\"); }",
         &(0..20).map(|i| format!("@{i},")).collect::<String>(),
@@ -92,11 +92,11 @@ fn an_answer_that_fills_the_buffer_has_an_end() {
 }
 
 #[test]
-fn a_number_that_gets_another_file_is_waited_for_anew() {
-    with_lines(php!("answers/a_number_that_gets_another_file_is_waited_for_anew.php"), "ab01ab01ab01ab01ab01@");
+fn waits_notice_that_a_descriptor_number_was_reused() {
+    with_lines(php!("answers/waits_notice_that_a_descriptor_number_was_reused.php"), "ab01ab01ab01ab01ab01@");
 }
 
 #[test]
-fn a_number_whose_old_file_a_child_holds_is_waited_for_anew() {
-    with_lines(php!("answers/a_number_whose_old_file_a_child_holds_is_waited_for_anew.php"), "abcd@");
+fn waits_notice_a_reused_number_whose_old_file_a_child_holds() {
+    with_lines(php!("answers/waits_notice_a_reused_number_whose_old_file_a_child_holds.php"), "abcd@");
 }

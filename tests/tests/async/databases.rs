@@ -40,8 +40,8 @@ fn transactions_and_user_variables() {
 }
 
 #[test]
-fn local_infile_failures_and_a_server_that_goes() {
-    on_mariadb(php!("databases/local_infile_failures_and_a_server_that_goes.php"), "@ 2000 42S02 gone 2002");
+fn local_infile_errors_and_a_server_that_disconnects() {
+    on_mariadb(php!("databases/local_infile_errors_and_a_server_that_disconnects.php"), "@ 2000 42S02 gone 2002");
 }
 
 #[test]

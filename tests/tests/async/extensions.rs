@@ -13,8 +13,8 @@ const ODD: &str = "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2 === 1;";
 /// Each request has its own order; `current_collator` belonged to the request that had begun to sort last, and could be
 /// freed.
 #[test]
-fn a_collator_that_sorts_objects_was_another_ones() {
-    let sort = php!("extensions/a_collator_that_sorts_objects_was_another_ones.php");
+fn a_collator_keeps_its_order_while_another_request_sorts() {
+    let sort = php!("extensions/a_collator_keeps_its_order_while_another_request_sorts.php");
     every_client_sees(&format!("{ODD} {sort}"), "@");
 }
 
@@ -25,8 +25,8 @@ fn the_last_error_of_intl_was_another_ones() {
 
 /// A client decodes a response with the types, classes and description that are current at that time.
 #[test]
-fn a_soap_call_was_decoded_with_another_ones_types() {
-    let client = php!("extensions/a_soap_call_was_decoded_with_another_ones_types.php");
+fn a_soap_call_is_decoded_with_its_own_types() {
+    let client = php!("extensions/a_soap_call_is_decoded_with_its_own_types.php");
     every_client_sees(client, "@: @");
 }
 
@@ -46,12 +46,12 @@ fn an_error_beside_a_soap_call_was_its_fault() {
 
 /// `pg_connect()` returns its earlier link for the same arguments, and functions without a link use the last one.
 #[test]
-fn a_link_to_postgresql_was_another_requests() {
+fn a_default_postgresql_link_is_not_shared_between_requests() {
     let server = Server::postgres();
     let connect =
         format!("$where = 'host=127.0.0.1 port={} user=tester dbname=postgres sslmode=disable';", server.port);
     every_client_sees(
-        &php!("extensions/a_link_to_postgresql_was_another_requests.php", CONNECT = connect),
+        &php!("extensions/a_default_postgresql_link_is_not_shared_between_requests.php", CONNECT = connect),
         &format!("{CROWD} same @kept@"),
     );
 }
@@ -76,15 +76,12 @@ fn reports_of_mysqli_followed_the_last_who_set_them() {
 }
 
 #[test]
-fn detecting_and_converting_output_used_another_ones_encodings() {
-    every_client_sees(
-        &php!("extensions/detecting_and_converting_output_used_another_ones_encodings.php", ODD = ODD),
-        "@",
-    );
+fn output_encodings_are_those_of_the_own_request() {
+    every_client_sees(&php!("extensions/output_encodings_are_those_of_the_own_request.php", ODD = ODD), "@");
 }
 
 #[test]
-fn a_callback_of_assert_was_another_requests() {
+fn assert_does_not_call_another_requests_callback() {
     everyone_sees_with(
         |s| {
             s.ini("zend.assertions", "1")
@@ -92,14 +89,14 @@ fn a_callback_of_assert_was_another_requests() {
                 .ini("assert.warning", "0")
                 .ini("error_reporting", "E_ALL & ~E_DEPRECATED")
         },
-        php!("extensions/a_callback_of_assert_was_another_requests.php"),
+        php!("extensions/assert_does_not_call_another_requests_callback.php"),
         "@",
     );
 }
 
 #[test]
-fn errors_of_a_date_were_another_ones() {
-    every_client_sees(&php!("extensions/errors_of_a_date_were_another_ones.php", ODD = ODD), "@");
+fn errors_of_a_date_belong_to_their_request() {
+    every_client_sees(&php!("extensions/errors_of_a_date_belong_to_their_request.php", ODD = ODD), "@");
 }
 
 #[test]
@@ -114,8 +111,8 @@ fn asks_for_gzip_if_odd(number: usize, path: &str) -> Request {
 }
 
 #[test]
-fn ob_gzhandler_followed_the_client_of_another_request() {
-    let script = php!("extensions/ob_gzhandler_followed_the_client_of_another_request.php");
+fn ob_gzhandler_follows_its_own_requests_client() {
+    let script = php!("extensions/ob_gzhandler_follows_its_own_requests_client.php");
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
@@ -158,7 +155,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    what_php_remembers_of_a_file_ends_with_the_request,
+    php_forgets_file_status_with_the_request,
     |s| s
         .workers(1)
         .file("data.txt", "12345")
@@ -219,8 +216,8 @@ fn sorting_several_arrays_of_objects_that_wait() {
 
 /// The compiler calls the error handler; two requests that waited there restored each other's state of it.
 #[test]
-fn code_was_evaluated_with_the_compiler_of_another_request() {
-    every_client_sees(php!("extensions/code_was_evaluated_with_the_compiler_of_another_request.php"), "@");
+fn code_is_evaluated_with_its_own_requests_compiler() {
+    every_client_sees(php!("extensions/code_is_evaluated_with_its_own_requests_compiler.php"), "@");
 }
 
 #[test]
@@ -241,6 +238,6 @@ fn a_class_is_linked_while_the_error_handler_waits() {
 
 /// Output of `highlight_string()` may wait in a buffer's callback.
 #[test]
-fn code_was_highlighted_with_the_scanner_of_another_request() {
-    every_client_sees(php!("extensions/code_was_highlighted_with_the_scanner_of_another_request.php"), "2@");
+fn code_is_highlighted_with_its_own_requests_scanner() {
+    every_client_sees(php!("extensions/code_is_highlighted_with_its_own_requests_scanner.php"), "2@");
 }

@@ -346,7 +346,7 @@ fn a_session_handler_of_the_script_that_waits() {
 /// request's last error, the text of `strtok()` and the table of globals, all freed already: the next warning freed
 /// them once more.
 #[test]
-fn a_destructor_at_the_very_end_of_a_request_met_what_was_freed() {
+fn a_destructor_at_the_very_end_of_a_request_meets_no_freed_object() {
     let library = php!("isolation/a_destructor_at_the_very_end_of_a_request_met_what_was_freed_library.php");
     run(
         Mode::Async,

@@ -141,8 +141,8 @@ fn an_exception_of_a_destructor_at_a_tasks_end_was_not_reported() {
 
 /// Regression: a fatal error there left the object in the coroutine's slot, which is then reused.
 #[test]
-fn a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever() {
-    let code = php!("library/a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever.php");
+fn a_destructor_that_fails_at_a_coroutines_end_ends_the_coroutine() {
+    let code = php!("library/a_destructor_that_fails_at_a_coroutines_end_ends_the_coroutine.php");
     run(
         Mode::Async,
         |s| setup(s, &[("fails.php", &format!("<?php {code}"))]).expect_log("failed at the very end"),

@@ -88,7 +88,7 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
 }
 
 #[test]
-fn a_request_past_its_deadline_is_cancelled_alone() {
+fn only_the_request_past_its_deadline_is_cancelled() {
     let setup = |s: Setup| s.setting("deadline", DEADLINE).expect_log("past the deadline");
     site(1, 10, setup, |site| {
         let before = pid(site);
@@ -158,7 +158,7 @@ fn requests_beside_one_that_kills_its_worker_are_run_again() {
 }
 
 #[test]
-fn a_request_that_kills_every_worker_is_given_up_and_those_beside_it_are_not() {
+fn a_request_that_kills_every_worker_fails_and_bystanders_succeed() {
     site(
         1,
         20,

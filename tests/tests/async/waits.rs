@@ -192,11 +192,11 @@ fn a_curl_timeout_holds() {
 }
 
 #[test]
-fn names_are_resolved_beside_other_requests() {
+fn names_are_resolved_while_other_requests_run() {
     everyone_sees_with(
         // Without a DNS server that responds, unknown names take seconds each.
         |s| s.env("RES_OPTIONS", "timeout:1 attempts:1"),
-        php!("waits/names_are_resolved_beside_other_requests.php"),
+        php!("waits/names_are_resolved_while_other_requests_run.php"),
         "127.0.0.1 127.0.0.1 [\"127.0.0.1\"] no such name false@ [false,0,true]",
     );
 }
@@ -413,13 +413,13 @@ fn the_audit_says_where_a_call_blocks() {
 
 /// The script determines the duration; the test asserts that it is detected, and where.
 #[test]
-fn the_audit_says_what_held_the_process() {
+fn the_audit_reports_what_blocked_the_process() {
     run(
         Mode::Async,
         |s| {
             crowd_of(s, CROWD)
                 .ini("howdah.audit", "1")
-                .php("one.php", php!("waits/the_audit_says_what_held_the_process.php"))
+                .php("one.php", php!("waits/the_audit_reports_what_blocked_the_process.php"))
         },
         |site| {
             let lines = |what: &str, from: &str, to: &str| -> Vec<String> {

@@ -86,7 +86,7 @@ fn no_other_user_reads(own: &Path) {
 
 /// All others are one user here, in any group.
 #[test]
-fn an_ordinary_users_copy_and_settings_are_that_users_alone_to_read() {
+fn an_ordinary_users_copy_and_settings_are_private() {
     if !rustix::process::geteuid().is_root() {
         skip!("root", "only root can become other users");
     }

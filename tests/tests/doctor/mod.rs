@@ -140,7 +140,7 @@ fn leftover_state_is_found_in_every_mode_in_which_it_stays() {
 }
 
 #[test]
-fn nothing_is_blamed_in_an_application_that_leaks_nothing() {
+fn a_clean_application_has_no_findings() {
     let (top, dir) = application(&harmless());
     let (page, json) = (top.path().join("report.html"), top.path().join("report.json"));
     let (page_name, json_name) = (page.display().to_string(), json.display().to_string());
@@ -212,7 +212,7 @@ fn a_release_that_leaks_more_than_the_last_is_an_error() {
 }
 
 #[test]
-fn pages_of_a_list_are_asked_for_and_writing_ones_only_if_allowed() {
+fn pages_of_a_list_are_requested_and_writing_ones_only_if_allowed() {
     let (top, dir) = application(&harmless());
     fs::write(top.path().join("urls.txt"), "/ok/nothing.php\nPOST /ok/who.php a=1\nhttps://shop.example/ok/time.php\n")
         .unwrap();

@@ -176,7 +176,7 @@ fn a_name_that_cannot_be_proven_is_reported_and_retried_while_the_server_serves(
 }
 
 #[test]
-fn a_stored_certificate_is_there_at_once_although_the_authority_is_down() {
+fn a_stored_certificate_is_served_at_once_although_the_authority_is_down() {
     needs_pebble!();
     let ports = Ports::hold();
     let mut authority = ports.authority(Pebble::default());
@@ -228,7 +228,7 @@ fn a_name_gets_its_certificate_by_tls_alpn_01() {
 }
 
 #[test]
-fn the_other_way_is_tried_where_one_does_not_work() {
+fn the_other_challenge_is_tried_if_one_fails() {
     needs_pebble!();
     let ports = Ports::hold();
     let nobody = Port::hold();
@@ -246,7 +246,7 @@ fn the_other_way_is_tried_where_one_does_not_work() {
 }
 
 #[test]
-fn a_short_lived_certificate_is_renewed_while_requests_go_on() {
+fn a_short_lived_certificate_is_renewed_while_requests_run() {
     needs_pebble!();
     let ports = Ports::hold();
     let authority = ports.authority(Pebble { validity: 20, ..Pebble::default() });
@@ -364,7 +364,7 @@ fn of_two_servers_with_one_directory_one_orders() {
 
 /// Two servers with separate directories. The authority connects only to the first one, whichever has ordered.
 #[test]
-fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
+fn servers_share_certificates_in_redis_and_continue_without_it() {
     needs_pebble!();
     let ports = Ports::hold();
     let authority = ports.authority(Pebble::default());
@@ -520,7 +520,7 @@ fn check_finds_a_state_directory_that_cannot_be_used() {
         "belongs to 12345, and the server runs as"
     } else {
         rustix::fs::chmod(&closed, rustix::fs::Mode::from_raw_mode(0o500)).unwrap();
-        "cannot be written to"
+        "cannot write to"
     };
     let (good, said) = check(dir.path(), &acme("closed"));
     assert!(!good && said.contains(words), "{said}");

@@ -21,7 +21,7 @@ fn reload(site: &Site, before: &[&str], names: &[&str]) -> String {
 }
 
 #[test]
-fn a_name_that_a_reload_brings_gets_its_certificate_and_one_that_it_takes_is_forgotten() {
+fn a_reload_obtains_certificates_for_new_names_and_forgets_removed_ones() {
     needs_pebble!();
     let ports = Ports::hold();
     let authority = ports.authority(Pebble::default());

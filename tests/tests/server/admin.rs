@@ -35,12 +35,12 @@ script_scenario!(
         assert_eq!(answers["POST /stop"], "403", "the socket itself is open to the server's user: {answers}");
         is_refused(site);
         let log = site.log();
-        assert!(log.contains("the admin endpoint refuses a process that the server has started"), "{log}");
+        assert!(log.contains("the admin endpoint refuses a process that the server started"), "{log}");
     }
 );
 
 script_scenario!(
-    scripts_of_other_users_cannot_order_it,
+    scripts_of_other_users_cannot_control_the_server,
     howdah_only = "the endpoint is Howdah's own",
     // Even if every user may open the file.
     |s| s
@@ -63,7 +63,7 @@ script_scenario!(
     |site| is_refused(site)
 );
 
-scenario!(the_socket_is_its_owners_alone, howdah_only = "the endpoint is Howdah's own", |s| s, |site| {
+scenario!(the_socket_is_private_to_its_owner, howdah_only = "the endpoint is Howdah's own", |s| s, |site| {
     let found = fs::metadata(site.place().run.join("admin.sock")).unwrap();
     assert_eq!((found.mode() & 0o777, found.uid()), (0o600, rustix::process::geteuid().as_raw()));
     assert!(site.howdah().command(&["status"]).status.success());
@@ -193,7 +193,7 @@ fn on_an_address_no_web_page_orders_anything() {
 }
 
 #[test]
-fn on_an_address_a_token_is_asked_for() {
+fn a_tcp_admin_address_needs_the_token() {
     let site = OnAddress::start(&["admin_token = \"a long one\""]);
     assert!(!site.log().contains("without `admin_token`"), "{}", site.log());
     let ask = |field: &str| site.ask(&format!("GET /status HTTP/1.1\r\nHost: localhost\r\n{field}\r\n"));
@@ -223,7 +223,7 @@ fn addresses_that_others_reach_need_a_word_of_their_own() {
     };
     for address in [":9090", "0.0.0.0:9090", "[::]:9090", "192.0.2.7:9090", "[::ffff:192.0.2.7]:9090"] {
         let (code, said) = check(&[address]);
-        assert!(code == Some(1) && said.contains("set an admin_token"), "{address}: {said}");
+        assert!(code == Some(1) && said.contains("set admin_token"), "{address}: {said}");
     }
     for address in ["127.0.0.1:9090", "127.8.8.8:9090", "[::1]:9090", "localhost:9090"] {
         assert_eq!(check(&[address]).0, Some(0), "{address}");

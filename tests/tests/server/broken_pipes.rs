@@ -14,7 +14,8 @@ fn unread() -> Stdio {
     writer.into()
 }
 
-/// Runs a command with readers that stay, and with readers that have left: of standard output, and of both outputs.
+/// Runs a command with readers of its output, without a reader of standard output, and without any: its exit status is
+/// the same.
 fn ends_as_if_read(mut command: impl FnMut() -> Command, arguments: &[&str]) {
     let mut run = |out: Stdio, err: Stdio| {
         let child = command().args(arguments).stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();

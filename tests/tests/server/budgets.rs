@@ -90,7 +90,7 @@ fn bounded<C>(site: &Site, each: u64, crowd: impl FnOnce() -> Vec<C>) {
 
 script_scenario!(
     a_response_that_the_disk_does_not_take_comes_whole,
-    howdah_only = "under nginx it breaks off",
+    howdah_only = "under nginx the response ends early",
     not_async = "there a worker cannot wait for one client, and the answer ends",
     |s| s.workers(1).php("long.php", "for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 100000); }"),
     |site| {
@@ -143,7 +143,7 @@ scenario!(
 );
 
 script_scenario!(
-    a_crowd_that_reads_nothing_takes_its_budget_and_no_more,
+    clients_that_read_nothing_stay_within_the_budget,
     howdah_only = "budgets are Howdah's",
     |s| s
         .workers(2)
@@ -165,7 +165,7 @@ script_scenario!(
 );
 
 scenario!(
-    a_crowd_with_headers_that_do_not_end_takes_its_budget_and_no_more,
+    clients_with_endless_headers_stay_within_the_budget,
     howdah_only = "budgets are Howdah's",
     |s| s.workers(1).setting("http.memory", "\"4M\"").php("fast.php", "echo 'fast';"),
     |site| {
@@ -182,7 +182,7 @@ scenario!(
 );
 
 script_scenario!(
-    uploads_beyond_the_budget_are_told_to_come_back,
+    uploads_beyond_the_budget_get_503_with_retry_after,
     howdah_only = "budgets are Howdah's",
     |s| s
         .workers(1)
@@ -248,7 +248,7 @@ script_scenario!(
 );
 
 scenario!(
-    a_client_that_lets_a_byte_through_now_and_then_is_let_go,
+    a_client_that_reads_a_byte_now_and_then_is_disconnected,
     howdah_only = "min_rate is Howdah's",
     |s| s.workers(1).setting("http.client_timeout", "\"2s\"").php("page.php", "echo str_repeat('x', 400000);"),
     |site| {

@@ -4,6 +4,7 @@ use howdah_tests::howdah::program;
 use howdah_tests::{Mode, Setup, Site};
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -36,6 +37,31 @@ fn a_broken_php_ini_is_found_and_php_s_warnings_are_shown() {
     assert!(!fine && said.contains("syntax error") && said.contains("php.ini"), "{said}");
 }
 
+/// A service that runs `check` before each start should not fill the journal.
+#[test]
+fn a_check_whose_output_is_the_journal_prints_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("public")).unwrap();
+    fs::write(dir.path().join("howdah.toml"), "allow_root = true\n").unwrap();
+    let path = dir.path().join("journal");
+    let printed = |is_journal: bool| {
+        let journal = fs::File::create(&path).unwrap();
+        let found = journal.metadata().unwrap();
+        let inode = if is_journal { found.ino() } else { found.ino() + 1 };
+        let mut command = Command::new(program());
+        command.arg("check").current_dir(dir.path()).env("XDG_RUNTIME_DIR", dir.path()).stdout(journal);
+        let output = command.env("JOURNAL_STREAM", format!("{}:{inode}", found.dev())).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::read_to_string(&path).unwrap()
+    };
+    let line = printed(true);
+    assert!(
+        line.starts_with("checked ") && line.ends_with("howdah.toml: no errors\n") && line.lines().count() == 1,
+        "{line}"
+    );
+    assert!(printed(false).lines().count() > 20);
+}
+
 #[test]
 fn missing_directories_of_logs_and_sockets_are_found_and_nothing_is_made() {
     let dir = tempfile::tempdir().unwrap();
@@ -55,7 +81,7 @@ fn missing_directories_of_logs_and_sockets_are_found_and_nothing_is_made() {
 }
 
 #[test]
-fn an_address_that_another_process_has_is_named() {
+fn an_address_in_use_by_another_process_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap();
@@ -76,8 +102,7 @@ fn an_address_of_the_running_server_is_fine_and_one_of_another_process_is_not() 
     let address = other.local_addr().unwrap().to_string();
     let output = site.howdah().command(&["check", "--listen", &address]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let expected =
-        format!("cannot listen on {address}: it is in use, and the server that runs does not have that address");
+    let expected = format!("cannot listen on {address}: another process than the running server uses that address");
     assert!(!output.status.success() && said.contains(&expected), "{said}");
     site.finish();
 }
@@ -131,7 +156,7 @@ fn variables_that_set_nothing_are_named_once() {
 }
 
 #[test]
-fn a_slip_in_a_variable_is_logged_at_the_start_and_another_name_is_not() {
+fn a_misspelt_variable_is_logged_at_the_start_and_other_names_are_not() {
     let setup = Setup::default()
         .own_env("HOWDAH_GRACCE", "1s")
         .own_env("HOWDAH_COLOUR", "red")

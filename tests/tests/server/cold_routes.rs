@@ -26,7 +26,7 @@ fn mode_of_route(site: &Site) -> String {
 }
 
 #[test]
-fn a_route_that_is_not_warm_and_slower_than_in_classic_mode_runs_there_until_it_is() {
+fn a_cold_slow_route_runs_in_classic_mode_until_it_is_warm() {
     time_limit(120, "eight comparisons, each of responses that are a second apart");
     run(Mode::Snapshot, setup, |site| {
         for _ in 0..30 {

@@ -216,7 +216,7 @@ fn a_script_that_computes_gets_its_pools_share_of_the_processor() {
     howdah_tests::run(Mode::Classic, setup, |site| {
         both_pools_serve(site);
         let share: f64 = site.get_ok("/b/compute.php").parse().unwrap();
-        // A period's share may be used up right before the measurement begins, and another one right after.
+        // The share of one period may be used right before the measurement, and that of another right after.
         assert!(share < 0.2 + 0.05, "{share}");
         assert!(counted(&pool, "cpu.stat", "nr_throttled") > 5, "it was not the limit that held it");
         assert_eq!(number(&pool, "cpu.weight"), 50);
@@ -226,7 +226,7 @@ fn a_script_that_computes_gets_its_pools_share_of_the_processor() {
 }
 
 #[test]
-fn a_script_that_devours_memory_takes_none_of_the_others() {
+fn a_script_that_devours_memory_leaves_that_of_other_pools() {
     let Some(groups) = Groups::with("memory", "memory") else {
         skip!("cgroup-memory", "no such controller in cgroup v2")
     };

@@ -36,7 +36,7 @@ scenario!(
 );
 
 scenario!(
-    a_get_that_always_kills_is_given_up,
+    a_get_that_always_kills_its_worker_fails,
     howdah_only = "nginx answers at once",
     |s| s.expect_log("worker_died").php("die.php", DIE).php("ok.php", "echo 'ok';"),
     |site| {
@@ -157,7 +157,7 @@ scenario!(
 );
 
 scenario!(
-    a_script_that_sleeps_past_its_deadline_does_not_go_on,
+    a_script_that_sleeps_past_its_deadline_does_not_continue,
     howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
     |s| s
         .workers(1)

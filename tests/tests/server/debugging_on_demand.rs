@@ -125,7 +125,7 @@ fn requests_that_ask_for_it_are_debugged_and_others_run_without_xdebug() {
 
 /// A breakpoint holds a request for longer than any other request may take; others continue meanwhile.
 #[test]
-fn no_limit_ends_what_somebody_debugs() {
+fn no_time_limit_ends_a_debugged_request() {
     let debugger = Debugger::start();
     run(
         Mode::Classic,

@@ -65,7 +65,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    old_clients_get_the_answer_alone,
+    old_clients_get_only_the_final_response,
     howdah_only = "PHP-FPM has no interim answers",
     |s| s.http1("HTTP/1.0").workers(1).php("h.php", HINTS),
     |site| {

@@ -57,8 +57,8 @@ script_scenario!(
 
 // The shim keeps the environment from request to request (shim/sapi/environment.c).
 script_scenario!(
-    a_changed_environment_is_read_anew,
-    |s| s.workers(1).php("changed.php", php!("environment/a_changed_environment_is_read_anew.php")),
+    a_changed_environment_is_reread,
+    |s| s.workers(1).php("changed.php", php!("environment/a_changed_environment_is_reread.php")),
     |site| {
         for _ in 0..3 {
             assert_eq!(site.get_ok("/changed.php"), r#"[null,"1","2",null]"#);

@@ -165,7 +165,7 @@ fn a_thousand_kept_connections_share_two_workers() {
 }
 
 #[test]
-fn an_abandoned_request_leaves_nothing_to_the_next_one() {
+fn an_abandoned_request_leaves_no_state_for_the_next_one() {
     let setup = |s: Setup| {
         s.behind_nginx().workers(1).php("large.php", "echo str_repeat('x', 1_500_000);").php(
             "input.php",

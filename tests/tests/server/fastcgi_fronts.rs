@@ -125,7 +125,7 @@ fn cgi_fcgi_prints_what_it_prints_of_php_fpm() {
 
 /// As with PHP-FPM, one pool serves all of a web server's hosts, and the web server sends files that scripts hand over.
 #[test]
-fn hosts_of_a_web_server_share_a_pool_and_files_are_left_to_it() {
+fn hosts_of_a_web_server_share_a_pool_that_leaves_files_to_it() {
     let setup = Setup::default().workers(2);
     let setup =
         if rustix::process::geteuid().is_root() { setup.setting("listen_group", "\"www-data\"") } else { setup };

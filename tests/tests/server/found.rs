@@ -157,7 +157,7 @@ fn settings_written_by_init_serve_the_same() {
     // A file that was written in the meantime stays unchanged.
     fs::write(dir.join("howdah.toml"), "root = \"public\"\n").unwrap();
     let (output, _, error) = run(top.path(), &dir, &["init"]);
-    assert!(!output.status.success() && error.contains("is there already"), "{error}");
+    assert!(!output.status.success() && error.contains("exists already"), "{error}");
     assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), "root = \"public\"\n");
 }
 
@@ -345,7 +345,7 @@ fn the_detected_application_is_reported_with_its_faster_alternative() {
 }
 
 #[test]
-fn init_says_where_there_is_no_application_and_serves_what_it_does_not_know() {
+fn init_reports_a_missing_application_and_accepts_unknown_ones() {
     let top = tempfile::tempdir().unwrap();
     let (output, out, error) = run(top.path(), top.path(), &["init"]);
     assert!(!output.status.success() && error.contains("there is no index.php"), "{out}{error}");

@@ -165,7 +165,7 @@ fn the_dump_of_a_configuration_is_that_of_php_fpm() {
 }
 
 #[test]
-fn php_says_the_same_of_itself_as_in_php_fpm() {
+fn php_describes_itself_as_in_php_fpm() {
     let Some((php_fpm, _)) = php_fpm() else { skip!("php-fpm", "the program to compare with") };
     let top = open_directory();
     let programs = [howdah_fpm(top.path()), php_fpm];

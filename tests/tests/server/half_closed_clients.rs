@@ -60,7 +60,7 @@ scenario!(
 );
 
 scenario!(
-    a_half_closed_client_that_waits_is_asked_once_whether_it_is_there,
+    a_half_closed_client_is_probed_once,
     howdah_only = "nginx takes such a client for one that has left",
     |s| s.http1("only there may half a connection close").php("slow.php", SLOW),
     |site| {

@@ -184,7 +184,7 @@ scenario!(
 );
 
 scenario!(
-    time_in_php_is_no_wait_for_a_worker_where_php_goes_on_behind_its_response,
+    work_after_the_response_does_not_count_as_waiting,
     howdah_only = "the reference keeps no access log",
     |s| s
         .php("after.php", "require 'gate.php'; usleep(60000); echo 'done'; fastcgi_finish_request(); gate('after');")

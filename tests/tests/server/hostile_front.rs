@@ -309,7 +309,7 @@ fn a_configuration_in_the_document_root_is_warned_of_and_not_sent() {
         howdah.current_dir(&project).env("TMPDIR", top.path()).env("HOWDAH_ALLOW_ROOT", "true");
         howdah
     };
-    let warning = "lies below the document root";
+    let warning = "is below the document root";
     let check = howdah("check").output().unwrap();
     assert!(check.status.success());
     assert!(String::from_utf8_lossy(&check.stderr).contains(warning), "{check:?}");

@@ -68,7 +68,7 @@ fn site(setup: Setup) -> Setup {
         )
         .php("members/index.php", INDEX)
         .allow_log("NoSuchDirective")
-        .allow_log("a .htaccess file cannot be followed")
+        .allow_log("a .htaccess file cannot be applied")
         .allow_log("AuthUserFile")
 }
 

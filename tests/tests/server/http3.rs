@@ -158,7 +158,7 @@ scenario!(
 );
 
 scenario!(
-    what_clients_do_to_connections_over_http_3,
+    http_3_clients_migrate_and_send_early_data,
     howdah_only = "Debian's nginx has no HTTP/3",
     |s| http3(s).workers(1).php("seen.php", SEEN).php("port.php", "echo $_SERVER['REMOTE_PORT'];"),
     |site| {
@@ -194,7 +194,7 @@ scenario!(
 );
 
 scenario!(
-    clients_are_told_that_they_may_come_over_http_3,
+    http_3_is_advertised_to_clients,
     howdah_only = "Debian's nginx has no HTTP/3",
     |s| http3(s).php("own.php", "header('Alt-Svc: clear');"),
     |site| {

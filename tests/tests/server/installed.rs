@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     ("howdah routes", 0, ""),
     ("howdah reload", 0, "new workers serve"),
     (AS_NOBODY, 1, "run the command as root, or see `admin_group`"),
-    (SERVE, 1, "runs already, process"),
+    (SERVE, 1, "already running as process"),
     // A site, then a site with its own pool.
     ("site app.example ''", 0, ""),
     ("howdah reload", 0, "site app.example: added"),

@@ -73,7 +73,7 @@ fn process_exists(pid: u32) -> bool {
 }
 
 scenario!(
-    nothing_of_any_user_outlives_a_server_that_is_killed,
+    no_process_of_any_user_outlives_a_killed_server,
     howdah_only = "users are Howdah's settings",
     |s| two_users(s).unix_listener().expect_exit(None).php("a.php", "echo 'a';"),
     |site| {

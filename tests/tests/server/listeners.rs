@@ -89,7 +89,7 @@ scenario!(
 );
 
 scenario!(
-    a_trusted_proxy_is_not_believed_what_it_only_passes_on,
+    fields_that_a_trusted_proxy_only_passes_on_are_ignored,
     howdah_only = "nginx needs its real-ip module for it",
     |s| s.setting("http.trusted_proxies", "[\"127.0.0.0/8\"]").php("w.php", WHO),
     |site| {

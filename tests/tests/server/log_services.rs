@@ -55,7 +55,7 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn journald_gets_what_the_server_scripts_and_requests_say() {
+fn journald_gets_messages_of_the_server_scripts_and_requests() {
     let daemon = Daemon::start();
     let target = format!("journald:{}", daemon.path().display());
     let setup = |s: howdah_tests::Setup| {
@@ -204,7 +204,7 @@ impl Drop for Rsyslog {
 }
 
 #[test]
-fn a_daemon_that_reads_nothing_delays_no_request() {
+fn a_stuck_syslog_daemon_delays_no_request() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let _socket = UnixDatagram::bind(&path).unwrap();

@@ -45,7 +45,7 @@ fn metrics(admin: &Target) -> String {
 }
 
 #[test]
-fn idle_workers_end_while_memory_is_short_and_none_stands_ready() {
+fn idle_workers_and_spare_ones_end_while_memory_is_short() {
     let mut probe = Command::new("unshare");
     probe.args(["--mount", "--propagation", "private", "mount", "-t", "tmpfs", "none", "/sys/fs/cgroup"]);
     if !probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {

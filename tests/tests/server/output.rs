@@ -162,7 +162,7 @@ script_scenario!(
 
 script_scenario!(
     a_wrong_content_length_never_shifts_the_next_answer,
-    howdah_only = "nginx passes the wrong length on and the client then waits or breaks off",
+    howdah_only = "nginx passes the wrong length on and the client then waits or gives up",
     |s| s
         .php("long.php", "header('Content-Length: 3'); echo 'sixsix';")
         .php("short.php", "header('Content-Length: 9'); echo 'six';"),

@@ -52,7 +52,7 @@ fn open_directory() -> tempfile::TempDir {
 }
 
 #[test]
-fn check_says_which_user_the_server_takes_and_what_falls_without_one_of_its_own() {
+fn check_reports_the_servers_user_and_the_risk_of_sharing_it() {
     if !may_be_others() {
         return;
     }
@@ -70,7 +70,7 @@ fn check_says_which_user_the_server_takes_and_what_falls_without_one_of_its_own(
     assert!(!said.contains("# Users:"), "{said}");
     let said = check(false, &["--user", "www-data"]);
     assert!(said.contains("# Users: PHP of pool default runs as the server's user www-data"), "{said}");
-    assert!(said.contains("make a user for the server: useradd --system"), "{said}");
+    assert!(said.contains("create a user for the server: useradd --system"), "{said}");
     for there in [true, false] {
         fs::write(directory.path().join("howdah.toml"), "user = \"nobody\"\n").unwrap();
         let said = check(there, &["--user", "www-data"]);

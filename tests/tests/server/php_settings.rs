@@ -128,12 +128,12 @@ script_scenario!(
     },
 );
 
-fn with_opcache_as_it_is(setup: Setup) -> Setup {
+fn with_default_opcache(setup: Setup) -> Setup {
     setup.ini("opcache.enable", "1").ini("opcache.validate_timestamps", "1").ini("opcache.revalidate_freq", "0")
 }
 
 fn with_opcache(setup: Setup) -> Setup {
-    with_opcache_as_it_is(setup)
+    with_default_opcache(setup)
         .ini("opcache.file_update_protection", "0")
         .php("o.php", php!("php_settings/with_opcache.php"))
 }
@@ -184,7 +184,7 @@ script_scenario!(
 
 /// Files that scripts include, as applications do with their settings.
 fn with_young_files(setup: Setup) -> Setup {
-    with_opcache_as_it_is(setup)
+    with_default_opcache(setup)
         .workers(2)
         .php("said.php", "echo include 'words.php'; echo (int) opcache_is_script_cached(__DIR__ . '/words.php');")
 }
@@ -214,7 +214,7 @@ script_scenario!(a_file_that_was_written_since_the_boot_is_cached_once_it_is_old
 },);
 
 script_scenario!(
-    opcache_reset_harms_nobody,
+    opcache_reset_is_harmless,
     |s| with_opcache(s)
         .workers(3)
         .php("reset.php", "opcache_reset(); echo 'reset';")
@@ -290,7 +290,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    each_pool_has_admin_settings_of_its_own,
+    each_pool_has_its_own_admin_settings,
     howdah_only = "PHP-FPM has them in its pools' configuration",
     not_worker = "the scenario's script is the default pool's",
     not_snapshot = "the scenario's script is the default pool's",

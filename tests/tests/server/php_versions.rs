@@ -55,7 +55,7 @@ fn library(place: &Path, name: &str, code: &str) -> PathBuf {
 }
 
 #[test]
-fn a_host_has_its_own_libphp_whatever_else_has_that_name() {
+fn a_host_loads_its_own_libphp_whatever_else_has_that_name() {
     let place = tempfile::tempdir().unwrap();
     // The name of Debian's libraries for all versions.
     library(place.path(), "libphp.so", "");

@@ -106,7 +106,7 @@ scenario!(
 );
 
 script_scenario!(
-    nothing_is_lost_when_a_request_comes_as_the_last_worker_goes,
+    a_request_that_arrives_as_the_last_worker_ends_is_served,
     howdah_only = "pools of PHP-FPM are set otherwise",
     |s| s.workers(0).grows_to(2).time("shrink_after", "1ms").php("pid.php", PID),
     |site| {

@@ -31,7 +31,7 @@ const NEW: &[&str] = &["pcntl_setns", "pcntl_setcpuaffinity"];
 const RESTORED: &[&str] = &["pcntl_signal", "pcntl_sigprocmask", "pcntl_alarm"];
 
 #[test]
-fn no_request_finds_what_another_has_done_to_the_process() {
+fn no_request_finds_process_changes_of_another() {
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
         run(
             mode,

@@ -62,7 +62,7 @@ fn scripts_of_process_1_cannot_order_it() {
     let status = status.arg("status").arg("--admin").arg(format!("unix:{}/run/admin.sock", directory.path().display()));
     let output = status.current_dir("/").output().unwrap();
     assert!(output.status.success(), "{output:?}: {}", log());
-    assert!(log().contains("the admin endpoint refuses a process that the server has started"), "{}", log());
+    assert!(log().contains("the admin endpoint refuses a process that the server started"), "{}", log());
     // The kernel drops signals for which process 1 has no handler.
     signal(&server, "ALRM");
     assert!(eventually(PATIENCE, || log().contains("signal ignored signal=ALRM")), "{}", log());

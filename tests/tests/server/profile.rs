@@ -71,7 +71,7 @@ script_scenario!(
 );
 
 scenario!(
-    workers_that_are_killed_while_they_are_looked_at_harm_nothing,
+    killing_workers_during_a_profile_is_harmless,
     howdah_only = "the reference has no profiler",
     |s| s.workers(2).php("fast.php", "echo 'fast';").allow_log("killed by a signal").setting("replay", "2"),
     |site| {
@@ -129,14 +129,14 @@ scenario!(
 );
 
 scenario!(
-    a_pool_that_is_not_there_is_a_clear_error,
+    an_unknown_pool_is_a_clear_error,
     howdah_only = "the reference has no profiler",
     |s| s.workers(1).php("fast.php", "echo 'fast';"),
     |site| {
         let file = site.place().run.join("p.svg").display().to_string();
         let output = site.howdah().command(&["profile", "--pool", "shop", "--seconds", "1", "-o", &file]);
         let said = said(&output);
-        assert!(!output.status.success() && said.contains("there is no pool shop; there is: default"), "{said}");
+        assert!(!output.status.success() && said.contains("unknown pool shop; configured pools: default"), "{said}");
         assert!(!std::path::Path::new(&file).exists());
         for wrong in [["--seconds", "0"], ["--rate", "5000"], ["--format", "png"]] {
             let output = site.howdah().command(&["profile", wrong[0], wrong[1], "-o", &file]);

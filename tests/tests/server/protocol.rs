@@ -356,7 +356,7 @@ scenario!(
     },
 );
 
-scenario!(connections_that_say_nothing_do_no_harm, |s| s.php("a.php", "echo 'ok';"), |site| {
+scenario!(silent_connections_are_harmless, |s| s.php("a.php", "echo 'ok';"), |site| {
     let idle: Vec<Conn> = (0..200).map(|_| site.conn()).collect();
     assert_eq!(site.get_ok("/a.php"), "ok");
     drop(idle);

@@ -42,7 +42,7 @@ fn a_request_goes_there_and_the_response_comes_back() {
 }
 
 #[test]
-fn a_rule_hands_on_what_it_has_rewritten() {
+fn a_rule_forwards_the_rewritten_path() {
     let upstream = Upstream::saying(HELLO);
     let rules =
         format!("[{{ path = \"~^/app/(.*)$\", rewrite = \"/inner/$1?from=rule\", proxy = \"{}\" }}]", upstream.url());
@@ -122,7 +122,7 @@ fn bodies_go_both_ways_as_they_come() {
 }
 
 #[test]
-fn a_body_of_known_length_keeps_it_and_nothing_is_said_of_none() {
+fn a_body_keeps_its_known_length_and_an_unknown_one_is_not_announced() {
     let upstream = Upstream::start(|peer| {
         while let Some(head) = peer.head() {
             let length = field(&head, "content-length").map_or(0, |length| length.parse().unwrap());
@@ -373,7 +373,7 @@ fn a_trusted_proxy_is_believed_and_its_own_address_added() {
 }
 
 #[test]
-fn settings_say_what_the_server_hears_of_the_client() {
+fn settings_choose_the_fields_about_the_client() {
     let upstream = Upstream::saying(HELLO);
     let proxy = format!("{{ to = \"{}\", host = \"upstream\", forwarded = \"forwarded\" }}", upstream.url());
     let set =
@@ -456,7 +456,7 @@ fn old_servers_are_understood() {
 }
 
 #[test]
-fn a_request_that_goes_in_a_circle_comes_to_an_end() {
+fn a_request_in_a_loop_of_proxies_ends() {
     let upstream = Upstream::absent();
     let route = format!("[{{ path = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", upstream.port());
     let mut upstream = upstream;
@@ -500,7 +500,7 @@ fn a_unix_socket_can_be_the_other_side() {
 }
 
 #[test]
-fn each_site_has_routes_to_servers_of_its_own() {
+fn each_site_has_its_own_proxy_routes() {
     let shop = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nshop");
     let blog = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nblog");
     let both = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nboth");

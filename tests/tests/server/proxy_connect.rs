@@ -102,7 +102,7 @@ fn accepting(accept: &'static str) -> Upstream {
 }
 
 #[test]
-fn the_server_behind_sees_an_upgrade_of_http_1_with_a_handshake_of_its_own() {
+fn the_upstream_server_sees_an_http_1_upgrade_with_a_separate_handshake() {
     let upstream = accepting("AAAAAAAAAAAAAAAAAAAAAAAAAAA=");
     behind(
         &upstream,
@@ -117,13 +117,13 @@ fn the_server_behind_sees_an_upgrade_of_http_1_with_a_handshake_of_its_own() {
             assert_eq!(field(&head, "sec-websocket-key").unwrap().len(), 24);
             assert_eq!(field(&head, "host"), Some(&*format!("localhost:{}", site.port())));
             assert_eq!(field(&head, "origin"), Some("https://localhost"));
-            let _ = site.wait_for_log(&["it does not answer for the handshake of WebSocket"]);
+            let _ = site.wait_for_log(&["its response does not match the WebSocket handshake"]);
         },
     );
 }
 
 #[test]
-fn handlers_of_http_alone_refuse_other_protocols_and_run_no_script() {
+fn handlers_that_speak_only_http_refuse_other_protocols() {
     let upstream = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno");
     behind(
         &upstream,
@@ -199,7 +199,7 @@ fn a_stop_ends_streams_without_waiting_for_the_grace_time() {
 }
 
 #[test]
-fn a_client_that_makes_no_room_is_given_up_and_holds_no_memory() {
+fn a_client_without_room_is_disconnected_and_holds_no_memory() {
     let upstream = Upstream::start(|peer| {
         if let Some(head) = peer.head() {
             peer.send(switched(&head));

@@ -27,7 +27,7 @@ fn several_within(times: &[(&str, &str)], servers: &[&Upstream], settings: &str,
 }
 
 #[test]
-fn a_server_that_is_not_there_is_502_and_the_log_says_which() {
+fn an_unreachable_server_is_502_and_named_in_the_log() {
     let upstream = Upstream::absent();
     behind(&upstream, |site| {
         assert_eq!(site.get("/p/a").status, 502);
@@ -207,7 +207,7 @@ fn each_server_gets_its_share() {
 }
 
 #[test]
-fn another_server_takes_what_one_has_failed_and_it_is_left_alone_for_a_while() {
+fn failed_requests_go_to_another_server_and_the_failing_one_is_out_for_a_while() {
     let (gone, works) = (Upstream::absent(), Upstream::saying(OK));
     several(&[&gone, &works], "", |site| {
         let mut conn = site.conn();

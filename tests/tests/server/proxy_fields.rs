@@ -5,7 +5,7 @@ use howdah_tests::upstream::field;
 use howdah_tests::{Mode, Request, Setup, Upstream, run};
 
 #[test]
-fn no_field_that_an_application_could_mistake_goes_on_and_no_internal_path_comes_back() {
+fn ambiguous_fields_are_not_forwarded_and_internal_paths_not_returned() {
     let upstream = Upstream::saying(
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx-accel-redirect: /internal/a\r\nx-accel-buffering: no\r\n\
          x-sendfile: /srv/secret\r\nx-app: yes\r\n\r\nhello",

@@ -100,7 +100,7 @@ scenario!(
 );
 
 scenario!(
-    what_no_target_may_hold_is_refused,
+    invalid_bytes_in_a_target_are_refused,
     |s| s.http1("bytes that other versions do not take in a target").php("tell.php", TELL),
     |site| {
         for target in [&b"/tell.php?a\x01b"[..], b"/tell.php?a\x7fb", b"/tell.php?a\0b", b"/tell.php?a b"] {

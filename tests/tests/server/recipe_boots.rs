@@ -259,7 +259,7 @@ fn a_fallback_that_is_not_needed_ends_php_and_starts_it_again_when_it_is() {
     let has_ended = || !tree(served.pid()).iter().any(|process| command_line(process.pid).contains("--pool=default"));
     let said = |text: &str, times: usize| served.log().matches(text).count() >= times;
     for times in 1..=3 {
-        let rests = || said("PHP ends until the next request", times) && has_ended();
+        let rests = || said("stopping PHP until the next request", times) && has_ended();
         assert!(eventually(PATIENCE, rests), "{}", served.log());
         if times == 3 {
             project.command(&["reload"]);
@@ -287,7 +287,7 @@ fn an_application_without_a_home_page_boots_without_an_error_in_its_log() {
 }
 
 #[test]
-fn cached_settings_of_laravel_count_until_their_cache_is_gone() {
+fn laravels_cached_settings_count_until_the_cache_is_deleted() {
     if !Path::new(LARAVEL).exists() {
         howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
     }

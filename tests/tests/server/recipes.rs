@@ -171,7 +171,7 @@ fn a_front_controller_that_does_more_is_served_in_classic_mode() {
     for n in 0..20 {
         assert_eq!(served.get(&format!("/items/{n}")), (200, format!("item {n}")));
     }
-    served.wait_for_log("it does more than to return the application; the pool default serves in classic mode");
+    served.wait_for_log("it does more than return the application; the pool default serves in classic mode");
     served.wait_for_mode("classic");
     served.finish();
 }
@@ -340,7 +340,7 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
     assert_eq!(served.get("/items/3"), (200, "item 3".to_owned()));
     served.finish();
     for (flags, what) in [
-        (["--app", "nothing"], "there are no rules for"),
+        (["--app", "nothing"], "unknown application"),
         (["--set", "front_controller=other.php"], "`front_controller` is another script"),
     ] {
         let (done, said) = command(&[&["check"], &flags[..]].concat());

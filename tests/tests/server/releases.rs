@@ -129,7 +129,7 @@ scenario!(
 );
 
 scenario!(
-    a_request_goes_on_with_the_release_that_it_began_with,
+    a_request_keeps_the_release_that_it_began_with,
     howdah_only = "the harness configures the reference without $realpath_root",
     |s| linked(s, "root_links = \"request\"", "mode = \"classic\"").file(
         "../first/public/hold.php",

@@ -129,7 +129,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    whatever_is_wrong_leaves_all_as_it_was,
+    invalid_input_changes_nothing,
     howdah_only = "reload is Howdah's command",
     |s| beside_others(s).allow_log("reload failed").allow_log("broken now").allow_log("ended before it"),
     |site| {
@@ -185,7 +185,7 @@ scenario!(a_dry_run_says_what_would_change, howdah_only = "reload is Howdah's co
 });
 
 scenario!(
-    what_needs_a_restart_is_named_and_the_rest_is_done,
+    settings_that_need_a_restart_are_named_and_the_rest_applied,
     howdah_only = "reload is Howdah's command",
     beside_others,
     |site| {

@@ -31,7 +31,7 @@ fn base64(text: &str) -> String {
 const DUMP: &str = "foreach (['SCRIPT_NAME', 'PATH_INFO', 'QUERY_STRING', 'REQUEST_URI', 'REMOTE_USER', 'AUTH_TYPE', 'COLOUR', 'REDIRECT_STATUS', 'HTTP_X_GONE'] as $name) echo $name, '=', $_SERVER[$name] ?? '-', ';';";
 
 #[test]
-fn a_rewrite_changes_what_runs_and_leaves_what_was_asked_for() {
+fn a_rewrite_changes_the_script_and_keeps_the_request_target() {
     let setup = |s: Setup| {
         rules(
             s.php("index.php", DUMP).php("api/front.php", DUMP).file("real.txt", "real"),
@@ -55,7 +55,7 @@ fn a_rewrite_changes_what_runs_and_leaves_what_was_asked_for() {
 }
 
 #[test]
-fn paths_that_rules_deny_are_refused_however_they_are_spelled() {
+fn denied_paths_are_refused_in_every_spelling() {
     let setup = |s: Setup| {
         rules(
             s.php("index.php", "echo 'front';")
@@ -209,7 +209,7 @@ fn a_pattern_that_takes_too_long_is_an_error() {
 }
 
 #[test]
-fn passwords_of_the_real_htpasswd_are_asked_for() {
+fn passwords_of_the_real_htpasswd_are_accepted() {
     let hash = |flags: &str, user: &str| {
         let made = Command::new("htpasswd").args([flags, user, "geheim"]).output().ok()?;
         Some(String::from_utf8_lossy(&made.stdout).trim().to_owned())
@@ -271,7 +271,7 @@ fn clients_at_once_get_no_more_than_their_limit() {
 }
 
 #[test]
-fn an_application_under_a_path_has_its_rules_there_alone() {
+fn an_application_under_a_path_has_its_rules_only_there() {
     let setup = |s: Setup| {
         let s = s.php("index.php", "echo 'site';").php("files/doku.php", DUMP).file("files/data/x.txt", "secret");
         rules(s, &["path = ['/wiki', '/wiki/*'], alias = '@ROOT@/files', app = 'dokuwiki'"])

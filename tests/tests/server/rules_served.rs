@@ -67,7 +67,7 @@ fn check(site: &Site) {
 }
 
 #[test]
-fn rules_hold_for_what_is_served_however_it_is_reached() {
+fn rules_apply_to_the_served_file_however_it_is_reached() {
     run(Mode::Classic, protected, |site| {
         check(site);
         assert_eq!(site.get_ok("/none"), "RAN index.php ");
@@ -76,7 +76,7 @@ fn rules_hold_for_what_is_served_however_it_is_reached() {
 
 /// The target of a rewrite in an `.htaccess` file is checked like the path of a request.
 #[test]
-fn no_htaccess_file_leads_around_rules() {
+fn no_htaccess_file_bypasses_rules() {
     let file = "RewriteEngine on\nRewriteRule ^media/(.*)$ up/$1 [L]\nRewriteRule ^way/(.*)$ $1 [L]\n\
                 RewriteRule ^open2$ open.php [L]\nErrorDocument 404 /admin/file.txt\n\
                 <FilesMatch \"\\.php$\">\nHeader set X-Match yes\n</FilesMatch>\nAddHandler application/x-httpd-php .php\n";
@@ -96,7 +96,7 @@ fn no_htaccess_file_leads_around_rules() {
 }
 
 #[test]
-fn rules_hold_for_what_is_served_over_http_3() {
+fn rules_apply_to_served_files_over_http_3() {
     run(
         Mode::Classic,
         |s: Setup| protected(http3::http3(s)),
@@ -137,7 +137,7 @@ fn names_behind_a_script(site: &Site) {
 }
 
 #[test]
-fn no_name_behind_a_script_makes_another_answer() {
+fn no_path_info_of_a_script_changes_the_answer() {
     let files = |s: Setup| s.php("remote.php", REMOTE).php("index.php", "echo 'index';").file(".git/hook.php", "x");
     run(Mode::Classic, files, |site| {
         names_behind_a_script(site);
@@ -178,7 +178,7 @@ scenario!(
 
 /// Many servers strip parameters from a path's segments before they resolve dots, and ignore a trailing slash.
 #[test]
-fn rules_hold_for_what_a_proxied_server_takes_a_path_for() {
+fn rules_apply_to_the_path_as_a_proxied_server_reads_it() {
     let upstream = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nREACHED");
     let rules = format!(
         "[{{ path = [\"/back/admin\", \"/back/admin/*\", \"/back/secret.jsp\"], deny = true }}, \

@@ -73,7 +73,7 @@ fn spellings(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn no_spelling_leads_to_what_rules_protect_beside_the_roots_files() {
+fn no_spelling_reaches_protected_aliases_error_pages_or_status() {
     let rules = "[{ path = ['/aliased/setup', '/aliased/setup/*', '/errors/*', '/pool-status'], deny = true }, \
                  { path = '/aliased/*', alias = '@TOP@/elsewhere' }, \
                  { path = '/*', error_pages = { 403 = '/errors/page.php', 404 = '/errors/page.txt' } }]";

@@ -86,7 +86,7 @@ scenario!(
 );
 
 scenario!(
-    a_queue_of_thousands_refuses_nobody,
+    a_queue_of_thousands_refuses_no_request,
     howdah_only = "nginx refuses what does not fit into PHP-FPM's backlog",
     |s| s.workers(1).php("hold.php", HOLD).php("ok.php", "echo 'ok';"),
     |site| {
@@ -152,7 +152,7 @@ scenario!(
 );
 
 scenario!(
-    in_overload_every_request_is_run_once_or_refused_and_its_connection_goes_on,
+    in_overload_every_request_runs_once_or_is_refused_and_connections_persist,
     howdah_only = "the queue is Howdah's own",
     |s| s
         .workers(1)
@@ -212,7 +212,7 @@ scenario!(
 );
 
 scenario!(
-    the_next_worker_stands_ready_before_one_that_has_done_its_requests_goes,
+    the_next_worker_is_ready_before_a_worker_reaches_max_requests,
     howdah_only = "PHP-FPM starts the next child when the old one has ended",
     |s| s.workers(1).setting("max_requests", "20").php("pid.php", "echo getmypid();"),
     |site| {

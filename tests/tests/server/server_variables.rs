@@ -271,7 +271,7 @@ fn the_remote_host_is_the_clients_address_in_every_mode() {
     }
 }
 
-script_scenario!(nothing_of_the_last_request_stays, |s| s.workers(1).www("dump.php"), |site| {
+script_scenario!(no_state_of_the_last_request_remains, |s| s.workers(1).www("dump.php"), |site| {
     let full = Request::form("/dump.php/path?q=1", "p=1")
         .header("Cookie", "c=1")
         .header("X-Only-First", "1")

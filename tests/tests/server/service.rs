@@ -26,7 +26,7 @@ fn upgrade(site: &Site) {
 }
 
 scenario!(
-    whoever_runs_the_server_hears_when_it_serves_reloads_and_stops,
+    the_service_manager_is_notified_of_start_reload_and_stop,
     howdah_only = "NOTIFY_SOCKET is Howdah's",
     |s| s.notified().workers(1).expect_log("reload failed").php("variables.php", VARIABLES),
     |site| {
@@ -53,7 +53,7 @@ scenario!(
 );
 
 #[test]
-fn a_server_whose_php_does_not_start_says_that_it_is_there_and_what_it_lacks() {
+fn a_server_whose_php_does_not_start_is_ready_and_reports_why() {
     let setup = |s: Setup| {
         s.notified()
             .workers(1)
@@ -65,7 +65,7 @@ fn a_server_whose_php_does_not_start_says_that_it_is_there_and_what_it_lacks() {
     };
     run(Mode::Worker, setup, |site| {
         let ready = site.howdah().manager().until("READY=1");
-        assert_eq!(ready.value("STATUS"), Some("no worker serves in: default"));
+        assert_eq!(ready.value("STATUS"), Some("pools without a serving worker: default"));
     });
 }
 
@@ -178,7 +178,7 @@ impl Drop for Next {
 }
 
 scenario!(
-    whoever_comes_after_the_end_of_a_server_waits_for_the_next_one,
+    clients_that_connect_after_a_servers_end_wait_for_the_next,
     howdah_only = "NOTIFY_SOCKET is Howdah's",
     |s| s.notified().workers(1).php("hello.php", "echo 'hello';"),
     |site| {
@@ -208,7 +208,7 @@ scenario!(
         assert_eq!((gone.pid, gone.value("FDNAME")), (next.0.id(), Some(&*name)));
         assert!(site.howdah().manager().until("FDSTORE=1").value("FDNAME") != Some(&*name));
         let log = std::fs::read_to_string(site.place().top.join("next.log")).unwrap();
-        assert!(!log.contains("was passed"), "{log}");
+        assert!(!log.contains("service manager passed"), "{log}");
     },
 );
 
@@ -217,7 +217,7 @@ const SLOW: &str = "touch(__DIR__ . '/began'); \
     for (; is_file(__DIR__ . '/hold'); clearstatcache()) { usleep(10_000); } echo 'slow';";
 
 scenario!(
-    whoever_comes_over_http_3_while_a_server_ends_is_left_to_the_next_one,
+    http_3_clients_of_an_ending_server_reach_the_next,
     howdah_only = "NOTIFY_SOCKET is Howdah's",
     |s| http3::http3(s).notified().workers(1).php("slow.php", SLOW).file("hold", ""),
     |site| {
@@ -260,7 +260,7 @@ fn ask(target: &Target, stop: &AtomicBool) -> u32 {
 }
 
 scenario!(
-    nobody_who_opens_a_connection_for_each_request_loses_one_at_restarts,
+    clients_with_a_connection_for_each_request_lose_none_at_restarts,
     howdah_only = "NOTIFY_SOCKET is Howdah's",
     |s| s.notified().setting("threads", "2").workers(1).file("f.txt", "file"),
     |site| {
@@ -353,7 +353,7 @@ scenario!(
 );
 
 scenario!(
-    a_socket_that_no_address_is_for_is_told_of,
+    a_socket_without_an_address_is_reported,
     howdah_only = "LISTEN_FDS is Howdah's",
     |s| s.passes_sockets().workers(1).php("hello.php", "echo 'hello';"),
     |site| {

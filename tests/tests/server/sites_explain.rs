@@ -24,7 +24,7 @@ pub(super) fn explain(site: &Site, arguments: &[&str]) -> Value {
 }
 
 scenario!(
-    what_is_explained_is_what_happens,
+    explanations_match_the_responses,
     howdah_only = "sites of its own",
     |s| {
         two_sites(s)

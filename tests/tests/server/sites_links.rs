@@ -42,7 +42,7 @@ scenario!(
 );
 
 scenario!(
-    a_link_that_is_not_followed_is_404_and_told_once,
+    a_link_that_is_not_followed_is_404_and_logged_once,
     howdah_only = "its own settings about links",
     application,
     |site| {
@@ -56,7 +56,7 @@ scenario!(
         let log = site.log();
         let named = format!("{} is a link to ", etc.display());
         assert_eq!(log.matches(&named).count(), 1, "{log}");
-        assert!(log.contains("`static.follow_symlinks` decides"), "{log}");
+        assert!(log.contains("see `static.follow_symlinks`"), "{log}");
         // Missing files still go to the front controller.
         assert_eq!(site.get("/conf/nothing").expect(200).text(), "the front page");
     },
@@ -74,6 +74,6 @@ scenario!(
         lchown(link(site, "fine.txt", "root/a.txt"), Some(65534), None).unwrap();
         std::fs::write(site.file("a.txt"), "inside").unwrap();
         assert_eq!(site.get("/fine.txt").expect(200).text(), "inside");
-        let _ = site.wait_for_log(&["root has not made it"]);
+        let _ = site.wait_for_log(&["root does not own it"]);
     },
 );

@@ -138,7 +138,7 @@ fn a_query_that_a_request_waits_for_is_logged_async() {
 }
 
 scenario!(
-    a_pool_has_a_limit_of_its_own_and_no_other_request_is_noted,
+    a_pool_logs_only_requests_above_its_own_limit,
     howdah_only = "the reference has a slow log of its own",
     |s| s
         .workers(2)
@@ -165,7 +165,7 @@ scenario!(
 );
 
 scenario!(
-    a_worker_that_is_killed_when_it_is_asked_harms_nothing,
+    killing_a_worker_while_its_stack_is_read_is_harmless,
     howdah_only = "the reference has a slow log of its own",
     |s| noted(s.workers(2).php("held.php", HELD).php("fast.php", "echo 'fast';").setting("replay", "0"), "text")
         .allow_log("killed by a signal")
@@ -194,7 +194,7 @@ scenario!(
 );
 
 scenario!(
-    the_slow_log_is_opened_anew_when_logs_are_rotated,
+    the_slow_log_is_reopened_after_rotation,
     howdah_only = "the reference has a slow log of its own",
     |s| noted(s.workers(1).php("held.php", HELD), "text"),
     |site| {

@@ -224,7 +224,7 @@ scenario!(
     },
 );
 
-scenario!(traversal_leads_nowhere, |s| s.file("d/f.txt", "inside"), |site| {
+scenario!(path_traversal_is_refused, |s| s.file("d/f.txt", "inside"), |site| {
     std::fs::write(site.place().top.join("outside.txt"), "OUTSIDE").unwrap();
     for target in [
         "/../outside.txt",

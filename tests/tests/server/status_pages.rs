@@ -131,7 +131,7 @@ scenario!(
 );
 
 script_scenario!(
-    the_status_page_tells_what_each_worker_has_run_last,
+    the_status_page_shows_each_workers_last_request,
     howdah_only = "PHP-FPM's page tells nothing of modes",
     |s| s.workers(1).php("held.php", HELD).setting("status_path", "\"/s\""),
     |site| {
@@ -219,7 +219,7 @@ scenario!(
         .setting("pool.broken", "{ workers = 1, binary = \"/bin/false\" }")
         .expect_log("PHP did not start"),
     |site| {
-        let why = "no worker serves in: broken\n".to_owned();
+        let why = "pools without a serving worker: broken\n".to_owned();
         assert_eq!(admin(site, "/readyz"), (503, why.clone()));
         let response = site.get("/readyz");
         assert_eq!((response.status, response.text()), (503, why));

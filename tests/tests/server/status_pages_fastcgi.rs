@@ -84,7 +84,7 @@ fn on_an_address_with_a_token_fastcgi_asks_for_it_too_and_orders_nothing() {
 }
 
 #[test]
-fn bytes_that_are_no_fastcgi_end_their_connection_and_nothing_else() {
+fn bytes_other_than_fastcgi_end_only_their_connection() {
     let site = OnAddress::start(&[]);
     // A lone version byte, a truncated record, one of another version after a valid one, variables with false
     // lengths.

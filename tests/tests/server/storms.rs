@@ -195,14 +195,14 @@ fn in_a_storm(setup: Setup) -> Setup {
 }
 
 script_scenario!(
-    a_storm_of_kills_loses_nobody_a_request,
+    a_storm_of_kills_loses_no_request,
     howdah_only = "PHP-FPM's processes answer 502",
     in_a_storm,
     |site| no_client_loses_a_request(site),
 );
 
 script_scenario!(
-    requests_wait_while_what_boots_is_killed_again_and_again,
+    requests_wait_while_booting_processes_are_killed_repeatedly,
     howdah_only = "PHP-FPM's processes answer 502",
     |s| s
         .workers(2)
@@ -229,7 +229,7 @@ script_scenario!(
 );
 
 scenario!(
-    a_request_that_kills_its_zygote_each_time_is_given_up,
+    a_request_that_always_kills_its_zygote_fails,
     howdah_only = "the reference has no zygote",
     |s| s
         .workers(2)
@@ -281,7 +281,7 @@ fn a_boot_that_is_killed_from_outside_is_no_failed_boot() {
 }
 
 #[test]
-fn a_boot_that_ends_by_a_fault_of_its_own_is_a_failed_boot() {
+fn a_boot_that_crashes_is_a_failed_boot() {
     for mode in MODES {
         for end in
             ["posix_kill(getmypid(), SIGSEGV); sleep(100);", "posix_kill(getmypid(), SIGABRT); sleep(100);", "exit(1);"]

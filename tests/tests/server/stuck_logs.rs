@@ -56,7 +56,7 @@ impl Drop for Pipe {
 }
 
 script_scenario!(
-    an_error_log_that_nobody_reads,
+    an_error_log_without_a_reader,
     howdah_only = "the log is Howdah's",
     |s| s
         .workers(1)
@@ -72,7 +72,7 @@ script_scenario!(
 );
 
 scenario!(
-    an_access_log_that_nobody_reads,
+    an_access_log_without_a_reader,
     howdah_only = "the log is Howdah's",
     |s| s.workers(1).arg("--access-log").arg(&Pipe::make()).expect_log("cannot reopen a log").file("a.txt", "static"),
     |site| {

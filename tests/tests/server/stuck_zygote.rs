@@ -48,7 +48,7 @@ script_scenario!(
     a_stopped_worker_that_is_to_end_is_killed,
     howdah_only = "PHP-FPM limits the time by another setting",
     |s| {
-        let limit = s.workers(1).setting("boot_timeout", "\"2s\"").expect_log("worker has not ended within");
+        let limit = s.workers(1).setting("boot_timeout", "\"2s\"").expect_log("worker did not end within");
         limit.php("pid.php", "echo getmypid();")
     },
     |site| {

@@ -6,7 +6,7 @@ const RULES: &str = r#"[{ path = "/long.php", deadline = "60s" }, { path = "/sho
     { path = "/long.php", query = { now = true }, deadline = "1s" }]"#;
 
 script_scenario!(
-    a_rule_has_a_deadline_of_its_own,
+    a_rule_sets_its_own_deadline,
     howdah_only = "deadlines of rules are Howdah's own",
     |s| s
         .workers(2)

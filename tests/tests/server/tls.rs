@@ -192,7 +192,7 @@ scenario!(
 );
 
 scenario!(
-    a_certificate_that_has_expired_is_served_and_loudly_told,
+    an_expired_certificate_is_served_and_reported,
     howdah_only = "the harness configures the reference without TLS",
     |s| s.https_expired().allow_log("expired"),
     |site| {
@@ -203,7 +203,7 @@ scenario!(
 );
 
 #[test]
-fn check_names_what_is_wrong_with_certificates() {
+fn check_reports_broken_certificates() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) =
         (certificate(dir.path(), "one", &["a.example"]), certificate(dir.path(), "other", &["b.example"]));
@@ -223,7 +223,7 @@ fn check_names_what_is_wrong_with_certificates() {
     let (good, said) = check(&mixed);
     assert!(!good && said.contains("howdah.toml:4: [tls] certificates: the key in"), "{said}");
     assert!(
-        said.contains("is not the one of the first certificate") && said.contains("none.pem: No such file"),
+        said.contains("does not belong to the first certificate") && said.contains("none.pem: No such file"),
         "{said}"
     );
     rustix::fs::chmod(&one.key, rustix::fs::Mode::from_raw_mode(0o644)).unwrap();

@@ -62,7 +62,7 @@ fn asked(port: u16, name: &str, host: &str, arguments: &[&str]) -> String {
 }
 
 scenario!(
-    each_site_has_certificates_of_its_own,
+    each_site_has_its_own_certificates,
     howdah_only = "sites of its own",
     |s| {
         let own = "[tls]\ncertificates = [{ cert = \"../shop.pem\", key = \"../shop.key\" }]\n";

@@ -11,7 +11,7 @@ fn plain(site: &howdah_tests::Site) -> Conn {
 }
 
 scenario!(
-    a_plain_request_to_a_port_of_tls_is_told_so,
+    a_plain_request_to_a_tls_port_gets_an_explanation,
     howdah_only = "the harness configures the reference without TLS",
     |s| s.https(),
     |site| {
@@ -31,7 +31,7 @@ scenario!(
 );
 
 scenario!(
-    a_handshake_that_stalls_is_let_go_and_holds_nobody_up,
+    a_stalled_handshake_is_dropped_and_delays_no_other,
     howdah_only = "the harness configures the reference without TLS",
     |s| s.https().setting("threads", "1").time("http.header_timeout", "300ms"),
     |site| {
@@ -89,7 +89,7 @@ scenario!(
 );
 
 scenario!(
-    an_end_is_told_from_a_cut,
+    an_end_is_distinguished_from_a_cut,
     howdah_only = "the harness configures the reference without TLS",
     |s| s.https().php("long.php", php!("tls_wire/long.php")).allow_log("died"),
     |site| {

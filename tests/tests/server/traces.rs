@@ -81,7 +81,7 @@ fn a_request_has_a_span_and_one_for_each_phase() {
 }
 
 #[test]
-fn the_trace_of_a_trusted_proxy_goes_on_and_a_strangers_gets_a_link() {
+fn a_trusted_proxys_trace_continues_and_others_are_linked() {
     let collector = Collector::start();
     let ask = |site: &Site, target: &str| {
         let request = Request::get(target).header("traceparent", PARENT).header("tracestate", "a=1,b=2");
@@ -167,7 +167,7 @@ fn the_trace_is_in_the_logs() {
 }
 
 #[test]
-fn a_request_that_is_handed_on_takes_its_trace_along() {
+fn a_forwarded_request_carries_its_trace() {
     let collector = Collector::start();
     let upstream = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
     let route = upstream.route();
@@ -242,7 +242,7 @@ fn a_missing_or_hanging_collector_delays_no_request() {
 }
 
 #[test]
-fn the_standards_variables_say_what_the_settings_leave_open() {
+fn standard_variables_fill_in_missing_settings() {
     let collector = Collector::start();
     let url = collector.url();
     let setup = |s: Setup| {

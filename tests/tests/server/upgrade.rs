@@ -288,7 +288,7 @@ scenario!(
             let _ = site.wait_for_log(&["upgrade: starting"]);
             let second = site.howdah().command(&["upgrade"]);
             assert_eq!(second.status.code(), Some(1));
-            assert!(text(&second).contains("an upgrade is under way already"), "{}", text(&second));
+            assert!(text(&second).contains("an upgrade is already in progress"), "{}", text(&second));
             let reload = scope.spawn(|| site.howdah().command(&["reload"]));
             assert_eq!(first.join().unwrap().status.code(), Some(1));
             let reload = reload.join().unwrap();
@@ -353,11 +353,11 @@ fn only_root_can_replace(program: &Path) -> bool {
 fn refused_to_root(site: &Site) {
     let output = site.howdah().command(&["upgrade"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("can be changed by others than root"), "{}", text(&output));
+    assert!(text(&output).contains("users other than root can change"), "{}", text(&output));
 }
 
 scenario!(
-    a_server_that_has_given_up_roots_rights_is_replaced_by_one_that_gives_them_up_as_well,
+    an_upgrade_without_roots_rights_starts_a_server_that_drops_them_too,
     howdah_only = "users are Howdah's settings",
     |s| two_users(s).unix_listener().expect_log("upgrade failed").php("who.php", "echo posix_getuid();"),
     |site| {

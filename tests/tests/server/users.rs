@@ -105,7 +105,7 @@ fn attacks_work(site: &Site, path: &str) {
 }
 
 script_scenario!(
-    pools_of_two_users_reach_neither_each_other_nor_the_server,
+    pools_of_two_users_can_access_neither_each_other_nor_the_server,
     howdah_only = "PHP-FPM's pools are tried by nobody",
     three_users,
     |site| {
@@ -163,7 +163,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    php_has_its_users_groups_and_nothing_of_roots,
+    php_has_its_users_groups_and_no_rights_of_root,
     howdah_only = "users are Howdah's settings",
     |s| {
         three_users(s)
@@ -171,7 +171,7 @@ script_scenario!(
             .setting("pool.b.umask", "\"0077\"")
             .setting("pool.b.no_new_privs", "true")
             .setting("pool.b.limits", "{ nofile = 321, core = \"0:1M\", fsize = \"1G\" }")
-            .php("b/limits.php", php!("users/php_has_its_users_groups_and_nothing_of_roots.php"))
+            .php("b/limits.php", php!("users/php_has_its_users_groups_and_no_rights_of_root.php"))
     },
     |site| {
         let who = |path: &str| -> Value { serde_json::from_str(&site.get_ok(path)).unwrap() };
@@ -228,7 +228,7 @@ pub(crate) fn two_users(setup: Setup) -> Setup {
 }
 
 scenario!(
-    sockets_and_logs_belong_to_whom_they_are_for,
+    sockets_and_logs_belong_to_their_users,
     howdah_only = "users are Howdah's settings",
     |s| {
         let s = s.unix_listener().setting("log.access", "\"@TOP@/access.log\"").file("a.txt", "a");
@@ -345,7 +345,7 @@ fn root_does_not_serve_without_a_word_about_users() {
 }
 
 #[test]
-fn check_says_what_scripts_of_the_servers_user_can_do_to_it() {
+fn check_reports_what_scripts_of_the_servers_user_can_do() {
     if !can_be_others() {
         skip!("root", "only root becomes other users");
     }

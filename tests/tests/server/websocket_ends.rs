@@ -46,7 +46,7 @@ fn used(site: &Site) -> u64 {
 }
 
 #[test]
-fn clients_that_read_nothing_take_the_memory_budget_and_no_more() {
+fn clients_that_read_nothing_stay_within_the_memory_budget() {
     let setup = |s| chat(s).workers(2).setting("http.memory", "\"4M\"");
     run(Mode::Classic, setup, |site| {
         time_limit(120, "clients are sent megabytes that they do not read");

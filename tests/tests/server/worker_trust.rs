@@ -130,7 +130,7 @@ fn lives(pid: u32) -> bool {
 }
 
 script_scenario!(
-    what_scripts_start_in_the_background_outlives_their_request_but_not_the_server,
+    background_processes_outlive_their_request_but_not_the_server,
     howdah_only = "PHP-FPM leaves that to the service manager",
     |s| s.workers(1).php("start.php", STARTS).php("ok.php", "echo getmypid();"),
     |site| {
@@ -234,7 +234,7 @@ const JAM: &str = php!("worker_trust/jam.php");
 // Regression: the server's write to a full eventfd, which a worker had made blocking, never returned, and blocked the
 // whole server.
 script_scenario!(
-    a_worker_that_fills_and_blocks_all_it_shares_holds_nobody_up,
+    a_worker_that_blocks_its_shared_descriptors_delays_no_one,
     howdah_only = "the reference has other descriptors",
     |s| s
         .workers(2)
@@ -346,7 +346,7 @@ scenario!(
 );
 
 script_scenario!(
-    workers_killed_from_outside_cost_nobody_a_request,
+    workers_killed_from_outside_lose_no_request,
     howdah_only = "nginx answers 502",
     |s| s.workers(3).allow_log("ended before").php("ok.php", "usleep(300); echo $_GET['n'];"),
     |site| {
@@ -392,7 +392,7 @@ script_scenario!(
 // --- floods --------------------------------------------------------------------------------------------------------------
 
 script_scenario!(
-    an_answer_with_thirty_thousand_headers_is_refused_and_harms_nobody,
+    a_response_with_thirty_thousand_headers_is_refused,
     howdah_only = "nginx has limits of its own",
     |s| s
         .allow_log("worker_broken")
@@ -409,7 +409,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    a_script_that_floods_the_log_is_cut_short_in_the_log_alone,
+    a_script_that_floods_the_log_loses_only_log_lines,
     howdah_only = "the log is Howdah's",
     |s| s
         .ini("log_errors", "1")

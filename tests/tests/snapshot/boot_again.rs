@@ -50,7 +50,7 @@ fn requests_after_a_change_never_see_the_old_boot_with_a_process_per_request() {
 }
 
 #[test]
-fn bodies_of_requests_that_are_given_back_arrive_whole() {
+fn bodies_of_returned_requests_arrive_whole() {
     run(Mode::Snapshot, following, |site| {
         let large = "b".repeat(300_000);
         let upload = "u".repeat(200_000);

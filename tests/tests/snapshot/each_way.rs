@@ -148,10 +148,10 @@ in_each_way!(
 );
 
 #[test]
-fn nothing_grows_over_ten_thousand_requests() {
+fn memory_does_not_grow_over_ten_thousand_requests() {
     run(
         Mode::Snapshot,
-        |s| script(s, LEAKY_BOOT, php!("each_way/nothing_grows_over_ten_thousand_requests.php")),
+        |s| script(s, LEAKY_BOOT, php!("each_way/memory_does_not_grow_over_ten_thousand_requests.php")),
         |site| {
             let mut conn = site.conn();
             let mut ask = |n: usize| {

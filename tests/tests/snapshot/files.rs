@@ -167,7 +167,7 @@ fn databases_that_a_snapshot_cannot_hold_are_refused() {
 /// All requests find what classic mode would find, on a worker that has booted since, for each method to create a
 /// database anew: with as many transactions and schema changes as the old one, so that its counters are the same.
 #[test]
-fn a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_has_opened() {
+fn a_replaced_or_rebuilt_database_is_not_the_one_opened_at_boot() {
     for (journal, ways) in [("DELETE", &["replaced", "copied", "emptied", "gone"][..]), ("WAL", &["replaced", "gone"])]
     {
         run(
@@ -252,7 +252,7 @@ fn a_directory_that_the_boot_has_opened_is_read_from_where_the_boot_was() {
 }
 
 #[test]
-fn locks_of_a_request_on_files_of_the_boot_are_given_up() {
+fn locks_of_a_request_on_the_boots_files_are_released() {
     let probe = php!("files/locks_of_a_request_on_files_of_the_boot_are_given_up_probe.php");
     comes_back(
         php!("files/locks_of_a_request_on_files_of_the_boot_are_given_up_unlocked.php"),

@@ -28,7 +28,7 @@ fn the_last_insert_id_of_a_request_is_seen_by_the_next() {
 }
 
 #[test]
-fn what_a_boot_with_autocommit_off_has_begun_is_rolled_back() {
+fn transactions_of_a_boot_without_autocommit_are_rolled_back() {
     let server = Server::mariadb();
     let begun = "$db->autocommit(false); $db->query('INSERT INTO shop.t () VALUES ()');";
     run(

@@ -1,4 +1,5 @@
-//! Connections encrypted by a library other than OpenSSL: Debian's libldap uses GnuTLS; others are unknown.
+//! Connections encrypted by another library than OpenSSL: by GnuTLS, which Debian's libldap uses, and by unknown
+//! libraries.
 
 use super::boot::booted;
 use howdah_tests::{Mode, Setup, php, run, tls};

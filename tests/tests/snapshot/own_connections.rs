@@ -182,7 +182,7 @@ fn a_worker_that_gets_no_connection_is_replaced_and_the_boot_stays() {
 }
 
 #[test]
-fn other_settings_of_the_database_server_have_the_application_booted_again() {
+fn changed_settings_of_the_database_server_cause_a_new_boot() {
     let server = Server::mariadb();
     let kind = mysql(&server);
     run(

@@ -193,14 +193,14 @@ fn changes_by_functions_of_mysqli_and_pdo_are_undone() {
 
 /// The server's own count of statements: only the request's own.
 #[test]
-fn requests_that_leave_nothing_ask_mysql_nothing_more() {
+fn requests_that_change_no_session_cost_mysql_no_extra_query() {
     let server = Server::mariadb();
     let (_, driver) = mysql_drivers(&server).swap_remove(2);
     run(
         Mode::Snapshot,
         |s| obeying(s, &format!("{}\n{}", driver.open, driver.run)),
         |site| {
-            let questions = php!("sessions/requests_that_leave_nothing_ask_mysql_nothing_more.php");
+            let questions = php!("sessions/requests_that_change_no_session_cost_mysql_no_extra_query.php");
             let worker = pid(site);
             let count = |code: &str| answer(site, &format!("{code} {questions}")).parse::<u64>().unwrap();
             let first = count("");
@@ -425,7 +425,7 @@ fn a_connection_to_redis_is_for_each_request_what_the_boot_left() {
 }
 
 #[test]
-fn requests_that_leave_nothing_ask_redis_nothing_more() {
+fn requests_that_change_no_session_cost_redis_no_extra_command() {
     let server = Server::redis(false);
     let open = format!("$db = new Redis; $db->connect('127.0.0.1', {});", server.port);
     run(

@@ -40,7 +40,7 @@ fn all_answers_are_equal(site: &Site, target: &str, times: usize) {
 }
 
 #[test]
-fn nothing_is_left_of_a_request_by_any_way() {
+fn no_state_of_a_request_remains_with_any_restore_method() {
     for way in WAYS {
         run(
             Mode::Snapshot,
@@ -79,7 +79,7 @@ fn a_place_that_no_request_wrote_to_before_is_put_back() {
 }
 
 #[test]
-fn nothing_is_left_of_a_request_after_a_boot_file() {
+fn no_state_remains_after_a_request_on_a_boot_file() {
     run(
         Mode::Snapshot,
         |s| {
@@ -316,8 +316,8 @@ fn memory_that_a_request_allocates_is_not_restored() {
 
 /// Memory written by a rare request is not copied back for ever after, and is clean each time it is written again.
 #[test]
-fn pages_that_only_a_rare_request_has_written_are_given_back() {
-    let code = php!("state/pages_that_only_a_rare_request_has_written_are_given_back.php");
+fn pages_written_only_by_a_rare_request_are_dropped() {
+    let code = php!("state/pages_written_only_by_a_rare_request_are_dropped.php");
     for way in ["scan", "pagemap"] {
         run(
             Mode::Snapshot,

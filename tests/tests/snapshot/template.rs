@@ -204,8 +204,8 @@ fn a_reload_boots_once_more_and_loses_nothing() {
 
 /// Workers forked from an outdated boot would find the same outdated state again.
 #[test]
-fn a_boot_that_is_out_of_date_has_another_template_made() {
-    let boot = php!("template/a_boot_that_is_out_of_date_has_another_template_made.php");
+fn an_outdated_boot_makes_a_new_template() {
+    let boot = php!("template/an_outdated_boot_makes_a_new_template.php");
     run(
         Mode::Snapshot,
         |s| script(s.file("said.txt", "0"), boot, WHO),
@@ -236,7 +236,7 @@ fn boots_alone(boot: &str, because: &str) {
             assert_eq!(status["snapshot_template"], Value::Null);
             assert!(status["snapshot_unshared"].as_str().unwrap().contains(because), "{status}");
             let text = site.howdah().command(&["status"]).stdout;
-            assert!(String::from_utf8_lossy(&text).contains("each worker boots on its own: "));
+            assert!(String::from_utf8_lossy(&text).contains("each worker boots separately: "));
         },
     );
 }
@@ -384,7 +384,7 @@ fn a_pool_grows_without_a_boot() {
 
 /// When Howdah is killed, the zygote, the template and the workers end.
 #[test]
-fn nothing_outlives_a_killed_server() {
+fn no_process_outlives_a_killed_server() {
     run(
         Mode::Snapshot,
         |s| script(s, "", WHO).expect_exit(None),

@@ -122,7 +122,7 @@ fn the_check_of_the_warm_up_can_be_switched_off() {
 }
 
 #[test]
-fn the_boots_of_workers_that_share_none_are_checked_too() {
+fn separate_boots_of_workers_are_checked_too() {
     run(
         Mode::Snapshot,
         |s| {

@@ -38,8 +38,8 @@ const CLAIMS: &[(&str, &[&str])] = &[
     (
         "**Statements that change the session**",
         &[
-            "snapshot/sessions.rs: requests_that_leave_nothing_ask_mysql_nothing_more",
-            "snapshot/sessions.rs: requests_that_leave_nothing_ask_redis_nothing_more",
+            "snapshot/sessions.rs: requests_that_change_no_session_cost_mysql_no_extra_query",
+            "snapshot/sessions.rs: requests_that_change_no_session_cost_redis_no_extra_command",
             "snapshot/sessions.rs: a_session_of_postgresql_is_for_each_request_what_the_boot_left",
         ],
     ),
@@ -67,7 +67,7 @@ const CLAIMS: &[(&str, &[&str])] = &[
         "with an open transaction, `MULTI` or watched keys",
         &[
             "snapshot/sessions.rs: a_boot_that_leaves_a_transaction_open_is_refused",
-            "snapshot/kept_sessions.rs: what_a_boot_with_autocommit_off_has_begun_is_rolled_back",
+            "snapshot/kept_sessions.rs: transactions_of_a_boot_without_autocommit_are_rolled_back",
         ],
     ),
     ("with an unread response", &["snapshot/kept_sessions.rs: a_boot_that_leaves_a_response_unread_is_refused"]),
@@ -91,7 +91,7 @@ const CLAIMS: &[(&str, &[&str])] = &[
     ),
     (
         "If the file is replaced, removed or emptied",
-        &["snapshot/files.rs: a_database_that_was_replaced_or_built_anew_is_no_more_the_one_that_the_boot_has_opened"],
+        &["snapshot/files.rs: a_replaced_or_rebuilt_database_is_not_the_one_opened_at_boot"],
     ),
     ("`PRAGMA locking_mode=EXCLUSIVE`", &["snapshot/files.rs: databases_that_a_snapshot_cannot_hold_are_refused"]),
     (

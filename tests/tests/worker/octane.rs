@@ -142,7 +142,7 @@ fn the_link_for_octane_is_made_in_any_order() {
     let leads = || fs::canonicalize(app.join("frankenphp")).ok() == fs::canonicalize(program()).ok();
 
     // Before: Octane finds the link and accepts its version. Running the command twice does no harm.
-    for what in ["leads to", "leads to this server already"] {
+    for what in ["is a link to", "is already a link to this server"] {
         let (done, said) = link(&app, &path, &[]);
         assert!(done && said.contains(what) && leads(), "{said}");
     }
@@ -160,7 +160,7 @@ fn the_link_for_octane_is_made_in_any_order() {
     fs::remove_file(app.join("frankenphp")).unwrap();
     fs::write(app.join("frankenphp"), "the next").unwrap();
     let (done, said) = link(&app, &path, &["--replace"]);
-    assert!(!done && said.contains("would be lost"), "{said}");
+    assert!(!done && said.contains("would be overwritten"), "{said}");
     assert_eq!(fs::read_to_string(app.join("frankenphp")).unwrap(), "the next");
 
     // A link to a missing program may be replaced.
@@ -184,7 +184,7 @@ fn a_frankenphp_that_octane_would_find_before_the_link_is_reported() {
     assert!(link(&app, &path, &[]).0);
     fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
     let (done, said) = link(&app, &path, &[]);
-    assert!(!done && said.contains(&format!("{} comes first", other.display())), "{said}");
+    assert!(!done && said.contains(&format!("Octane will start {}", other.display())), "{said}");
     fs::remove_file(&other).unwrap();
     std::os::unix::fs::symlink(program(), &other).unwrap();
     assert!(link(&app, &path, &[]).0, "this one may come first");

@@ -288,7 +288,7 @@ fn a_script_without_a_loop_is_run_again_for_each_request() {
 }
 
 #[test]
-fn one_pool_that_does_not_boot_leaves_the_others_alone() {
+fn a_pool_that_does_not_boot_does_not_affect_others() {
     run(
         Mode::Classic,
         |s| {

@@ -1,5 +1,5 @@
-//! Clients of TLS that take every certificate: for tests, whose servers make their own, and for the lab's load. No part of the
-//! server may use it.
+//! TLS clients that accept every certificate: for tests, whose servers create their own, and for the lab's load
+//! generator. No part of the server may use this.
 #![forbid(unsafe_code)]
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// Takes every certificate.
+/// Accepts every certificate.
 #[derive(Debug)]
 pub struct Trusting {
     provider: Arc<CryptoProvider>,
@@ -16,12 +16,12 @@ pub struct Trusting {
 }
 
 impl Trusting {
-    /// The server must have the certificate's key.
+    /// Checks only that the server has the certificate's key.
     pub fn new(provider: Arc<CryptoProvider>) -> Arc<Self> {
         Arc::new(Self { provider, checks_signatures: true })
     }
 
-    /// Not even that is looked at: it is work that a load would do in addition to what it measures.
+    /// Skips that check too: a load generator would measure its own work.
     pub fn blind(provider: Arc<CryptoProvider>) -> Arc<Self> {
         Arc::new(Self { provider, checks_signatures: false })
     }

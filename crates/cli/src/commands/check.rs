@@ -34,12 +34,16 @@ const ADMIN_TIMEOUT: Duration = Duration::from_secs(5);
 struct Findings {
     errors: Vec<String>,
     warnings: Vec<String>,
+    /// Print one line, and errors and warnings: the journal should not get every setting at each start of the service.
+    is_short: bool,
 }
 
 impl Findings {
     /// Prints a part of the report.
     fn print(&mut self, text: &str) {
-        self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
+        if !self.is_short {
+            self.errors.extend(output::print(text).err().map(|error| format!("{error:#}")));
+        }
     }
 }
 
@@ -58,7 +62,7 @@ pub(crate) fn flags(mut flags: ServeFlags) -> ServeFlags {
 pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
     let settings = &loaded.settings;
     let account = identity::account(settings).ok().flatten();
-    let mut found = Findings::default();
+    let mut found = Findings { is_short: output::is_journal(), ..Findings::default() };
     found.errors.extend(wrong.iter().map(ToString::to_string));
     if wrong.is_empty() {
         let (machine, sites) = (machine::here().describe(), detected::of_sites(loaded));
@@ -92,7 +96,14 @@ pub(crate) fn run(loaded: &Loaded, wrong: &[ConfigError]) -> ExitCode {
         let prefix = if at < wrong.len() { "" } else { "howdah: " };
         complain(format_args!("{prefix}{}", error.strip_prefix("howdah: ").unwrap_or(error)));
     }
-    if found.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if !found.errors.is_empty() {
+        return ExitCode::FAILURE;
+    }
+    if found.is_short {
+        let file = loaded.file.as_deref().map_or_else(|| "the settings".to_owned(), |file| file.display().to_string());
+        let _ = output::print(format!("checked {file}: no errors\n"));
+    }
+    ExitCode::SUCCESS
 }
 
 /// Returns the logs that cannot be written.
@@ -166,18 +177,19 @@ fn addresses(settings: &Settings, found: &mut Findings) {
     for (name, addr, tried) in tried {
         let Err(trouble) = tried else { continue };
         match (trouble, &running) {
-            (BindProblem::InUse, RunningServer::On(own)) if own.iter().any(|own| place(own) == place(&addr.to_string())) => {}
+            (BindProblem::InUse, RunningServer::On(own))
+                if own.iter().any(|own| place(own) == place(&addr.to_string())) => {}
             // The running server did not report its addresses, so this may be one of them.
             (BindProblem::InUse, RunningServer::Silent) => {}
             (BindProblem::InUse, RunningServer::On(_)) => {
                 found.errors.push(format!(
-                    "{name}: cannot listen on {addr}: it is in use, and the server that runs does not have that address"
+                    "{name}: cannot listen on {addr}: another process than the running server uses that address"
                 ));
             }
             (BindProblem::InUse, RunningServer::No) if kept.has(addr) => {}
             (BindProblem::InUse, RunningServer::No) => found.warnings.push(format!(
-                "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \
-                 name another address"
+                "{name}: another process listens on {addr}, and no server with these settings is running: stop that \
+                 process, or choose another address"
             )),
             (BindProblem::NoDirectory(missing), _) if socket_files::is_made_at_start(&missing) => {}
             (BindProblem::NoDirectory(missing), _) => {
@@ -234,12 +246,12 @@ fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), BindProblem> {
 fn try_unix(path: &Path) -> Result<(), BindProblem> {
     let parent = MissingDirectory::check(path).map_err(BindProblem::NoDirectory)?;
     if let Err(error) = access(parent, Access::WRITE_OK | Access::EXEC_OK) {
-        return Err(BindProblem::Other(format!("no socket can be made in {}: {error}", parent.display())));
+        return Err(BindProblem::Other(format!("cannot create a socket in {}: {error}", parent.display())));
     }
     match std::fs::symlink_metadata(path) {
-        Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
-            Err(BindProblem::Other("the file there is not a socket; it is left alone".to_owned()))
-        }
+        Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => Err(BindProblem::Other(
+            "the file there is not a socket, so it is not replaced: remove it, or choose another path".to_owned(),
+        )),
         // The server replaces the file of a crashed server; a file with a listener is in use.
         Ok(_) if UnixStream::connect(path).is_ok() => Err(BindProblem::InUse),
         _ => Ok(()),

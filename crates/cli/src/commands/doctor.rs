@@ -47,7 +47,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
     let address = flags.against.as_deref().and_then(Path::to_str).filter(|against| against.contains("://"));
     let origin = address.map(Origin::parse).transpose()?;
     if flags.listen.is_some() && origin.is_none() {
-        bail!("--listen needs the address of the server to stand in front of: --against http://HOST");
+        bail!("--listen needs the server to pass requests on to: --against http://HOST");
     }
     let last = match origin {
         Some(_) => None,
@@ -66,7 +66,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
     let project = if root.starts_with(&project) { project } else { root.clone() };
     let modes: Vec<Mode> = flags.modes.iter().filter_map(|name| Mode::tried(name)).collect();
     let options = Options {
-        program: std::env::current_exe().context("cannot tell which program this is")?,
+        program: std::env::current_exe().context("cannot determine the path of this program")?,
         application: name(&loaded, &project),
         settings: loaded.show(),
         project,
@@ -135,7 +135,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 fn last(path: &Path) -> Result<Report> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} is not a report of the doctor", path.display()))
+    serde_json::from_slice(&text).with_context(|| format!("{} is not a report of `howdah doctor`", path.display()))
 }
 
 /// Settings of `howdah serve` for the application's directory.
@@ -166,11 +166,11 @@ fn site(flags: &DoctorFlags, loaded: &Loaded) -> Result<Option<SiteSettings>> {
     match (&flags.site, &sites[..]) {
         (Some(name), sites) => match sites.iter().find(|site| site.name == *name) {
             Some(site) => Ok(Some(site.clone())),
-            None => bail!("there is no site {name}; there are {}", names()),
+            None => bail!("unknown site {name}; configured sites: {}", names()),
         },
         (None, []) => Ok(None),
         (None, [only]) => Ok(Some(only.clone())),
-        (None, _) => bail!("there are several sites; name one of them with --site: {}", names()),
+        (None, _) => bail!("several sites are configured; choose one with --site: {}", names()),
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) fn invocation(arguments: &[String], env: &BTreeMap<String, String>) -
             Ok(Invocation::Print(format!("howdah {version} as frankenphp {CONTRACT}\n")))
         }
         Some("run") => serve_flags(env).map(Invocation::Serve),
-        _ => Err("as `frankenphp` this program knows `run`, `build-info` and `version`, for Laravel Octane; \
-                  everything else is in `howdah --help`"
+        _ => Err("invoked as `frankenphp`, this program supports only `run`, `build-info` and `version`, for Laravel \
+                  Octane; for everything else see `howdah --help`"
             .to_owned()),
     })
 }
@@ -84,8 +84,8 @@ fn listen_address(site: &str) -> Result<String, String> {
     match site.split_once("://") {
         Some(("http", address)) => Ok(address.trim_end_matches('/').to_owned()),
         Some(("https", _)) => Err(format!(
-            "{site}: as `frankenphp` Howdah takes over no --https; start Octane without it behind a proxy, \
-                         or the worker by `howdah serve` with [tls] in howdah.toml"
+            "{site}: invoked as `frankenphp`, Howdah does not support --https: start Octane without it behind a \
+                         proxy, or start the worker by `howdah serve` with [tls] in howdah.toml"
         )),
         _ => Ok(site.to_owned()),
     }

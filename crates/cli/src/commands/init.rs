@@ -22,7 +22,7 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
     let mut file = match file {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail!("{} is there already; `howdah init --print` shows what it would be", path.display())
+            bail!("{} exists already; `howdah init --print` prints what would be written", path.display())
         }
         other => other.with_context(|| format!("cannot write {}", path.display()))?,
     };
@@ -44,7 +44,7 @@ fn found_with_schema(dir: &Path) -> Result<(std::path::PathBuf, String)> {
 
 /// Returns the project's directory and its `howdah.toml`.
 fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
-    let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
+    let dir = dir.canonicalize().with_context(|| format!("cannot open the directory {}", dir.display()))?;
     if dir.is_file() {
         let text = import::text(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
         let file = dir.display().to_string();
@@ -74,9 +74,9 @@ fn of_application(found: &Application) -> String {
     if let Some(app) = found.kind.app {
         let _ = writeln!(
             page,
-            "\n# What is private in it, where uploads lie, which script makes its pages. `howdah check` tells"
+            "\n# Its rules: private paths, upload directories, the front controller. `howdah check` prints them; add more"
         );
-        let _ = writeln!(page, "# these rules in words; write further ones as [[rule]].");
+        let _ = writeln!(page, "# as [[rule]].");
         let _ = writeln!(page, "app = {}", quoted(app));
     }
     page.push_str(&rest());
@@ -91,7 +91,7 @@ fn of_application(found: &Application) -> String {
 fn of_plain(root: &str) -> String {
     let mut page = String::from("# A PHP application that `howdah init --list` does not have.\n");
     let _ =
-        writeln!(page, "\n# What clients may see. Better a directory with nothing but that: \"public\", for example.");
+        writeln!(page, "\n# What clients may see. Preferably a directory that has nothing else, such as \"public\".");
     let _ = writeln!(page, "root = {}", quoted(root));
     let _ = writeln!(page, "\n# Runs for every path that is not a file.");
     let _ = writeln!(page, "front_controller = \"index.php\"");
@@ -119,8 +119,8 @@ fn user() -> &'static str {
     {
         return "";
     }
-    "\n# Started by root, PHP runs as this user. The server becomes the user `howdah` where there is one, else this one too.\n\
-     php.user = \"www-data\"\n"
+    "\n# If root starts the server, PHP runs as this user, and the server as `howdah` if that user exists, else as this\n\
+     # one, too.\nphp.user = \"www-data\"\n"
 }
 
 /// Adds the user that `serve` needs to a converted configuration, if that names none.
@@ -139,8 +139,8 @@ const LOG: &str = "\n[log]\naccess = \"stdout\"\n";
 
 /// Text for an application without a recipe.
 fn classic(faster: &str) -> String {
-    let faster = if faster.is_empty() { String::new() } else { format!("# Faster, and not as it is: {faster}.\n") };
-    format!("\n# A new PHP for each request: nothing stays from one to the next.\n{faster}mode = \"classic\"\n")
+    let faster = if faster.is_empty() { String::new() } else { format!("# Faster, but needs changes: {faster}.\n") };
+    format!("\n# Each request starts with a fresh PHP state.\n{faster}mode = \"classic\"\n")
 }
 
 /// Text for an application with a recipe.

@@ -20,37 +20,38 @@ const BACKUP_NAME: &str = "frankenphp.before-howdah";
 
 /// Creates the link in a project.
 pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
-    let project = directory.canonicalize().with_context(|| format!("cannot look into {}", directory.display()))?;
+    let project =
+        directory.canonicalize().with_context(|| format!("cannot open the directory {}", directory.display()))?;
     if !project.join("artisan").is_file() {
         bail!("there is no artisan in {}: which directory is the Laravel project's?", project.display());
     }
-    let program = own_program::of_this_process().context("cannot find out which program this is")?;
+    let program = own_program::of_this_process().context("cannot determine the path of this program")?;
     let program = &*program.binary;
     let link = project.join(NAME);
     let mut said = String::new();
     match there(&link, program)? {
-        ExistingFile::Ours => said = format!("{} leads to this server already\n", link.display()),
+        ExistingFile::Ours => said = format!("{} is already a link to this server\n", link.display()),
         ExistingFile::Nothing => put(program, &link)?,
         ExistingFile::Other if !replace => bail!(
-            "{0} is another program, as `octane:install` downloads it, and Octane would go on to start that one; \
-             `howdah init --octane --replace` keeps it as {BACKUP_NAME} and puts the link in its place",
+            "{0} is another program (`octane:install` downloads one), which Octane would still start; `howdah init \
+             --octane --replace` renames it to {BACKUP_NAME} and creates the link",
             link.display()
         ),
         ExistingFile::Other => {
             let kept = project.join(BACKUP_NAME);
             if kept.symlink_metadata().is_ok() {
-                bail!("{} is there already and would be lost: move or remove it", kept.display());
+                bail!("{} exists already and would be overwritten: move or remove it", kept.display());
             }
             fs::rename(&link, &kept).with_context(|| format!("cannot rename {}", link.display()))?;
             if let Err(error) = put(program, &link) {
                 let _ = fs::rename(&kept, &link);
                 return Err(error);
             }
-            said = format!("the previous program is {} now\n", kept.display());
+            said = format!("the previous program is now {}\n", kept.display());
         }
     }
     if !said.contains("already") {
-        said += &format!("{} leads to {}\n", link.display(), program.display());
+        said += &format!("{} is a link to {}\n", link.display(), program.display());
     }
     let other = first_in_path(program);
     if other.is_none() {
@@ -59,7 +60,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     output::print(said)?;
     if let Some(other) = other {
         complain(format_args!(
-            "howdah: but {} comes first, as Octane looks in PATH before it looks in the project: remove it, or start with \
+            "howdah: but Octane will start {}, as it searches PATH before the project: remove it, or start with \
              PATH=\"{}:$PATH\"",
             other.display(),
             project.display()
@@ -83,7 +84,7 @@ fn there(path: &Path, program: &Path) -> Result<ExistingFile> {
         Ok(other) if program.canonicalize().is_ok_and(|program| program == other) => Ok(ExistingFile::Ours),
         Ok(_) => Ok(ExistingFile::Other),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(ExistingFile::Nothing),
-        Err(error) => Err(error).with_context(|| format!("cannot look at {}", path.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot inspect {}", path.display())),
     }
 }
 
@@ -94,7 +95,7 @@ fn put(program: &Path, link: &Path) -> Result<()> {
     if made.is_err() {
         let _ = fs::remove_file(&new);
     }
-    made.with_context(|| format!("cannot make the link {}", link.display()))
+    made.with_context(|| format!("cannot create the link {}", link.display()))
 }
 
 /// Returns the `frankenphp` that Octane would find in PATH, unless it is this program.

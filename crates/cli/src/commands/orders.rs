@@ -29,7 +29,10 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     if code == ExitCode::SUCCESS {
         match until_the_end.read(&mut [0; 1]) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                bail!("the server still finishes requests after {} s; it exits after them", RESPONSE_TIMEOUT.as_secs());
+                bail!(
+                    "the server is still finishing requests after {} s and exits after the last",
+                    RESPONSE_TIMEOUT.as_secs()
+                );
             }
             _ => output::print("stopped\n")?,
         }

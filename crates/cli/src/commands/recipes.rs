@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_of_the_list_stand_apart_whatever_is_in_them() {
+    fn columns_of_the_list_are_separated_whatever_they_contain() {
         let rows = [["a".to_owned(), "b".to_owned()], ["WordPress (Bedrock)".to_owned(), "bedrock".to_owned()]];
         assert_eq!(aligned(&rows), "a                    b\nWordPress (Bedrock)  bedrock\n");
         let list = list();

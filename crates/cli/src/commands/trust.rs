@@ -43,8 +43,8 @@ fn certificate(settings: &AcmeSettings) -> Result<(PathBuf, String)> {
                 .map(|dir| dir.display().to_string())
                 .collect();
             let advice = match others.is_empty() {
-                true => "a server makes it when it first needs a certificate for a local name".to_owned(),
-                false => format!("`--state` names another directory, and there is one in {}", others.join(", ")),
+                true => "a server creates it when it first needs a certificate for a local name".to_owned(),
+                false => format!("there is one in {}: did you mean that directory?", others.join(", ")),
             };
             bail!("there is no local CA in the state directory {}: {advice}", settings.state.display());
         }
@@ -64,14 +64,17 @@ fn system() -> Option<(PathBuf, &'static [&'static str])> {
 fn install(settings: &AcmeSettings) -> Result<()> {
     let (path, pem) = certificate(settings)?;
     let Some((target, update)) = system() else {
-        bail!("no list of authorities is known here; `howdah trust --print` prints the certificate to install by hand");
+        bail!(
+            "this system has no known list of trusted authorities; `howdah trust --print` prints the certificate, to be \
+             installed by hand"
+        );
     };
     must_be_root(&path)?;
     std::fs::write(&target, &pem).with_context(|| format!("cannot write {}", target.display()))?;
     output::print(format!("wrote {}\n", target.display()))?;
     refresh(update)?;
     output::print(format!(
-        "Programs that use the system's list (curl, PHP, git, …) believe the local CA now; it can vouch for private names \
+        "Programs that use the system's list (curl, PHP, git, …) now trust the local CA, which can certify private names \
          only.\nBrowsers have separate lists (certutil is in libnss3-tools):\n  \
          Chromium: certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n 'Howdah local CA' -i {target}\n  \
          Firefox:  for p in ~/.mozilla/firefox/*.default*; do certutil -d sql:$p -A -t C,, -n 'Howdah local CA' -i {target}; done\n",
@@ -97,7 +100,7 @@ fn must_be_root(of: &Path) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         let state = of.ancestors().nth(2).unwrap_or(of);
         bail!(
-            "only root can change what the system believes: sudo howdah trust --state {}; or `howdah trust --print`",
+            "only root can change the system's list of authorities: sudo howdah trust --state {}; or `howdah trust --print`",
             state.display()
         );
     }

@@ -24,7 +24,7 @@ impl<T: Read + Write> Stream for T {}
 pub(crate) fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
     let unreachable = |error: std::io::Error| match error.kind() {
         ErrorKind::PermissionDenied => anyhow!(
-            "the server on {addr} is not for this user ({error}): run the command as root, or see `admin_group`"
+            "this user may not access the server on {addr} ({error}): run the command as root, or see `admin_group`"
         ),
         _ => anyhow!(
             "no howdah server responds on {addr} ({error}); is it running? `--config` names its settings, `--admin` its \

@@ -59,11 +59,11 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
             );
             (!is_handed_over).then_some(whose)
         }
-        Ok(_) => is_writable(state).err().map(|why| format!("{} cannot be written to: {why}", state.display())),
+        Ok(_) => is_writable(state).err().map(|why| format!("cannot write to {}: {why}", state.display())),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
             let above = state.ancestors().skip(1).find(|path| path.exists())?;
             let why = is_writable(above).err()?;
-            Some(format!("{} cannot be made: {} cannot be written to: {why}", state.display(), above.display()))
+            Some(format!("cannot create {}: cannot write to {}: {why}", state.display(), above.display()))
         }
         Err(why) => Some(format!("{}: {why}", state.display())),
     }
@@ -73,7 +73,7 @@ pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<
 pub(crate) fn prepare(acme: &AcmeSettings, account: Option<&Account>) -> Result<()> {
     let Some(account) = account.filter(|_| acme.is_used()) else { return Ok(()) };
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&acme.state);
-    let context = || format!("cannot make the state directory {}", acme.state.display());
+    let context = || format!("cannot create the state directory {}", acme.state.display());
     made.with_context(context)?;
     // Files in it that root created, perhaps by `howdah trust`, would be unreadable for the server. Files of other
     // users keep their owner.

@@ -16,7 +16,7 @@ pub(crate) fn tell(loaded: &Loaded) {
         return;
     };
     tracing::info!("{what}");
-    tracing::info!("{how}; `howdah init` writes this down as howdah.toml");
+    tracing::info!("{how}; `howdah init` writes these settings to howdah.toml");
 }
 
 /// Comments of `howdah check` about applications in sites' roots that a recipe could boot.
@@ -44,7 +44,7 @@ pub(crate) fn of_sites(loaded: &Loaded) -> String {
     sites.iter().filter_map(line).collect()
 }
 
-const FASTER_PLAIN: &str = "; faster where the code suits it, which `howdah doctor` finds out: docs/guide/modes.md";
+const FASTER_PLAIN: &str = "; `howdah doctor` finds out whether a faster mode suits the code: docs/guide/modes.md";
 
 /// Message for a directory without a known application; `None` if the settings decide or there is no index.php.
 fn plain(loaded: &Loaded) -> Option<String> {
@@ -68,9 +68,7 @@ fn how(loaded: &Loaded, found: &Application) -> String {
     if let Some(booted) = &loaded.settings.booted {
         let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);
         let recipe = booted.recipe.name;
-        return format!(
-            "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
-        );
+        return format!("booted once, in {mode} mode by the recipe {recipe}; classic mode serves what that cannot");
     }
     let mode = mode(loaded);
     match (found.recipe(), found.kind.faster) {

@@ -40,7 +40,7 @@ pub(crate) fn report(settings: &Settings) -> String {
     let remedy = if own != 0 {
         "start as root with `php.user` (--user), and a user `howdah` for the server"
     } else if settings.server_user == ServerUser::Shared {
-        "make a user for the server: useradd --system --no-create-home --shell /usr/sbin/nologin howdah"
+        "create a user for the server: useradd --system --no-create-home --shell /usr/sbin/nologin howdah"
     } else {
         "set `user` and `php.user` to different users"
     };
@@ -123,10 +123,7 @@ fn has_rights() -> Result<()> {
     ];
     let missing: Vec<_> = needed.iter().filter(|(_, one)| !have.contains(*one)).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
-        bail!(
-            "to become another user root needs {}, which this container or service does not have",
-            missing.join(", ")
-        );
+        bail!("to switch users, root needs {}, which this container or service lacks", missing.join(", "));
     }
     Ok(())
 }
@@ -171,8 +168,8 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
     // Only root can start PHP as another user.
     if own != 0 && started_as_root() && !shared.is_empty() {
         let remedy = match settings.server_user {
-            ServerUser::Shared => "an account `howdah` gives the server another one",
-            ServerUser::Named | ServerUser::Own => "php.user gives it another one",
+            ServerUser::Shared => "create the user `howdah`, which the server then runs as",
+            ServerUser::Named | ServerUser::Own => "set php.user to another user",
         };
         tracing::info!(
             pools = shared.join(","),

@@ -76,7 +76,7 @@ pub(crate) fn open(
     let admin = admin::bind(settings, &mut inherited)?;
     for Inherited { name, bound, .. } in &inherited.0 {
         if let Some(name) = name.as_ref().filter(|name| !is_kept(name)) {
-            tracing::warn!("the socket {name} on {bound} was passed to the server, and `listen` does not name it");
+            tracing::warn!("the service manager passed the socket {name} on {bound}, which is not in `listen`");
         }
     }
     let unused = inherited.0.iter().map(|socket| socket.number).collect();

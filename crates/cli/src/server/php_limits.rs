@@ -35,7 +35,7 @@ pub(super) fn contradictions(
             if sites.len() == 1 { "http.max_body".to_owned() } else { format!("http.max_body of site {}", site.name) };
         if most.bytes() > post {
             found.push(format!(
-                "{name} = {most} exceeds post_max_size = {post_text}: of larger forms PHP gets an empty $_POST; raise post_max_size"
+                "{name} = {most} exceeds post_max_size = {post_text}: with larger forms, $_POST is empty; raise post_max_size"
             ));
         } else if most.bytes() < post && post > DEFAULT_POST_MAX_SIZE {
             found.push(format!(

@@ -14,7 +14,7 @@ impl PidFile {
         let new = path.with_extension(format!("pid-{}", std::process::id()));
         let written = std::fs::write(&new, std::process::id().to_string());
         let written = written.and_then(|()| std::fs::rename(&new, &path));
-        written.with_context(|| format!("cannot write the process number to {}", path.display()))?;
+        written.with_context(|| format!("cannot write the process id to {}", path.display()))?;
         Ok(Self { path })
     }
 }

@@ -137,7 +137,7 @@ impl Pools {
             return Err("the server is stopping".to_owned());
         }
         let down: Vec<&str> = self.needed().filter(|pool| !pool.can_serve()).map(|pool| pool.name()).collect();
-        if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
+        if down.is_empty() { Ok(()) } else { Err(format!("pools without a serving worker: {}", down.join(", "))) }
     }
 
     /// Stops every pool; returns when none of their processes is left.

@@ -38,7 +38,7 @@ impl AllowedPrograms {
             return Ok(());
         }
         let Some(LaunchedProcess { id, ended }) = launcher.settle() else { return Ok(()) };
-        let cannot = |why: String| format!("cannot read the settings with root's rights, for new programs: {why}");
+        let cannot = |why: String| format!("cannot reread the settings as root to permit new programs: {why}");
         match tokio::time::timeout(READ_TIMEOUT, ended).await {
             Ok(Ok(End::Status(0))) => {
                 self.0.lock().extend(programs);

@@ -1,5 +1,5 @@
-//! An revision: everything made from one reading of the settings that serves requests. A reload makes the next one and
-//! swaps it in with one atomic store. Each request runs to its end on the revision on which it began.
+//! A revision: everything that serves requests and was made from one reading of the settings. A reload makes the next
+//! one and swaps it in with one atomic store. Each request runs to its end on the revision on which it began.
 
 use crate::server::backends::{self, Backends, RequestGuard};
 use crate::server::pools::Pools;

@@ -58,7 +58,7 @@ const STARTING_EACH: Duration = Duration::from_secs(10);
 /// Only after that does it start threads, read clients' data, or have PHP started.
 pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedListeners) -> Result<()> {
     howdah_transport::listen_fds::keep_from_children().context("cannot keep inherited descriptors from PHP")?;
-    let program = own_program::of_this_process().context("cannot find out which program this is")?;
+    let program = own_program::of_this_process().context("cannot determine the path of this program")?;
     let InheritedListeners { take_over, passed } = sockets;
     let inherited = listening::inherited(take_over.as_ref(), passed)?;
     let settings = Arc::new(loaded.settings.clone());
@@ -79,8 +79,8 @@ pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedLis
     let opened = listening::open(&settings, account.as_ref(), tls.as_ref(), inherited);
     let mut listening = opened.map_err(|error| match client::process_of(&settings) {
         Some(pid) => error.context(format!(
-            "a server with these settings runs already, process {pid}: `howdah reload` has it read them again, `howdah stop` \
-             ends it"
+            "a server with these settings is already running as process {pid}: `howdah reload` makes it read them \
+             again, `howdah stop` stops it"
         )),
         None => error,
     })?;
@@ -221,7 +221,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if lost_launcher {
         return Err(anyhow!("the launcher has ended"));
     }
-    if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
+    if clean { Ok(()) } else { Err(anyhow!("the grace period is over; requests were cut off")) }
 }
 
 /// Fraction of the drain time after an upgrade during which Mercure subscribers are asked to reconnect.

@@ -117,7 +117,7 @@ impl Service {
 
     /// Reports that the server stops.
     pub(crate) fn stopping(&self) {
-        self.say("STOPPING=1\nSTATUS=stopping: running requests come to their end");
+        self.say("STOPPING=1\nSTATUS=stopping: finishing running requests");
     }
 
     /// Stores these sockets with the service manager (`FDSTORE=1`), and removes earlier ones that are not among them.

@@ -26,7 +26,7 @@ fn manager() -> (tempfile::TempDir, UnixDatagram, Service) {
 }
 
 #[test]
-fn without_a_socket_nothing_is_said() {
+fn without_a_socket_nothing_is_sent() {
     let none = NotifyEnvironment {
         socket: None,
         watchdog_us: None,
@@ -99,7 +99,7 @@ fn a_status_is_one_line() {
 
 /// The kernel queues only a limited number of datagrams for a reader that does not read.
 #[tokio::test]
-async fn lines_without_room_are_reported_later_and_nothing_waits_for_them() {
+async fn dropped_lines_are_reported_later_and_nothing_waits() {
     let (_place, socket, service) = manager();
     let full = service.manager.as_ref().unwrap();
     let mut filling = 0;

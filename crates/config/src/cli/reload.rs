@@ -36,7 +36,7 @@ impl ReloadFlags {
         match query {
             "" => Ok(Self { dry_run: false }),
             DRY_RUN => Ok(Self { dry_run: true }),
-            other => Err(format!("unknown parameter ?{other}; the known one is ?{DRY_RUN}")),
+            other => Err(format!("unknown parameter ?{other}; expected ?{DRY_RUN}")),
         }
     }
 }

@@ -66,11 +66,7 @@ fn verdict(report: &Report) -> String {
             if n == 1 { "path stays" } else { "paths stay" }
         ),
     };
-    format!(
-        "{} mode: {rest}; {:.1} times as fast as classic mode on the whole.",
-        capital(advice.mode.name()),
-        advice.faster
-    )
+    format!("{} mode: {rest}; {:.1} times as fast as classic mode overall.", capital(advice.mode.name()), advice.faster)
 }
 
 fn capital(text: &str) -> String {

@@ -60,7 +60,7 @@ fn modes(report: &Report) -> String {
     let mut out = card(
         "Classic",
         "as now",
-        "Every request begins anew. The measure of all others.",
+        "Every request starts fresh. The other modes are compared with it.",
         Some(classic),
         classic.0,
         false,
@@ -151,7 +151,7 @@ fn one(finding: &Finding) -> String {
     let title = match finding.kind.as_str() {
         "response" | "differs" | "token" => match &finding.seen_on {
             Some(seen) => format!("Changes what <b>{}</b> shows", escaped(seen)),
-            None => "Shows something else than in classic mode".to_owned(),
+            None => "Differs from classic mode".to_owned(),
         },
         "memory" => "Memory".to_owned(),
         "restart" | "probe" => "Noticed".to_owned(),

@@ -122,7 +122,7 @@ fn write_finding(finding: &Finding, out: &mut String) {
     let what = match &finding.seen_on {
         Some(seen) => format!("changes the {} of {seen}", finding.name),
         None => match finding.kind.as_str() {
-            "response" | "differs" | "token" => format!("{} is not that of classic mode", finding.name),
+            "response" | "differs" | "token" => format!("{} differs from classic mode", finding.name),
             "memory" | "restart" | "probe" => finding.kind.clone(),
             kind => format!("{kind} {} changed by {}", finding.name, finding.route),
         },

@@ -35,7 +35,7 @@ pub(super) enum NoResponse {
     Stalled,
     BadResponse(Error),
     BadRequest(Error),
-    /// The response broke off.
+    /// The response ended early.
     Cut,
     ClientGone,
     /// The run ends, and with it a changed protocol.
@@ -211,7 +211,7 @@ impl<'a> Exchange<'a> {
             (None, _) if !self.reads_client => Err(NoResponse::ClientGone),
             (None, _) if self.down.buffer.is_empty() => Err(NoResponse::Closed),
             (None, Some(error)) => Err(NoResponse::BadResponse(error.into())),
-            (None, None) => Err(NoResponse::BadResponse(anyhow!("the head of the response broke off"))),
+            (None, None) => Err(NoResponse::BadResponse(anyhow!("the head of the response ended early"))),
             (Some(response), None) if self.down.ends_with_connection() => Ok(response.is_tunnel),
             (Some(_), _) => Err(NoResponse::Cut),
         }

@@ -124,7 +124,7 @@ impl RequestHead {
         let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
         let (minor, fields) = (request.version.unwrap_or_default(), Fields::of(request.headers));
         if method == "CONNECT" {
-            return refused(501, "CONNECT is for proxies that lead anywhere");
+            return refused(501, "CONNECT is not supported");
         }
         let framing = match fields.framing() {
             Ok(Some(Framing::Chunked)) if minor == 0 => return refused(400, "Transfer-Encoding in HTTP/1.0"),

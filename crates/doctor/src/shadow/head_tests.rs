@@ -22,7 +22,7 @@ fn answered(text: &str, closes: bool) -> String {
 }
 
 #[test]
-fn a_request_goes_on_as_it_came_without_the_fields_about_the_connection() {
+fn a_request_is_forwarded_without_its_connection_fields() {
     assert_eq!(
         forwarded(
             "PATCH /a?b=%20 HTTP/1.1\r\nhOST: Shop:81\r\nX-b: 2\r\nConnection: keep-alive, X-Hop\r\nx-hop: 1\r\n\

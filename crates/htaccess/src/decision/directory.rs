@@ -76,7 +76,7 @@ impl Walk<'_> {
         let (path, query) = split_query(&fallback);
         let Some(path) = beside(&state.path, path) else { return Ok(SubrequestResult::Nothing) };
         if ResolvedPath::find(self.facts.root, &path, self.system).is_none_or(|found| found.kind.is_none()) {
-            let failure = Failure { rule: ".htaccess".into(), reason: "FallbackResource leads to nothing" };
+            let failure = Failure { rule: ".htaccess".into(), reason: "the target of FallbackResource does not exist" };
             return Ok(SubrequestResult::Refused(Stop::Failed(failure)));
         }
         let query = query.or_else(|| state.query.clone());

@@ -120,7 +120,7 @@ impl Options {
             other => {
                 let bound = other.strip_prefix("maxredirects=").is_some();
                 if !bound {
-                    return Err(format!("RewriteOptions {word}: not known"));
+                    return Err(format!("RewriteOptions: unknown option {word}"));
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Condition {
                 "OR" | "ORNEXT" => or_next = true,
                 "NC" | "NOCASE" => no_case = true,
                 "NV" | "NOVARY" | "" => {}
-                _ => return Err(format!("RewriteCond: the flag {flag} is not known")),
+                _ => return Err(format!("RewriteCond: unknown flag {flag}")),
             }
         }
         let (negated, wanted) = wanted.strip_prefix('!').map_or((false, wanted.as_str()), |rest| (true, rest));
@@ -261,7 +261,7 @@ impl Flags {
                 self.escaping.only = value.to_owned();
             }
             "bctls" => (self.escaping.on, self.escaping.controls) = (true, true),
-            "bne" if value.is_empty() => return Err("signs are missing".to_owned()),
+            "bne" if value.is_empty() => return Err("characters are missing".to_owned()),
             "bne" => self.escaping.never = value.to_owned(),
             "bnp" | "backrefernoplus" => self.escaping.no_plus = true,
             "f" | "forbidden" => self.status = Some(403),

@@ -7,7 +7,7 @@
 /* Puts the request's variables where PHP looks for the environment ($_ENV, getenv()) and watches ext/filter. Called
  * after PHP's modules have started. */
 void shim_server_array_hook(void);
-/* Makes ready in this process what each array is made from. Needs an open request of PHP. */
+/* Prepares the data in this process from which each array is made. Called within a request of PHP. */
 void shim_server_array_prepare(void);
 /* Forgets the finished request. */
 void shim_server_array_reset(void);

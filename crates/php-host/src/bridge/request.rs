@@ -75,7 +75,7 @@ extern "C" fn howdah_rs_next_request(idle_ms: c_uint, idle: *mut bool) -> *const
                     continue;
                 }
                 Err(error) => {
-                    eprintln!("howdah-php: cannot get a request's body: {error}");
+                    eprintln!("howdah-php: cannot receive a request's body: {error}");
                     return std::ptr::null();
                 }
             },

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_known_by_what_stands_at_its_top() {
+    fn a_project_is_detected_by_its_top_level_files() {
         let top = std::env::temp_dir().join(format!("howdah-project-{}", std::process::id()));
         let root = top.join("public");
         std::fs::create_dir_all(&root).unwrap();

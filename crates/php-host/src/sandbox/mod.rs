@@ -76,10 +76,10 @@ fn app(spec: &BootSpec) -> Result<Plan, String> {
                 "this kernel does not restrict {missing}. `required = false` runs the pool without that"
             ));
         }
-        eprintln!("sandbox: WEAKER THAN ASKED FOR: this kernel does not restrict {missing}");
+        eprintln!("sandbox: WEAKER THAN CONFIGURED: this kernel does not restrict {missing}");
     }
     for (path, origin) in profile.make_directories() {
-        eprintln!("sandbox: {} ({origin}) cannot be made, so it cannot be written to", path.display());
+        eprintln!("sandbox: cannot create {} ({origin}), so scripts cannot write to it", path.display());
     }
     let filters = system_calls::Filters::of(&profile, &means)?;
     php::sandbox_code(&profile.code_rules(), !profile.runs_programs());

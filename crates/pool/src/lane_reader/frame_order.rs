@@ -77,7 +77,7 @@ impl FrameOrder {
             FrameKind::Interim => "an informational response after the head",
             FrameKind::Head => "a second head",
             FrameKind::Body => "a body without a head, or after its end",
-            FrameKind::End => "an end that ends nothing",
+            FrameKind::End => "an end without a response",
             _ => "a request that is done in the middle of its response",
         })?;
         self.stage = next;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_order_is_refused_where_it_breaks() {
+    fn every_other_order_is_refused_at_its_first_error() {
         let last = false;
         let all = [Interim, Head, Body, End, Done, Live];
         // (what came before, what may follow)
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_behind_each_other_say_nothing_new() {
+    fn consecutive_flushes_count_as_one() {
         let mut order = FrameOrder::default();
         let said =
             [(false, false), (true, true), (true, true), (true, false), (true, true), (false, false), (true, true)]

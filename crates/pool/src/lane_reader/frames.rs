@@ -37,7 +37,8 @@ impl LaneReader {
             FrameKind::NeedBody => return self.give_body(frame.number),
             FrameKind::NeedStatus => return self.give_status(frame.number),
             FrameKind::GiveBack => {
-                let began = u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed request given back")?;
+                let began =
+                    u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed request that was returned")?;
                 return self.lane.request_given_back(frame.number, began);
             }
             FrameKind::Request | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
@@ -94,9 +95,9 @@ impl LaneReader {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => return Ok(()),
             _ => {}
         }
-        sink.fail(Fault::storage("cannot hand a body over", &error));
+        sink.fail(Fault::storage("cannot send a request body", &error));
         // The worker waits for an answer.
-        control.send_no_body(number).map_err(|error| format!("cannot be notified that there is no body: {error}"))?;
+        control.send_no_body(number).map_err(|error| format!("cannot be notified of a missing body: {error}"))?;
         if self.open.are_multiplexed() {
             self.lane.message_sent();
         }

@@ -155,7 +155,7 @@ impl LaneHandle {
         let may = self.shared.config().settings.mode == Mode::Snapshot;
         let has_no_response = may && lane.responded_to(number).is_some_and(|request| !request.responding);
         let request = if has_no_response { lane.in_flight.remove(number) } else { None };
-        let Some(mut request) = request else { return Err("a request given back that is not to be run".into()) };
+        let Some(mut request) = request else { return Err("a returned request that must not run".into()) };
         // Requests behind this one are newer: they go back to the queue first, so that this one ends up before them.
         scheduler.drain_lane(self.index, Instant::now());
         request.pending.given_back += 1;
@@ -180,7 +180,7 @@ impl LaneHandle {
     /// has run.
     fn give_up(&self, mut pending: Box<Pending>) {
         let Some(other) = self.shared.way_back().filter(|_| !pending.sink.is_gone()) else {
-            return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the request back"));
+            return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker returned the request"));
         };
         pending.entered = Instant::now();
         other.run_instead(pending, Instant::now());
@@ -203,7 +203,7 @@ impl LaneHandle {
     /// is being killed. An error means that the worker broke the protocol.
     pub(crate) fn status_wanted(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
         let may_ask = !self.shared.config().is_multiplexed();
-        let refusal = "the pool's state wanted by a worker that may not wait for it";
+        let refusal = "a request for the pool's state by a worker that may not wait for it";
         let control = self.socket_for_text(number, may_ask, refusal)?;
         Ok(control.map(|control| (self.shared.report().unwrap_or_default(), control)))
     }
@@ -211,7 +211,7 @@ impl LaneHandle {
     /// Returns the socket for the answer to a request's question; `None` if the worker is being killed. An error means
     /// that the worker broke the protocol.
     pub(crate) fn text_wanted(&self, number: u64) -> Result<Option<Arc<ControlSocket>>, &'static str> {
-        self.socket_for_text(number, true, "a question by a worker that does not take its answers")
+        self.socket_for_text(number, true, "a question by a worker that reads no answers")
     }
 
     /// Returns the socket for a text that a request waits for, or `refusal`.

@@ -69,7 +69,7 @@ fn a_route_that_takes_longer_nearly_every_time_is_demoted_and_one_that_does_so_n
 }
 
 #[test]
-fn a_route_that_is_not_warm_is_compared_and_one_that_is_slower_for_it_is_in_classic_mode_until_it_is() {
+fn cold_routes_are_compared_and_demoted_until_warm_if_slower() {
     let mut table = Table::default();
     let cold = |table: &mut Table, route: &str| {
         for _ in 0..SEARCHES {

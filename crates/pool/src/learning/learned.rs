@@ -392,7 +392,7 @@ mod tests {
         let (plan, _) = learned.new_plan(&[]).unwrap();
         assert_eq!(plan, ["/products/last-one", "/plain"]);
         let token = "/c/*: a part of it looks like a token or an address";
-        assert_eq!(learned.reports(), [token, "/*: it has other characters than printable ASCII"]);
+        assert_eq!(learned.reports(), [token, "/*: it has characters other than printable ASCII"]);
         note("/products/newer", "product");
         assert_eq!(learned.plan()[0], "/products/newer", "it follows the current routes");
     }
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_there_again_at_the_next_start_and_one_that_fails_then_can_be_learnt_anew() {
+    fn a_plan_survives_a_restart_and_is_relearnt_if_it_fails() {
         let state = tempfile::tempdir().unwrap();
         let config = |name: &str| {
             let mut config = learning(state.path().join("state"));

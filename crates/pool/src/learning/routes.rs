@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_without_a_word_in_common_is_none_and_there_are_no_more_than_so_many() {
+    fn routes_need_a_common_word_and_their_number_is_limited() {
         let mut routes = Routes::default();
         assert_eq!((routes.note(b"page", b"/about"), routes.note(b"page", b"/team")), (None, None));
         assert_eq!(routes.of(b"/mode"), "/mode");

@@ -76,7 +76,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) const fn text(self) -> &'static str {
         match self {
-            Self::Text => "it has other characters than printable ASCII",
+            Self::Text => "it has characters other than printable ASCII",
             Self::Path => "its path is longer than 256 bytes",
             Self::Query => "its query is longer than 64 bytes",
             Self::OneTime => "it looks like a link that works once",

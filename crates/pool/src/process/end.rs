@@ -39,7 +39,7 @@ impl End {
         match (signal, status) {
             (Some(signal), _) => Self::Signal(signal),
             (None, Some(status)) => Self::Status(status),
-            (None, None) => Self::Unknown("its status is not known".into()),
+            (None, None) => Self::Unknown("its exit status is unknown".into()),
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_its_own_is_not_from_outside() {
+    fn a_crash_is_not_a_kill_from_outside() {
         for signal in [
             Signal::KILL.as_raw(),
             Signal::TERM.as_raw(),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_without_a_cause_is_given_up_after_a_while() {
+    fn waiting_for_the_cause_of_a_death_has_a_limit() {
         let (now, mut deaths) = (Instant::now(), Deaths::default());
         deaths.forked(1);
         assert!(deaths.useless(death(1), now).is_none() && deaths.given_up(now).is_none());

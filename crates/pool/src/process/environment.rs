@@ -54,14 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn php_inherits_no_variable_of_the_server_alone() {
+    fn php_inherits_no_variable_meant_for_the_server() {
         let inherited = ["HOWDAH_WORDPRESS_TRUST=server's", "OTEL_SERVICE_NAME=server's", "PATH=server's"];
         assert_eq!(names(false, &[]), inherited);
         assert_eq!(names(true, &[]), [""; 0]);
     }
 
     #[test]
-    fn variables_of_the_pool_take_precedence_whatever_their_names() {
+    fn variables_of_the_pool_take_precedence() {
         let env = [("PATH", "/bin"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=b")];
         assert_eq!(names(true, &env), ["OTEL_EXPORTER_OTLP_HEADERS=a=b", "PATH=/bin"]);
         assert!(names(false, &env).contains(&"PATH=/bin".to_owned()));

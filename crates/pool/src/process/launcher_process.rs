@@ -103,7 +103,7 @@ impl Launcher {
             let Some((bytes, fds)) = control_socket::receive(&self.server, false)? else { return Ok(()) };
             match serde_json::from_slice(&bytes) {
                 Ok(order) => self.obey(order, fds)?,
-                Err(error) => eprintln!("howdah: launcher: the server sent something that is not an order: {error}"),
+                Err(error) => eprintln!("howdah: launcher: the server sent an invalid order: {error}"),
             }
         }
     }
@@ -149,7 +149,7 @@ impl Launcher {
                     let _ = pidfd_send_signal(&pidfd, signal);
                 }
             }
-            other => eprintln!("howdah: launcher: out of turn: {other:?}"),
+            other => eprintln!("howdah: launcher: unexpected order: {other:?}"),
         }
         Ok(())
     }
@@ -157,10 +157,10 @@ impl Launcher {
     fn start(&mut self, id: u64, program: &Program, fds: Vec<OwnedFd>) -> Result<(), String> {
         let pool = &program.pool;
         if !self.programs.contains(program) {
-            return Err(format!("the launcher knows no such program of the pool {pool:?}"));
+            return Err(format!("the launcher may not start that program for the pool {pool:?}"));
         }
         if self.started.iter().filter(|started| started.pool == *pool).count() >= MAX_OF_POOL {
-            return Err(format!("the launcher has started {MAX_OF_POOL} processes of this pool, which all still run"));
+            return Err(format!("{MAX_OF_POOL} processes of this pool are still running, the maximum"));
         }
         self.is_new(id)?;
         let [control, output, errors] = <[OwnedFd; 3]>::try_from(fds)
@@ -185,9 +185,9 @@ impl Launcher {
     /// Starts the server's program to read the settings again.
     fn settle(&mut self, id: u64) -> Result<(), String> {
         self.is_new(id)?;
-        let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
+        let program = self.root_program.as_ref().ok_or("the launcher does not know the server's program")?;
         if self.settling.is_some() {
-            return Err("the launcher has the settings read already".to_owned());
+            return Err("the launcher is already rereading the settings".to_owned());
         }
         let (settling, child) = SettingsProcess::start(program)?;
         self.settling = Some((watched(id, String::new(), child)?, settling));
@@ -197,9 +197,9 @@ impl Launcher {
     /// Starts the settled root program. The server chooses the time, and nothing else.
     fn start_root_program(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
         self.is_new(id)?;
-        let program = self.root_program.as_ref().ok_or("the launcher was not told the server's program")?;
+        let program = self.root_program.as_ref().ok_or("the launcher does not know the server's program")?;
         if self.successor.is_some() {
-            return Err("the launcher has started a process for an upgrade, which still runs".to_owned());
+            return Err("a process that the launcher started for an upgrade is still running".to_owned());
         }
         let [socket] = <[OwnedFd; 1]>::try_from(fds)
             .ok()

@@ -93,7 +93,7 @@ fn within_patience(fd: &OwnedFd, what: &str) {
 }
 
 #[test]
-fn only_what_was_settled_is_started() {
+fn only_settled_programs_are_started() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::new(directory.path(), "echo started");
     let _early = server.start(1);
@@ -106,7 +106,10 @@ fn only_what_was_settled_is_started() {
     for (id, program) in [(2, &evil), (4, &other)] {
         let _never = server.start_program(id, program);
         let (heard, status) = server.hear();
-        assert!(heard == id && status.contains("knows no such program"), "of the early one nothing: {heard} {status}");
+        assert!(
+            heard == id && status.contains("may not start that program"),
+            "of the early one nothing: {heard} {status}"
+        );
     }
     let output = server.start(3);
     assert_eq!(first_line(&output), "started");
@@ -184,7 +187,7 @@ fn a_pool_has_so_many_processes_and_no_more() {
     assert!(outputs.iter().all(|output| first_line(output) == "started"));
     let _more = server.start(999);
     let (id, status) = server.hear();
-    assert!(id == 999 && status.contains("which all still run"), "{status}");
+    assert!(id == 999 && status.contains("still running, the maximum"), "{status}");
     for id in 1..=MAX_OF_POOL as u64 {
         server.say(&ToLauncher::Kill { id }, &[]);
     }
@@ -211,18 +214,18 @@ fn leftover_processes_and_socket_files_end_with_the_server() {
 }
 
 #[test]
-fn nothing_is_started_in_the_servers_place_that_others_than_root_could_have_put_there() {
+fn an_upgrade_starts_no_program_that_users_other_than_root_can_replace() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "true");
     server.say(&ToLauncher::Settled, &[]);
     let (_ours, theirs) = control_socket::pair().unwrap();
     server.say(&ToLauncher::RootProgram(Box::new(root_program("/bin/true".into()))), &[]);
     server.say(&ToLauncher::StartRootProgram { id: 7 }, &[theirs.as_fd()]);
-    assert_eq!(server.hear(), (7, "the launcher was not told the server's program".to_owned()));
+    assert_eq!(server.hear(), (7, "the launcher does not know the server's program".to_owned()));
 }
 
 #[test]
-fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
+fn an_upgrade_starts_only_the_settled_program_and_only_if_root_owns_it() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "true");
     let theirs = place.path().join("program");
@@ -235,7 +238,7 @@ fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
     let (_ours, socket) = control_socket::pair().unwrap();
     server.say(&ToLauncher::StartRootProgram { id: 2 }, &[socket.as_fd()]);
     let (id, why) = server.hear();
-    assert!(id == 2 && why.contains("can be changed by others than root"), "{why}");
+    assert!(id == 2 && why.contains("users other than root can change"), "{why}");
 }
 
 #[test]
@@ -255,7 +258,7 @@ fn programs_that_the_settings_have_gained_are_started_once_root_has_read_them() 
     let (id, why) = server.hear();
     assert!(id == 2 && why.contains("line 3: a mistake"), "nothing is reported of the early one: {id} {why}");
     let _never = server.start_program(3, &new);
-    assert!(server.hear().1.contains("knows no such program"));
+    assert!(server.hear().1.contains("may not start that program"));
     std::fs::remove_file(&words).unwrap();
     server.say(&ToLauncher::Settle { id: 4 }, &[]);
     assert_eq!(server.hear(), (4, "exit status: 0".to_owned()));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_cut_to_its_rate_and_what_is_left_out_is_said() {
+    fn a_flood_is_limited_and_its_dropped_lines_are_counted() {
         let start = Instant::now();
         let mut limit = LogLimit::new(start);
         let (mut passed, mut said) = (0, 0);

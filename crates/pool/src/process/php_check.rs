@@ -66,7 +66,7 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> PhpCheck {
         Some(status) if !status.success() => Some(format!("PHP does not start ({status})")),
         // Lines after the error have no effect, even security settings.
         Some(_) if said.iter().any(|line| line.contains("syntax error")) => {
-            Some("PHP reads php.ini up to an error only".to_owned())
+            Some("PHP stops reading php.ini at an error".to_owned())
         }
         Some(_) => None,
     };

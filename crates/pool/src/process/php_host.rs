@@ -47,7 +47,7 @@ pub fn sandbox_report(config: &PoolConfig) -> Result<Vec<String>, String> {
     if lines.is_empty() || !output.status.success() {
         lines.extend(text(&output.stderr));
         if lines.is_empty() {
-            lines.push(format!("it says nothing ({})", output.status));
+            lines.push(format!("it printed nothing ({})", output.status));
         }
         return Err(lines.join("; "));
     }
@@ -58,8 +58,8 @@ pub fn sandbox_report(config: &PoolConfig) -> Result<Vec<String>, String> {
 pub(crate) fn advice(words: &str) -> &'static str {
     let of_linker = words.contains("error while loading shared libraries") || words.contains("symbol lookup error");
     if of_linker && words.contains("libphp") {
-        "; a howdah-php runs with the libphp that it was built with alone: install that (Debian: libphpX.Y-embed), or name the \
-         howdah-php of a PHP that is there"
+        "; howdah-php runs only with the libphp that it was built for: install that (Debian: libphpX.Y-embed), or \
+         name the howdah-php of an installed PHP"
     } else {
         ""
     }

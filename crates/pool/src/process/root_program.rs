@@ -54,8 +54,8 @@ impl RootProgram {
         match all.into_iter().find(|path| writable(path)) {
             None => Ok(()),
             Some(path) => Err(format!(
-                "{} can be changed by others than root, and the server would start it as root; install howdah \
-                 where only root can write, or restart the server",
+                "users other than root can change {}, which the server would start as root: install howdah where only \
+                 root can write, or restart the server",
                 path.display()
             )),
         }
@@ -80,7 +80,7 @@ mod tests {
         };
         // Every user can write to the directory for temporary files.
         let why = program(binary).is_roots_alone().unwrap_err();
-        assert!(why.contains("can be changed by others than root"), "{why}");
+        assert!(why.contains("users other than root can change"), "{why}");
         let missing = program(place.path().join("missing"));
         assert!(missing.is_roots_alone().unwrap_err().contains("cannot start"));
     }

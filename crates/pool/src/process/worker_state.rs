@@ -145,7 +145,7 @@ mod tests {
     use super::WorkerState::{Condemned, Draining, Ending, Serving, Starting};
 
     #[test]
-    fn every_event_leads_where_the_table_says() {
+    fn every_event_follows_the_table() {
         let events = [Ready, Stop, Condemn(Stuck), Kill(Stopping)];
         let table = [
             (Starting, [Some(Serving), Some(Draining), Some(Condemned(Stuck)), Some(Ending(Stopping))]),

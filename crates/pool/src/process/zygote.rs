@@ -216,8 +216,8 @@ impl Drop for Zygote {
 async fn listen(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     if panics::caught(read_messages(socket, generation, events.clone())).await.is_none() {
         // A zygote whose messages are not read is useless.
-        let _ =
-            events.send(Event::ZygoteGone { generation, end: End::Unknown("a panic while it was listened to".into()) });
+        let _ = events
+            .send(Event::ZygoteGone { generation, end: End::Unknown("a panic while reading its messages".into()) });
     }
 }
 

@@ -25,7 +25,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
 }
 
 #[test]
-fn nothing_is_lost_and_nothing_comes_twice() {
+fn no_message_is_lost_or_duplicated() {
     for seed in 1..50_u64 {
         let mut random = seed;
         let mut next = move |below: u64| {
@@ -136,7 +136,7 @@ fn pending_at(began: Instant, millis: u64, id: u64) -> (Box<Pending>, ResponseBo
 /// Regression: requests found to be too late were refused only at the next check, up to 100 ms later, and until then
 /// served before requests in time.
 #[test]
-fn nothing_that_has_waited_for_too_long_is_begun() {
+fn no_request_begins_after_its_queue_timeout() {
     let limits = Limits { requests: 100, patience: Duration::from_secs(1), target: Duration::from_secs(2) };
     let (mut queue, began, mut clients) = (WaitingQueue::new(limits), Instant::now(), Vec::new());
     for id in 0..20 {

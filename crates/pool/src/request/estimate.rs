@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_never_seen_is_taken_for_what_its_script_does() {
+    fn an_unseen_path_gets_its_scripts_estimate() {
         let mut estimates = Estimates::default();
         for path in 0..100 {
             estimates.note(RouteKey { path, ..KEY }, clock(300));

@@ -1,4 +1,4 @@
-//! Tests of `response_sink`: order, budgets, ends.
+//! Tests of `sink`: order, budgets, ends.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn a_response_that_comes_after_the_fault_is_not_delivered() {
 }
 
 #[test]
-fn a_reader_that_has_gone_gets_nothing_and_the_writer_learns_of_it() {
+fn a_closed_reader_gets_nothing_and_the_writer_is_notified() {
     let (sink, receiver) = pair(100);
     drop(receiver);
     assert!(sink.is_gone());
@@ -212,7 +212,7 @@ fn a_response_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_orde
 }
 
 #[test]
-fn a_response_that_the_disk_does_not_take_comes_at_the_speed_of_its_client() {
+fn a_response_that_cannot_be_spilled_is_paced_by_its_client() {
     let budgets = howdah_budget::Budgets::new(1 << 26, 1 << 26);
     let limits = Arc::new(Limits { memory: 300_000, temp_dir: "/dev/null/none".into(), budgets });
     let (sink, receiver) = new(limits, RequestStats::default(), None);
@@ -249,7 +249,7 @@ fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_response() {
 }
 
 #[test]
-fn a_response_that_is_given_up_leaves_no_charge() {
+fn an_abandoned_response_leaves_no_charge() {
     let budgets = howdah_budget::Budgets::new(1 << 26, 1 << 26);
     let (sink, mut receiver) = pair_of(100_000, budgets);
     sink.set_head(200, Vec::new());
@@ -271,7 +271,7 @@ fn copied(copy: &mut oneshot::Receiver<BodyCopy>) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_copy_is_made_of_what_is_taken_however_it_is_taken() {
+fn a_copy_has_the_bytes_that_were_taken_however_they_are_taken() {
     let (sink, mut receiver) = pair(100);
     sink.set_head(200, Vec::new());
     sink.push(Bytes::from_static(b"hello"), false);
@@ -305,7 +305,7 @@ fn a_copy_is_made_of_what_is_taken_however_it_is_taken() {
 }
 
 #[test]
-fn there_is_no_copy_of_what_is_long_broken_off_or_beyond_the_budget() {
+fn oversized_truncated_or_unaffordable_bodies_are_not_copied() {
     let (long, broken, dropped, dear) = (0, 1, 2, 3);
     for case in [long, broken, dropped, dear] {
         let budgets = howdah_budget::Budgets::new(if case == dear { 1000 } else { 1 << 20 }, 1 << 20);

@@ -168,7 +168,7 @@ async fn end(pool: Arc<Shared>, request: Overdue) {
     let ran = request.ran.as_secs_f64();
     let what = request.cpu.map_or_else(
         || format!("past the deadline after {ran:.1} s"),
-        |cpu| format!("past its processor time after {:.1} s of it in {ran:.1} s", cpu.as_secs_f64()),
+        |cpu| format!("past its processor time: used {:.1} s in {ran:.1} s", cpu.as_secs_f64()),
     );
     tracing::error!(
         pool = pool.name(),

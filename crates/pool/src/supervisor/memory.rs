@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_go_until_the_rest_fits() {
+    fn the_largest_entries_are_dropped_until_the_rest_fits() {
         let sizes = vec![(0, 30), (1, 80), (2, 50), (3, 40)];
         assert_eq!(plan(200, 1, sizes.clone()), Plan { workers: 4, leave: Vec::new() });
         assert_eq!(plan(199, 1, sizes.clone()), Plan { workers: 3, leave: vec![(1, 80)] });

@@ -19,7 +19,7 @@ impl Supervisor {
         if idle < self.pool.config().settings.shrink_after.saturating_mul(REST_AFTER) {
             return;
         }
-        tracing::info!(pool = self.pool.name(), "not needed for {idle:?}: PHP ends until the next request");
+        tracing::info!(pool = self.pool.name(), "idle for {idle:?}: stopping PHP until the next request");
         self.old.extend(self.current.take());
         self.rests = true;
         if self.pool.lock().ask_for_workers(true) {

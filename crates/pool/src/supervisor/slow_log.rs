@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_bounded_and_what_is_left_out_is_counted() {
+    fn the_rate_of_entries_is_bounded_and_omitted_ones_are_counted() {
         let mut slow = SlowRequests::new(None);
         let start = slow.filled;
         slow.allowance = 0.0;

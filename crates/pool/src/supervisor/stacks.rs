@@ -37,7 +37,7 @@ impl Supervisor {
 
     fn order_profile(&mut self, rate: u32, length: Duration, taker: SamplesSender) -> Result<(), String> {
         if self.profile.is_some() {
-            return Err("a profile of this pool is under way; try again when it has ended".to_owned());
+            return Err("this pool is already being profiled; try again when that has ended".to_owned());
         }
         self.last_profile += 1;
         let order = self.last_profile;

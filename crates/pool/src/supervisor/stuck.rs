@@ -28,7 +28,7 @@ impl Supervisor {
             }
             generation.waits_since.get_or_insert_with(Instant::now).elapsed() > limit
         };
-        let why = || format!("the zygote has forked no worker for {limit:?}: it or its template is stopped or hangs");
+        let why = || format!("the zygote has forked no worker for {limit:?}: it or its template hangs");
         if let Some(mut generation) = self.current.take_if(is_stuck) {
             let why = why();
             tracing::error!(pool = pool.name(), generation = generation.number, "{why}: starting another");
@@ -65,7 +65,7 @@ impl Supervisor {
                 tracing::error!(
                     pool = self.pool.name(),
                     pid = lane.pid,
-                    "worker has not ended within {limit:?} (boot_timeout): it is stopped or hangs: killed"
+                    "worker did not end within {limit:?} (boot_timeout): killing it"
                 );
                 lane.kill(KillReason::Stuck);
             }

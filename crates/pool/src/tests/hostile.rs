@@ -124,7 +124,7 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
 async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
     // The body of a request without one, or of no request; then the same body repeatedly.
     for number in [1, 99] {
-        violation(|evil| evil.ask_for_body(number)).await;
+        violation(|evil| evil.request_body(number)).await;
     }
     let mut stage = TestPool::new(10);
     let mut evil = stage.worker().await;
@@ -132,7 +132,7 @@ async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
     while evil.take().is_empty() {
         tokio::task::yield_now().await;
     }
-    evil.ask_for_body(1);
+    evil.request_body(1);
     assert_eq!(stage.reported_end().await, Some("broken"));
     assert_eq!(finish(response).await, Err(FaultKind::WorkerBroken));
 }
@@ -177,7 +177,7 @@ async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives(
 /// Regression: the lane's reader was gone after a panic, so that its requests were never answered and the pool never
 /// stopped.
 #[tokio::test]
-async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_else() {
+async fn a_panic_of_a_lane_reader_ends_only_its_workers_requests() {
     let mut stage = TestPool::new(10);
     let mut worker = stage.worker().await;
     let front = Arc::new(Front { panics: true, ..Front::default() });

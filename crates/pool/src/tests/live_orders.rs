@@ -30,7 +30,7 @@ fn order(data: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn orders_reach_the_site_of_their_request_whatever_their_size_and_before_and_behind_the_response() {
+async fn orders_of_any_size_reach_their_site_before_and_after_the_response() {
     let mut stage = TestPool::new(10);
     let mut worker = stage.worker().await;
     let orders = Arc::new(Orders::default());

@@ -88,7 +88,7 @@ async fn the_worker_with_fewest_requests_gets_the_next_and_no_worker_gets_too_ma
 }
 
 #[tokio::test]
-async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
+async fn a_burst_longer_than_the_ring_continues_when_the_worker_reads() {
     let mut stage = TestPool::new(200);
     stage.sizes = LaneSizes::TINY;
     let mut worker = stage.worker().await;
@@ -139,7 +139,7 @@ fn long_body() -> RequestBody {
 /// Regression: descriptors were sent with their requests. Those of requests taken back filled a busy worker's socket,
 /// and kept their files open.
 #[tokio::test]
-async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
+async fn a_body_stays_with_the_server_until_a_worker_begins_the_request() {
     let mut stage = TestPool::new(400);
     let mut worker = stage.worker().await;
     let control = stage.shared.lock().lanes[worker.index].as_ref().unwrap().control.clone();
@@ -164,7 +164,7 @@ async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
 async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_another() {
     let mut stage = TestPool::new(10);
     let mut dying = stage.worker().await;
-    // A running request. Without one, the first of the others would count as begun (`part_in_death`).
+    // A running request. Without one, the first of the others would count as begun (`rescue::parts`).
     let running = stage.get().await;
     assert_eq!(dying.take(), [1]);
     let responses =
@@ -254,7 +254,7 @@ async fn a_request_outlives_workers_that_all_die_at_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
+async fn a_request_that_kills_its_workers_fails_and_bystanders_succeed() {
     let mut stage = TestPool::new(10);
     let mut head = RequestBuilder::new(5, 1001, 1);
     let method = head.text(b"GET");
@@ -381,7 +381,7 @@ async fn a_busy_worker_that_comes_back_gets_requests_again() {
 }
 
 #[tokio::test]
-async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
+async fn a_draining_worker_finishes_begun_requests_and_returns_the_rest() {
     let mut stage = TestPool::new(10);
     let (mut old, mut new) = (stage.worker().await, stage.worker().await);
     let mut responses = Vec::new();

@@ -219,8 +219,8 @@ impl TestWorker {
     }
 
     /// Asks for a body, even of an invalid request.
-    pub(crate) fn ask_for_body(&mut self, number: u64) {
-        self.end.ask_for_body(number);
+    pub(crate) fn request_body(&mut self, number: u64) {
+        self.end.request_body(number);
         self.end.publish();
     }
 

@@ -217,11 +217,13 @@ impl BodyReader for Io {
                 Ok(Some(Event::BodyEnd)) => return Poll::Ready(None),
                 Ok(Some(Event::Abort)) => {
                     self.aborted = true;
-                    return Poll::Ready(Some(Err("the web server has given the request up".into())));
+                    return Poll::Ready(Some(Err("the web server has aborted the request".into())));
                 }
                 Ok(Some(_)) => continue,
                 Ok(None) => {}
-                Err(_) => return Poll::Ready(Some(Err("what follows is not FastCGI".into()))),
+                Err(_) => {
+                    return Poll::Ready(Some(Err("the connection continues with something other than FastCGI".into())));
+                }
             }
             if self.at_end {
                 return Poll::Ready(Some(Err("the connection ended within the body".into())));

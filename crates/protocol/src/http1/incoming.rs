@@ -25,7 +25,7 @@ pub(crate) enum Broken {
     Trailers,
     #[error("it ended early")]
     Early,
-    #[error("its connection has gone on to another request")]
+    #[error("its connection has moved on to another request")]
     Over,
 }
 

@@ -341,7 +341,7 @@ fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<
             Ok(polled) => polled,
             Err(panic) => {
                 panic.note(&lock(io).connection.shared.metrics);
-                return Poll::Ready(Err(std::io::Error::other("a fault in the server")));
+                return Poll::Ready(Err(std::io::Error::other("a bug in the server")));
             }
         };
         match polled {

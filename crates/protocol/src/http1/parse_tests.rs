@@ -21,7 +21,7 @@ fn refused(lines: &str) -> Refused {
 }
 
 #[test]
-fn a_head_comes_apart_into_what_the_client_wrote() {
+fn a_head_is_parsed_into_what_the_client_wrote() {
     let parsed = request("POST /a%20<b>?c HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nx-a:  2 \r\nContent-Length: 5\r\n\r\n");
     assert_eq!(parsed.head.method, Method::POST);
     assert_eq!((parsed.head.target.as_bytes(), parsed.head.version), (&b"/a%20<b>?c"[..], Version::HTTP_11));
@@ -32,7 +32,7 @@ fn a_head_comes_apart_into_what_the_client_wrote() {
 }
 
 #[test]
-fn a_head_that_has_not_come_in_is_waited_for_and_what_follows_is_left() {
+fn an_incomplete_head_is_awaited_and_later_bytes_stay_unread() {
     let whole = "\r\nGET /x HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n";
     for length in 0..whole.len() {
         assert!(head(&whole[..length]).unwrap().is_none(), "{length}");
@@ -118,7 +118,7 @@ fn bodies_are_framed_by_a_length_or_by_chunks() {
 }
 
 #[test]
-fn connections_go_on_as_the_client_likes() {
+fn connections_persist_as_the_client_requests() {
     let goes_on = |version: &str, fields: &str| request(&format!("GET / HTTP/{version}\r\n{fields}\r\n")).keep_alive;
     assert!(goes_on("1.1", "") && !goes_on("1.0", ""));
     assert!(!goes_on("1.1", "Connection: close\r\n") && !goes_on("1.1", "Connection: te, Close\r\n"));

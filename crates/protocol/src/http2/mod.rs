@@ -285,7 +285,7 @@ async fn upgrade(
 }
 
 /// Sends a body as fast as the client reads it. A part is fetched before window capacity is reserved, so that an idle
-/// source holds no share of the connection's window. A body that breaks off resets the stream.
+/// source holds no share of the connection's window. A body that ends early resets the stream.
 ///
 /// Data is passed to h2 only within the client's window, because the timeouts do not see data that waits inside h2.
 async fn send(
@@ -309,7 +309,7 @@ async fn send(
             Some(Ok(data)) => data,
             Some(Err(error)) => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
-                tracing::debug!(target: "howdah::conn", %error, "request body broke off");
+                tracing::debug!(target: "howdah::conn", %error, "request body ended early");
                 return Ok(());
             }
         };

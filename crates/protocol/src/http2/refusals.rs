@@ -66,7 +66,7 @@ impl Outgoing {
 
     fn judge(&mut self, refusals: &Refusals) {
         let (payload, stream) = (&self.seen[HEAD..self.len], [5, 6, 7, 8].map(|at| self.seen[at]));
-        if self.seen[3] == HEADERS && self.seen[4] & END_STREAM != 0 && is_one_status(payload) {
+        if self.seen[3] == HEADERS && self.seen[4] & END_STREAM != 0 && has_only_status(payload) {
             self.refused = stream;
             refusals.too_large.fetch_add(1, Relaxed);
         } else if self.seen[3] == RST_STREAM && payload == PROTOCOL_ERROR && stream != self.refused {
@@ -77,7 +77,7 @@ impl Outgoing {
 
 /// `true` for a header block that contains only a status, as h2's 431 does. The server's responses always have a
 /// `Date`.
-fn is_one_status(mut block: &[u8]) -> bool {
+fn has_only_status(mut block: &[u8]) -> bool {
     // Updates of the table's size come first (RFC 7541 6.3).
     while let [first, rest @ ..] = block
         && first & 0xe0 == 0x20

@@ -123,7 +123,7 @@ pub(super) struct Parts<S> {
 
 const SHORTER: Fault = Fault::Stream(Code::MESSAGE_ERROR, "the body is shorter than its content-length");
 const LONGER: Fault = Fault::Stream(Code::MESSAGE_ERROR, "the body is longer than its content-length");
-const MISPLACED: Fault = Fault::Connection(Code::FRAME_UNEXPECTED, "a frame that has no place in a request");
+const MISPLACED: Fault = Fault::Connection(Code::FRAME_UNEXPECTED, "a frame that is not allowed in a request");
 
 impl<S: Source> Parts<S> {
     pub(super) fn new(frames: Frames<S>, length: Option<u64>) -> Self {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_what_its_frames_hold_and_nothing_else() {
+    fn a_body_is_exactly_the_content_of_its_frames() {
         assert_eq!(body(b"", None).unwrap(), b"");
         assert_eq!(body(b"\0\x03abc", Some(3)).unwrap(), b"abc");
         assert_eq!(

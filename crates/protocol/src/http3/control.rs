@@ -40,7 +40,9 @@ pub(super) struct UniqueStreams {
 impl UniqueStreams {
     fn take(stream: &AtomicBool) -> Result<(), Fault> {
         match stream.swap(true, Relaxed) {
-            true => Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a stream of a kind that there is once")),
+            true => {
+                Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a second stream of a kind that may exist once"))
+            }
             false => Ok(()),
         }
     }
@@ -65,7 +67,7 @@ pub(super) async fn listen(incoming: Incoming, once: &UniqueStreams) -> Result<(
             while poll_fn(|cx| frames.poll_raw(cx)).await?.is_some() {}
             Ok(())
         }
-        PUSH => return Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a client that pushes")),
+        PUSH => return Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a push stream from a client")),
         _ => {
             frames.source().stop(Code::STREAM_CREATION_ERROR);
             return Ok(());
@@ -74,7 +76,7 @@ pub(super) async fn listen(incoming: Incoming, once: &UniqueStreams) -> Result<(
     match result {
         // None of these may end before the connection does (RFC 9114 6.2.1, RFC 9204 4.2).
         Ok(()) | Err(Fault::Stream(..)) => {
-            Err(Fault::Connection(Code::CLOSED_CRITICAL_STREAM, "a stream that is needed was closed"))
+            Err(Fault::Connection(Code::CLOSED_CRITICAL_STREAM, "a critical stream was closed"))
         }
         error => error,
     }
@@ -102,10 +104,13 @@ async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
                 number_of(&whole(frames, MAX_UNKNOWN_STREAMS).await?)?;
             }
             Some(kind::CANCEL_PUSH) => {
-                return Err(Fault::Connection(Code::ID_ERROR, "a push is cancelled that was never promised"));
+                return Err(Fault::Connection(Code::ID_ERROR, "a push was cancelled that was never promised"));
             }
             Some(kind) if kind::is_reserved(kind) => {
-                return Err(Fault::Connection(Code::FRAME_UNEXPECTED, "a frame that has no place in a control stream"));
+                return Err(Fault::Connection(
+                    Code::FRAME_UNEXPECTED,
+                    "a frame that is not allowed in a control stream",
+                ));
             }
             Some(_) => {}
             None => return Ok(()),
@@ -128,13 +133,13 @@ async fn whole<S: Source>(frames: &mut Frames<S>, most: u64) -> Result<Bytes, Fa
 
 /// Checks the client's settings (RFC 9114 7.2.4). None of them affects what the server sends.
 fn settings(payload: &Bytes) -> Result<(), Fault> {
-    let wrong = Fault::Connection(Code::SETTINGS_ERROR, "settings that are none");
+    let wrong = Fault::Connection(Code::SETTINGS_ERROR, "invalid settings");
     let mut seen = Vec::new();
     let mut rest = payload.clone();
     while !rest.is_empty() {
         let (name, value) = (frames::number(&mut rest), frames::number(&mut rest));
         let (Some(name), Some(_)) = (name, value) else {
-            return Err(Fault::Connection(Code::FRAME_ERROR, "settings that break off"));
+            return Err(Fault::Connection(Code::FRAME_ERROR, "truncated settings"));
         };
         // HTTP/2 settings and duplicates are forbidden.
         if matches!(name, 2..=5) || seen.contains(&name) {
@@ -153,7 +158,7 @@ fn number_of(payload: &Bytes) -> Result<u64, Fault> {
     let mut rest = payload.clone();
     frames::number(&mut rest)
         .filter(|_| rest.is_empty())
-        .ok_or(Fault::Connection(Code::FRAME_ERROR, "a frame that is not a number"))
+        .ok_or(Fault::Connection(Code::FRAME_ERROR, "a frame whose payload is not one number"))
 }
 
 /// Reads the QPACK encoder stream. Without a dynamic table, a client may only set its capacity to 0.
@@ -161,7 +166,7 @@ async fn encoder<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     const SIZE_0: u8 = 0b0010_0000;
     while let Some(bytes) = poll_fn(|cx| frames.poll_raw(cx)).await? {
         if bytes.iter().any(|&byte| byte != SIZE_0) {
-            return Err(Fault::Connection(Code::ENCODER_STREAM_ERROR, "a dynamic table, which was not allowed"));
+            return Err(Fault::Connection(Code::ENCODER_STREAM_ERROR, "use of the dynamic table, which is disabled"));
         }
     }
     Ok(())

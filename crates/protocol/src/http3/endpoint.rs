@@ -42,7 +42,7 @@ pub struct Config {
 
 /// The TLS settings do not allow HTTP/3.
 #[derive(Debug, thiserror::Error)]
-#[error("HTTP/3 needs TLS 1.3 with TLS_AES_128_GCM_SHA256, which these settings of TLS leave out")]
+#[error("HTTP/3 needs TLS 1.3 with TLS_AES_128_GCM_SHA256, which the TLS settings exclude")]
 pub struct ConfigError(#[from] quinn::crypto::rustls::NoInitialCipherSuite);
 
 impl Config {

@@ -149,7 +149,7 @@ impl<S: Source> Frames<S> {
 }
 
 /// A stream may end between two frames only (RFC 9114 7.1).
-const TRUNCATED: Fault = Fault::Connection(Code::FRAME_ERROR, "a frame is cut off");
+const TRUNCATED: Fault = Fault::Connection(Code::FRAME_ERROR, "a frame is truncated");
 
 /// Removes an integer from the front of the bytes and returns it.
 pub(super) fn number(bytes: &mut Bytes) -> Option<u64> {

@@ -39,7 +39,7 @@ fn numbers_come_back_as_they_were_written() {
 }
 
 #[test]
-fn frames_are_the_same_in_whatever_pieces_they_come() {
+fn frames_are_the_same_however_they_are_split() {
     let mut out = BytesMut::new();
     put_frame(&mut out, kind::HEADERS, 5);
     out.extend_from_slice(b"heads");

@@ -39,12 +39,12 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
                     _ => return Err("an unknown pseudo-header"),
                 };
                 if part.replace(value).is_some() {
-                    return Err("a pseudo-header comes twice");
+                    return Err("a repeated pseudo-header");
                 }
             }
             _ => {
-                let name = HeaderName::from_lowercase(&name).map_err(|_| "a header's name is none")?;
-                let value = HeaderValue::from_maybe_shared(trimmed(value)).map_err(|_| "a header's value is none")?;
+                let name = HeaderName::from_lowercase(&name).map_err(|_| "an invalid header name")?;
+                let value = HeaderValue::from_maybe_shared(trimmed(value)).map_err(|_| "an invalid header value")?;
                 if !may_be_sent(&name, &value) {
                     return Err("a header about a connection, which HTTP/3 does not have");
                 }
@@ -54,24 +54,24 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
     }
     one_length(&mut headers)?;
     let method = first.method.ok_or("no :method")?;
-    let mut method = Method::from_bytes(&method).map_err(|_| "the method is none")?;
+    let mut method = Method::from_bytes(&method).map_err(|_| "an invalid method")?;
     if let Some(protocol) = first.protocol {
         if method != Method::CONNECT {
             return Err("a :protocol without CONNECT");
         }
-        let offer = HeaderValue::from_maybe_shared(protocol).map_err(|_| "the :protocol is none")?;
+        let offer = HeaderValue::from_maybe_shared(protocol).map_err(|_| "an invalid :protocol")?;
         headers.remove(CONTENT_LENGTH);
         headers.try_insert(UPGRADE, offer).map_err(|_| "too many headers")?;
         method = Method::GET;
     }
     if first.authority.as_ref().is_some_and(|authority| !authority.iter().all(|&byte| byte > b' ' && byte != 0x7f)) {
-        return Err("the :authority has a byte that it may not have");
+        return Err("an invalid byte in :authority");
     }
     let target = match (&method, first.scheme, first.path) {
         (&Method::CONNECT, None, None) if first.authority.is_some() => {
             Target::of_parts(Bytes::new(), first.authority, true)
         }
-        (&Method::CONNECT, ..) => return Err("a CONNECT with more than an :authority"),
+        (&Method::CONNECT, ..) => return Err("a CONNECT with pseudo-headers besides :authority"),
         (_, Some(scheme), Some(path)) => {
             if first.authority.as_ref().is_none_or(Bytes::is_empty) && !headers.contains_key(HOST) {
                 return Err("neither :authority nor host");
@@ -83,7 +83,7 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
         }
         _ => return Err("no :scheme or no :path"),
     };
-    let target = target.map_err(|_| "the :path is none")?;
+    let target = target.map_err(|_| "an invalid :path")?;
     Ok(Head { method, target, version: Version::HTTP_3, headers })
 }
 

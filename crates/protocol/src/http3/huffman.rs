@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_alone_and_beside_every_other_comes_back() {
+    fn every_byte_and_every_pair_of_bytes_round_trips() {
         for a in 0..=255u8 {
             assert_eq!(decode(&encode(&[a.into()])).unwrap(), [a]);
             let all: Vec<u8> = (0..=255).flat_map(|b| [a, b]).collect();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_counts_for_what_it_becomes() {
+    fn a_header_block_counts_by_its_decoded_size() {
         // A byte each, and 42 when read.
         let mut block = vec![0, 0];
         block.resize(102, 0xd1);

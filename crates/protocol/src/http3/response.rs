@@ -73,10 +73,10 @@ pub(super) async fn send(
     write(out, &mut parts, &mut timeout).await
 }
 
-/// Fault for a response whose body broke off.
+/// Fault for a response whose body ended early.
 fn broken(error: &std::io::Error) -> Fault {
-    tracing::debug!(target: "howdah::conn", %error, "request body broke off");
-    Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
+    tracing::debug!(target: "howdah::conn", %error, "request body ended early");
+    Fault::Stream(Code::INTERNAL_ERROR, "the body ended early")
 }
 
 /// Writes all parts as fast as the client reads them, within its time limit.
@@ -93,7 +93,7 @@ pub(super) async fn write(
                 Poll::Pending => {
                     return timeout
                         .poll_end(cx)
-                        .map(|()| Err(Fault::Stream(Code::REQUEST_CANCELLED, "too slow a client")));
+                        .map(|()| Err(Fault::Stream(Code::REQUEST_CANCELLED, "the client is too slow")));
                 }
             }
         }

@@ -49,7 +49,7 @@ impl Source for Incoming {
         }
         Poll::Ready(match read {
             Ok(chunk) => Ok(chunk.map(|chunk| chunk.bytes)),
-            Err(ReadError::Reset(_)) => Err(Fault::Stream(Code::REQUEST_CANCELLED, "the client has broken off")),
+            Err(ReadError::Reset(_)) => Err(Fault::Stream(Code::REQUEST_CANCELLED, "the client has reset the stream")),
             Err(_) => Err(Fault::Gone),
         })
     }
@@ -84,7 +84,7 @@ impl Outgoing {
 
     fn failed(&mut self, error: &WriteError) -> Fault {
         match error {
-            WriteError::Stopped(_) => Fault::Stream(Code::REQUEST_CANCELLED, "the client wants no more of it"),
+            WriteError::Stopped(_) => Fault::Stream(Code::REQUEST_CANCELLED, "the client has stopped reading it"),
             _ => {
                 self.ended = true;
                 Fault::Gone
@@ -125,9 +125,7 @@ impl Drop for Outgoing {
 /// Writes all of it.
 pub(super) async fn write_all(stream: &mut SendStream, bytes: Bytes) -> Result<(), Fault> {
     stream.write_all_chunks(&mut [bytes]).await.map_err(|error| match error {
-        WriteError::Stopped(_) => {
-            Fault::Connection(Code::CLOSED_CRITICAL_STREAM, "a stream that is needed was stopped")
-        }
+        WriteError::Stopped(_) => Fault::Connection(Code::CLOSED_CRITICAL_STREAM, "a critical stream was stopped"),
         _ => Fault::Gone,
     })
 }

@@ -108,7 +108,7 @@ async fn everything_arrives_over_a_line_that_loses_and_confuses_datagrams() {
 }
 
 #[tokio::test]
-async fn a_shutdown_lets_requests_end_and_takes_no_further_ones() {
+async fn a_shutdown_lets_requests_end_and_accepts_no_new_ones() {
     let server = Server::start();
     let mut client = server.client().await;
     let mut stream = client.open("GET", "/held", &[]).await;

@@ -87,12 +87,12 @@ async fn frames_that_break_the_rules_end_the_connection() {
         (frame(1, b"\xff"), 0x200, "a header block that is none"),
         (frame(1, b"\0\0\x80"), 0x200, "a reference to a dynamic table"),
         (frame(1, b"\0\0\x2f\xff\xff\xff\xff\xff\xff"), 0x200, "a string longer than everything"),
-        (frame(1, GET)[..8].to_vec(), 0x106, "a frame that breaks off"),
-        ([frame(1, GET), frame(0, b"xyz")[..5].to_vec()].concat(), 0x106, "a body that breaks off"),
+        (frame(1, GET)[..8].to_vec(), 0x106, "a frame that ends early"),
+        ([frame(1, GET), frame(0, b"xyz")[..5].to_vec()].concat(), 0x106, "a body that ends early"),
     ] {
         let connection = server.connect().await;
         let mut bytes = bytes;
-        if why == "a body that breaks off" {
+        if why == "a body that ends early" {
             bytes = [frame(1, b"\0\0\xd4\xd7\x51\x05/echo\x50\x09localhost"), bytes.split_off(3 + GET.len())].concat();
         }
         assert_eq!(sent(&connection, &bytes, true).await, Err(code), "{why}");
@@ -102,7 +102,7 @@ async fn frames_that_break_the_rules_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_malformed_request_ends_its_stream_alone() {
+async fn a_malformed_request_ends_only_its_stream() {
     let server = Server::start();
     let connection = server.connect().await;
     let with = |line: &[u8]| frame(1, &[GET, line].concat());
@@ -111,7 +111,7 @@ async fn a_malformed_request_ends_its_stream_alone() {
     assert_eq!(sent(&connection, &with(b"\x23X-A\x01b"), true).await, Err(0x10e), "capitals");
     assert_eq!(sent(&connection, &with(b"\x23abc\x03a\nb"), true).await, Err(0x10e), "a line feed");
     assert_eq!(sent(&connection, &with(b"\x27\x03connection\x05close"), true).await, Err(0x10e), "connection");
-    assert_eq!(sent(&connection, &with(b"\x54\x025"), true).await, Err(0x200), "a value that breaks off");
+    assert_eq!(sent(&connection, &with(b"\x54\x025"), true).await, Err(0x200), "a value that ends early");
     let connection = server.connect().await;
     assert_eq!(
         sent(&connection, &with(b"\x54\x015"), true).await,
@@ -154,7 +154,7 @@ async fn frames_that_are_not_known_cost_no_memory_however_long_they_are() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_is_not_waited_for_for_ever() {
+async fn waiting_for_a_head_has_a_limit() {
     let server = Server::with(1000, |settings| settings.header_timeout = std::time::Duration::from_secs(1));
     let connection = server.connect().await;
     // The server would close a whole connection that has not sent a request yet.

@@ -135,7 +135,7 @@ async fn a_response_that_does_not_keep_to_its_length_is_cut() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_let_go() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let server = Server::with(1000, |settings| settings.client_timeout = std::time::Duration::from_millis(300));
     let mut client = server.client().await;
     // More than fits into all windows.

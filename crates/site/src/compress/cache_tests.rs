@@ -55,7 +55,7 @@ fn one_off_bodies_take_no_place() {
 }
 
 #[test]
-fn a_collision_never_gets_other_bytes() {
+fn a_hash_collision_never_returns_other_bytes() {
     let cache = Cache::with_hasher(1 << 20, constant);
     let mut one = body("one", 4000);
     let (two, three) = (body("two", 4000), body("three", 4000));
@@ -99,7 +99,7 @@ fn pages_that_differ_in_an_unread_place_are_distinguished_and_all_stay() {
 }
 
 #[test]
-fn a_page_with_a_new_token_each_time_takes_no_place_beside_the_first() {
+fn pages_with_changing_tokens_take_no_further_place() {
     let cache = Cache::new(1 << 20);
     admit(&cache, GZIP, &page_with_token(0), b"first");
     for token in 1..2000 {
@@ -110,7 +110,7 @@ fn a_page_with_a_new_token_each_time_takes_no_place_beside_the_first() {
 }
 
 #[test]
-fn an_entry_that_only_stands_in_the_way_is_evicted() {
+fn a_useless_entry_is_evicted() {
     let cache = Cache::new(300_000);
     admit(&cache, GZIP, &page_with_token(0), b"old");
     for number in 0..20 {

@@ -94,7 +94,7 @@ fn responses_that_are_sent_unchanged_keep_their_fields() {
 }
 
 #[test]
-fn switched_off_nothing_changes() {
+fn disabled_compression_changes_nothing() {
     let page = bodies::text(20_000);
     let settings = CompressionSettings { enabled: false, ..Default::default() };
     for method in [Method::GET, Method::HEAD] {
@@ -178,7 +178,7 @@ fn get_length(with: &Compressor, body: &[u8]) -> String {
 }
 
 #[test]
-fn head_without_a_body_claims_nothing_that_may_be_wrong() {
+fn head_without_a_body_gets_no_fields_that_may_be_wrong() {
     let with = compressor();
     let got = send(&with, Method::HEAD, "gzip", page_head(50_000), b"");
     assert_eq!(got.headers.len(), 3, "{:?}", got.headers);

@@ -117,7 +117,7 @@ pub(super) mod bodies {
         body
     }
 
-    /// Words in no order, with markup: about what a page looks like to a compressor.
+    /// Random words with markup: to a compressor, roughly a page.
     pub(in crate::compress) fn text(length: usize) -> Vec<u8> {
         const WORDS: &[&str] = &[
             "server",

@@ -329,7 +329,8 @@ mod tests {
             for waits in [true, false] {
                 assert_eq!(send(&compressor, "", stream(known, waits)), (None, false, all.clone()));
                 let (label, at_hand, plain) = send(&compressor, "gzip", stream(known, waits));
-                // A stream of unknown length that is there to its end, and not longer than a sample, is a whole body.
+                // A stream of unknown length that has arrived completely, and is not longer than a sample, is treated
+                // as a whole body.
                 let gathered = !waits;
                 assert_eq!((label, at_hand), (Some(if gathered { "gzip" } else { "gzip/stream" }), gathered));
                 assert_eq!(plain, all);

@@ -51,7 +51,7 @@ impl Responder for Destination {
                 let preferred = site.preferred.as_ref().filter(|preferred| exchange.is_for(preferred));
                 match preferred.and_then(|preferred| preferred.for_script(script.pool, &script.filename)).map(shown) {
                     Some((booted, in_mode)) => {
-                        explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe has booted this script; while it does not serve, \"{pool}\", mode \"{mode}\""));
+                        explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe boots this script; while it cannot serve, \"{pool}\", mode \"{mode}\""));
                         pool = booted;
                     }
                     None => explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{why_there}")),
@@ -81,7 +81,7 @@ impl Responder for Destination {
                 if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT }
             }
             Route::Listing(_) => {
-                explaining.notes.add("route", "its list, as a rule says (`listing`)");
+                explaining.notes.add("route", "a directory listing, by a rule (`listing`)");
                 StatusCode::OK
             }
             Route::NotFound => StatusCode::NOT_FOUND,
@@ -232,7 +232,7 @@ fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &m
     if let Some(stop) = judged.stop {
         rules::explain_end(stop, explaining);
     } else if judged.php == Some(false) && matches!(route, Route::Script(_)) {
-        explaining.respond(StatusCode::FORBIDDEN, "403: a rule runs no PHP there");
+        explaining.respond(StatusCode::FORBIDDEN, "403: a rule has `php = false`");
     }
     !explaining.is_settled()
 }

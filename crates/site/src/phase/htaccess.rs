@@ -62,7 +62,7 @@ impl System for Machine<'_> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         if !file.metadata()?.is_file() {
-            return Err(Error::new(ErrorKind::InvalidInput, "no regular file"));
+            return Err(Error::new(ErrorKind::InvalidInput, "not a regular file"));
         }
         let mut text = Vec::new();
         file.take(most as u64 + 1).read_to_end(&mut text)?;

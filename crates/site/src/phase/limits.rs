@@ -37,7 +37,7 @@ impl Responder for HeadLimits {
     fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if let Err(refusal) = check(&exchange.site.limits, &exchange.head) {
             let status = refusal.status();
-            explaining.respond(status, format!("{status}, before a path is looked at"));
+            explaining.respond(status, format!("{status}, before the path is evaluated"));
         }
     }
 }
@@ -64,7 +64,7 @@ impl Responder for KnownHost {
     fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if exchange.misdirected {
             let status = StatusCode::MISDIRECTED_REQUEST;
-            explaining.respond(status, format!("{status}, before a path is looked at"));
+            explaining.respond(status, format!("{status}, before the path is evaluated"));
         }
     }
 }
@@ -148,7 +148,7 @@ fn not_allowed() -> Refusal {
 
 /// Returns the refusal of an extended CONNECT whose destination speaks HTTP only.
 pub(crate) fn no_other_protocol() -> Refusal {
-    not_allowed().because("nothing here speaks another protocol")
+    not_allowed().because("no other protocol is supported here")
 }
 
 /// Refuses a 2xx response to an extended CONNECT: the client would take it as acceptance of the requested protocol.

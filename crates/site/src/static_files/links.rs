@@ -91,9 +91,9 @@ impl Links {
         let why = match self.policy {
             Symlinks::Never => "`static.follow_symlinks` is \"never\"",
             _ if self.targets.iter().any(|target| real.starts_with(target)) => {
-                "root has not made it; `static.follow_symlinks` decides"
+                "root does not own it (see `static.follow_symlinks`)"
             }
-            _ => "`static.follow_symlinks` decides",
+            _ => "see `static.follow_symlinks`",
         };
         tracing::warn!(target: "howdah::static", "{link} is a link to {to}, which is not followed: 404; {why}");
     }

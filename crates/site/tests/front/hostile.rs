@@ -146,7 +146,7 @@ fn over_http_2_too_informational_responses_are_bounded_and_stop_at_the_final_one
 }
 
 #[test]
-fn informational_responses_with_more_names_than_a_map_takes_do_no_harm() {
+fn informational_responses_with_too_many_names_are_harmless() {
     let server = Server::start();
     for n in [1001, 24_577, 30_000] {
         let many: Vec<_> = (0..n).map(|i| (format!("X-{i}").into(), Bytes::new())).collect();
@@ -238,7 +238,7 @@ async fn send_all(stream: &mut h2::SendStream<Bytes>, mut data: Bytes) {
 }
 
 #[test]
-fn a_panic_ends_its_request_and_no_other_on_the_connection() {
+fn a_panic_ends_only_its_request_on_the_connection() {
     let server = Server::start();
     let mut client = server.connect();
     client.send([ask("/a.txt"), ask("/panic.php"), ask("/a.txt")].concat());
@@ -248,7 +248,7 @@ fn a_panic_ends_its_request_and_no_other_on_the_connection() {
     assert_eq!(server.metrics.request_panics.get(), 1);
     client.send(ask("/torn.php"));
     let rest = client.rest();
-    assert!(!rest.ends_with("0\r\n\r\n"), "a response that broke off does not look complete: {rest}");
+    assert!(!rest.ends_with("0\r\n\r\n"), "a response that ended early does not look complete: {rest}");
     assert_eq!(server.metrics.request_panics.get(), 2);
     run(async {
         let (mut sender, _connection) = connect(&server).await;
@@ -361,7 +361,7 @@ fn codings_of_a_request_body_other_than_chunked_are_refused_and_its_bytes_are_no
 }
 
 #[test]
-fn a_host_that_is_none_is_refused_wherever_a_request_names_it() {
+fn an_invalid_host_is_refused_wherever_a_request_names_it() {
     let server = Server::start();
     for head in [
         "GET http://evil:80x/vars.php HTTP/1.1\r\nHost: h\r\n",

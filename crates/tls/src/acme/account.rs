@@ -37,7 +37,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     let builder = || Account::builder_with_http(Box::new(client.clone()));
     let made = patiently!(builder().create(&new, options.directory.clone(), external.as_ref()));
     let (account, credentials) = made.map_err(|error| {
-        let failure = Failure::of("cannot make an account", &error, client.take_retry_after());
+        let failure = Failure::of("cannot create an account", &error, client.take_retry_after());
         Failure { whose: crate::acme::failure::FailureScope::Authority, ..failure }
     })?;
     let text = serde_json::to_vec(&credentials).map_err(|error| Failure::of_authority(error.to_string()))?;
@@ -47,7 +47,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
         kept.write(FILE, &text)
     };
     let written = blocking(write).await?;
-    written.map_err(|error| Failure::of_authority(format!("cannot keep the account: {error}")))?;
+    written.map_err(|error| Failure::of_authority(format!("cannot save the account: {error}")))?;
     tracing::info!("created an account at {}", options.directory);
     Ok(account)
 }

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_asks_about_so_many_names_and_takes_no_place_of_others() {
+    fn on_demand_checks_per_client_are_limited() {
         let start = Instant::now();
         let mut bounds = Bounds::new(1, start);
         assert_eq!((0..100).filter(|_| bounds.may_ask(1, start)).count(), BURST as usize);

@@ -81,11 +81,11 @@ impl Challenges {
     /// Serves the response for a token until the returned value is dropped.
     pub(super) async fn publish_token(self: &Arc<Self>, token: &str, content: &str) -> Result<Published, String> {
         if !is_token(token) {
-            return Err("the authority's token is not one".to_owned());
+            return Err("the authority's token is invalid".to_owned());
         }
         let (shared, name, text) = (self.shared.clone(), token.to_owned(), content.to_owned());
         let written = spawn_blocking(move || shared.announce(&name, text.as_bytes())).await;
-        let written = written.map_err(|_| "the server ends".to_owned())?;
+        let written = written.map_err(|_| "the server is stopping".to_owned())?;
         written.map_err(|error| format!("cannot write a challenge: {error}"))?;
         self.tokens.write().insert(token.into(), Bytes::copy_from_slice(content.as_bytes()));
         Ok(Published::Token(self.clone(), token.to_owned()))
@@ -135,7 +135,8 @@ impl Drop for Published {
 
 /// Serves the TLS-ALPN-01 certificate until the returned value is dropped.
 pub(super) fn publish_certificate(store: &Arc<Store>, name: &str, digest: &[u8]) -> Result<Published, String> {
-    let certificate = proof(name, digest).map_err(|error| format!("cannot make a challenge's certificate: {error}"))?;
+    let certificate =
+        proof(name, digest).map_err(|error| format!("cannot create a challenge's certificate: {error}"))?;
     store.insert_challenge(name, Arc::new(certificate));
     Ok(Published::Certificate(store.clone(), name.to_owned()))
 }

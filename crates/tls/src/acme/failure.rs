@@ -77,8 +77,8 @@ impl Failure {
         };
         let hint = match kind {
             "externalAccountRequired" => "; set `acme.eab` to the key id and key that the authority gave you",
-            "invalidContact" | "unsupportedContact" => "; set `acme.email` to an address that the authority takes",
-            "userActionRequired" => "; the authority wants you to agree to something first",
+            "invalidContact" | "unsupportedContact" => "; set `acme.email` to an address that the authority accepts",
+            "userActionRequired" => "; the authority requires you to agree to something first",
             "invalidProfile" => "; see `acme.profile`",
             "caa" => "; the domain's CAA records do not allow this authority",
             _ => "",

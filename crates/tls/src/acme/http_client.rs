@@ -51,7 +51,7 @@ impl Client {
         let uri = request.uri();
         let scheme = uri.scheme_str();
         if scheme != Some("https") && !(plain_allowed && scheme == Some("http")) {
-            return Err(format!("{uri} is not an address of the kind https://…").into());
+            return Err(format!("{uri} is not an https:// address").into());
         }
         match tokio::time::timeout(RESPONSE_TIMEOUT, client::send(request, Some(&self.tls), MAX_BODY_LEN)).await {
             Ok(result) => result,

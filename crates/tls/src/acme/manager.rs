@@ -178,7 +178,7 @@ impl ManagerTask {
                 Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => match ended {
                     Ok((id, outcome)) => self.end(id, outcome),
                     // A bug in the server: the panic hook has logged it, and it counts as one failure of that name.
-                    Err(error) => self.end(error.id(), Outcome::Failed(Failure::of_name("a fault of the server's own"))),
+                    Err(error) => self.end(error.id(), Outcome::Failed(Failure::of_name("a bug in the server"))),
                 },
                 _ = look.tick() => self.look().await,
                 () = tokio::time::sleep(until_due) => {}

@@ -66,7 +66,7 @@ impl OrderContext<'_> {
     ) -> Result<String, Failure> {
         match tokio::time::timeout(ORDER_TIMEOUT, self.run(name, replaced, failures)).await {
             Ok(result) => result,
-            Err(_) => Err(Failure::of_name(format!("the authority did not come to an end within {ORDER_TIMEOUT:?}"))),
+            Err(_) => Err(Failure::of_name(format!("the authority did not finish within {ORDER_TIMEOUT:?}"))),
         }
     }
 
@@ -87,14 +87,14 @@ impl OrderContext<'_> {
         };
         if status != OrderStatus::Ready {
             let why = self.why_refused(&mut order).await;
-            return Err(why.unwrap_or_else(|| Failure::of_name(format!("{CHECKING}, and does not say why"))));
+            return Err(why.unwrap_or_else(|| Failure::of_name(format!("{CHECKING}, and gives no reason"))));
         }
         let (key, request) =
-            request(name).map_err(|error| Failure::of_name(format!("cannot make a request: {error}")))?;
+            request(name).map_err(|error| Failure::of_name(format!("cannot create a request: {error}")))?;
         let finalized = patiently!(order.finalize_csr(&request));
         finalized.map_err(|error| self.failed("the authority refused the request", &error))?;
         let chain = patiently!(order.poll_certificate(&RETRY_POLICY));
-        let chain = chain.map_err(|error| self.failed("the authority gave no certificate", &error))?;
+        let chain = chain.map_err(|error| self.failed("the authority issued no certificate", &error))?;
         Ok(format!("{}\n{}", chain.trim_end(), key.serialize_pem()))
     }
 
@@ -120,7 +120,7 @@ impl OrderContext<'_> {
             return Ok(order);
         }
         let order = patiently!(self.account.new_order(&new()));
-        order.map_err(|error| self.failed("the authority took no order", &error))
+        order.map_err(|error| self.failed("the authority accepted no order", &error))
     }
 
     /// Publishes the challenge response, and asks the authority to verify it.

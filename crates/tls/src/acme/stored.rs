@@ -118,7 +118,7 @@ impl StoredCertificates {
         let file = Self::file(name);
         let place = PathBuf::from(self.storage.place(&file));
         let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes(), &place, &place);
-        let certificate = certificate.map_err(|error| format!("the authority's certificate is of no use: {error}"))?;
+        let certificate = certificate.map_err(|error| format!("the authority's certificate is unusable: {error}"))?;
         if certificate.names.iter().all(|own| **own != *name) {
             return Err("the authority's certificate is for another name".to_owned());
         }

@@ -57,7 +57,7 @@ impl Link {
             ));
         }
         if state.alpn_protocol() != Some(tls.protocol.alpn()) {
-            bail!("the system did not agree to {}", tls.protocol.description());
+            bail!("the system did not negotiate {}", tls.protocol.description());
         }
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(WINDOW).initial_connection_window_size(WINDOW);

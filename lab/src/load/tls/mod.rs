@@ -91,7 +91,7 @@ pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> R
     let seconds = start.elapsed().as_secs_f64();
     interrupt.check()?;
     if totals.responses == 0 {
-        bail!("not one answer came: {:?}", totals.errors);
+        bail!("no response arrived: {:?}", totals.errors);
     }
     check_handshakes(tls.connections, &totals)?;
     Ok(LoadReport {
@@ -120,7 +120,7 @@ fn check_handshakes(connections: Connections, totals: &ClientTotals) -> Result<(
     match connections {
         Connections::New if totals.resumed > 0 => bail!("{} handshakes were not full ones", totals.resumed),
         Connections::Resumed if share < 0.95 => bail!(
-            "the system resumed {} of {} sessions, so this is not a figure about resumed handshakes",
+            "the system resumed {} of {} sessions, so this is no measurement of resumed handshakes",
             totals.resumed,
             totals.again
         ),

@@ -272,7 +272,7 @@ fn interim_early_and_broken_responses_and_trailers_pass_through() {
     conn.send("bodyGET /hints HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(conn.response("PUT").text(), "body");
     assert_eq!(conn.response("GET").text(), "ok");
-    // A large upload that the old server does not want: the client sends on, and gets the response.
+    // A large upload that the old server refuses: the client keeps sending, and gets the response.
     let mut refused = Conn::open(&shadow.target);
     refused.send(format!("POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", LARGE * PIECE));
     let response = refused.response("POST");

@@ -225,9 +225,9 @@ fn setup(setup: Setup) -> Setup {
 fn allow_complaints(setup: Setup) -> Setup {
     let complaints = [
         "requests below it get 500",
-        "a .htaccess file cannot be followed",
+        "a .htaccess file cannot be applied",
         "the rules lead in a circle",
-        "FallbackResource leads to nothing",
+        "the target of FallbackResource does not exist",
         "a pattern takes too long",
         "a user is required",
         "AuthUserFile",

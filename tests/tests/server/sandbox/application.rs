@@ -37,7 +37,7 @@ script_scenario!(
 
 /// Regression: a worker forked from the template may not list its descriptors there, and closed those of the boot.
 #[test]
-fn workers_that_were_forked_keep_what_the_boot_has_open() {
+fn forked_workers_keep_the_boots_open_files() {
     run(
         Mode::Snapshot,
         |s| sandboxed(s).workers(4).php("slow.php", "$open = tmpfile(); usleep(50000); echo getmypid();"),

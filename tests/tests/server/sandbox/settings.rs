@@ -213,7 +213,7 @@ fn a_pool_whose_sandbox_cannot_be_enforced_stays_down_unless_configured_otherwis
         |site| {
             serve_on_an_old_kernel(site, true, "this kernel does not restrict files (Linux 5.13");
             // Then files are not restricted, and system calls still are.
-            assert_eq!(serve_on_an_old_kernel(site, false, "WEAKER THAN ASKED FOR"), "truefalse");
+            assert_eq!(serve_on_an_old_kernel(site, false, "WEAKER THAN CONFIGURED"), "truefalse");
         },
     );
 }

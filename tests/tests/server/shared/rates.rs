@@ -6,7 +6,7 @@ use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Setup, Site};
 
 #[test]
-fn servers_share_a_rate_and_each_limits_alone_while_the_broker_hangs() {
+fn servers_share_a_rate_and_limit_separately_while_the_broker_hangs() {
     let redis = Server::redis(false);
     let rule = "[{ path = '/login', limit = { rate = '1/h', burst = 9 } }]";
     let setup = Setup::default().php("index.php", "echo 'ok';").setting("rule", rule);

@@ -50,7 +50,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_project_has_a_name_of_its_own() {
+    fn each_project_has_its_own_host_name() {
         for (path, expected) in [
             ("/srv/shop", "shop.localhost"),
             ("/srv/My Shop_2", "my-shop-2.localhost"),

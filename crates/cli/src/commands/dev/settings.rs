@@ -51,7 +51,8 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
         }
     }
     let store = mails::store(&settings.acme.state, project);
-    let program = std::env::current_exe().map_err(|error| format!("cannot find the program itself: {error}"))?;
+    let program =
+        std::env::current_exe().map_err(|error| format!("cannot determine the path of this program: {error}"))?;
     let sendmail = format!("{} sendmail --into {}", quoted(&program)?, quoted(&store)?);
     let patterns = code_patterns(project, None);
     for pool in &mut settings.pools {

@@ -25,7 +25,7 @@ pub(super) fn start() -> Result<ExitCode> {
         UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?).context("cannot start in the background")?;
     socket.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut arguments = std::env::args_os();
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let mut command = Command::new(program);
     command.arg0(arguments.next().unwrap_or_default()).args(arguments);
     command.env(IN_BACKGROUND, "1").env("NOTIFY_SOCKET", format!("@{name}"));

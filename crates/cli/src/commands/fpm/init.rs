@@ -12,7 +12,7 @@ use std::path::Path;
 /// An invalid directive, which PHP-FPM would refuse too.
 pub(crate) fn converted(text: &str, path: &Path) -> Result<String, String> {
     let config = parse(text, path)?;
-    let section = config.pools.first().ok_or("there is no pool in it, which begins with [NAME]")?;
+    let section = config.pools.first().ok_or("it has no section [NAME] of a pool")?;
     let prefix = Path::new("/usr");
     let dropped = pool::dropped(section, true)?;
     let mut page = format!("# From PHP-FPM's pool {}.\n", section.name);

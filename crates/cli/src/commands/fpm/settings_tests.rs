@@ -48,7 +48,7 @@ fn each_pool_is_a_site_at_its_address_with_its_own_pool() {
 }
 
 #[test]
-fn mistakes_are_those_of_php_fpm_and_name_their_pool() {
+fn errors_are_those_of_php_fpm_and_name_their_pool() {
     for (text, message) in [
         ("[global]\n", "No pool defined"),
         ("[a]\npm = static\npm.max_children = 2\n", "[pool a] no listen address"),
@@ -71,7 +71,7 @@ fn mistakes_are_those_of_php_fpm_and_name_their_pool() {
         ("[default]\nlisten = s\npm = static\npm.max_children = 2\n", "another name"),
         (
             "[a]\nlisten = 1\npm = static\npm.max_children = 2\n[b]\nlisten = 1\npm = static\npm.max_children = 2\n",
-            "is named twice",
+            "is listed twice",
         ),
     ] {
         let error = loaded(text, |_| {}).unwrap_err();

@@ -62,16 +62,16 @@ fn summary(profile: &Profile, output: &Path) -> String {
         profile.rate
     );
     if samples == 0 {
-        text.push_str("; no request ran at the moments of looking");
+        text.push_str("; no sample found a running request");
     }
     if profile.unread > 0 {
-        text.push_str(&format!("; {} looks at workers whose memory could not be read", profile.unread));
+        text.push_str(&format!("; {} samples failed, as the worker's memory could not be read", profile.unread));
     }
     if profile.late > 0 {
-        text.push_str(&format!("; {} looks were missed, as the machine had no time for them", profile.late));
+        text.push_str(&format!("; {} samples were missed, as the machine was too busy", profile.late));
     }
     if profile.left_out > 0 {
-        text.push_str(&format!("; {} samples were more than a profile keeps", profile.left_out));
+        text.push_str(&format!("; {} samples were dropped, as a profile has a maximum", profile.left_out));
     }
     text
 }

@@ -138,10 +138,10 @@ fn boot(out: &mut String, pool: &Value) {
     if let Some(pid) = pool["snapshot_template"].as_u64() {
         let _ = writeln!(out, "  workers share one boot, that of process {pid}");
     } else if let Some(why) = pool["snapshot_unshared"].as_str() {
-        let _ = writeln!(out, "  each worker boots on its own: {}", plain_lines(why));
+        let _ = writeln!(out, "  each worker boots separately: {}", plain_lines(why));
     }
     if pool["snapshot_warmup_refused"] == true {
-        let _ = writeln!(out, "  SERVES WITHOUT ITS WARM-UP, which would give all visitors the same:");
+        let _ = writeln!(out, "  SERVING WITHOUT WARM-UP, as its values would be shared by all visitors:");
     }
     for finding in list(&pool["snapshot_warmup"]) {
         let _ = writeln!(out, "  warm-up: {}", shown(finding));

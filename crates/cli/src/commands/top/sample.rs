@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_came_between_the_two_counts() {
+    fn only_changes_between_the_two_count() {
         let at = |count: u64, cpu: u64| {
             json!({"duration_bounds_us": [100, 1000], "version": "1\u{1b}[2J",
                 "requests": {"count": count, "cumulative": [1, count]},
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_were_demoted_are_there_the_newest_first() {
+    fn demoted_routes_are_listed_newest_first() {
         let route = |route: &str, since: u64| json!({"route": route, "since": since, "reason": "differs\u{1b}[2J"});
         let now = json!({"pools": [
             {"name": "a", "demoted": [route("/old", 5), route("/new", 9)]}, {"name": "b", "demoted": []}, {"name": "c"},

@@ -23,7 +23,7 @@ pub(crate) type Refused = (StatusCode, &'static str);
 
 const FOREIGN_HOST: Refused =
     (StatusCode::FORBIDDEN, "without `admin_token` the admin endpoint responds to its address and localhost only");
-const FROM_A_PAGE: Refused = (StatusCode::FORBIDDEN, "the admin endpoint takes nothing that a web page sends");
+const FROM_A_PAGE: Refused = (StatusCode::FORBIDDEN, "the admin endpoint refuses requests from web pages");
 const NO_ORDER: Refused = (StatusCode::FORBIDDEN, "an order needs the field `X-Howdah: 1`");
 const NO_TOKEN: Refused = (StatusCode::UNAUTHORIZED, "the admin endpoint needs `Authorization: Bearer TOKEN`");
 
@@ -63,7 +63,7 @@ impl Guard {
     pub(crate) fn admits(&self, peer: &UCred) -> Result<(), &'static str> {
         let own = rustix::process::geteuid().as_raw();
         if peer.uid() != 0 && peer.uid() != own && !self.shared {
-            return Err("another user than root and the server's own");
+            return Err("a user other than root and the server's");
         }
         // 0: the process is outside this PID namespace, so it is not a descendant of the server.
         let Some(pid) = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0) else {
@@ -71,10 +71,10 @@ impl Guard {
         };
         let predecessor = self.predecessor.as_ref().and_then(TakeOver::predecessor);
         if predecessor.is_some_and(|old| pid != old && descends_from(pid, old) == Some(true)) {
-            return Err("a process that the server before this one has started");
+            return Err("a process that the previous server started");
         }
         match descends_from(pid, std::process::id()) {
-            Some(true) => Err("a process that the server has started"),
+            Some(true) => Err("a process that the server started"),
             Some(false) => Ok(()),
             // `/proc` may hide root's processes from other users. They are not PHP, which never runs as root under a
             // non-root server.
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_page_sends_is_taken() {
+    fn requests_from_web_pages_are_refused() {
         for guard in [on_address(None), Guard::new(&Settings::default(), None)] {
             let with = |fields: &[(&str, &str)]| {
                 let all: Vec<_> = [("host", "localhost"), ("x-howdah", "1")].iter().chain(fields).copied().collect();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_whatever_is_asked() {
+    fn every_request_needs_the_token() {
         let guard = on_address(Some("secret"));
         let named = [("host", "web1.internal"), ("authorization", "Bearer secret")];
         assert_eq!(asked(&guard, Method::GET, "/status", &named), Ok(()), "no page knows the token");

@@ -349,7 +349,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, until: Shutdown
         is_asked.store(true, Relaxed);
         async move {
             Ok::<_, Infallible>(match refused {
-                true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
+                true => outcome(StatusCode::FORBIDDEN, false, "this process may not use the admin endpoint"),
                 false => respond(&state, request).await,
             })
         }
@@ -425,7 +425,11 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
             if down.is_empty() {
                 outcome(StatusCode::OK, true, "every pool serves")
             } else {
-                outcome(StatusCode::SERVICE_UNAVAILABLE, false, &format!("no worker serves in: {}", down.join(", ")))
+                outcome(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    false,
+                    &format!("pools without a serving worker: {}", down.join(", ")),
+                )
             }
         }
         (&Method::POST, "/reload") => orders::reload(request.uri().query(), &state.server).await,

@@ -24,10 +24,10 @@ pub(crate) async fn order(pools: &Pools, request: &Request<Incoming>) -> Option<
         }
     };
     if request.method() != Method::POST {
-        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "this is an order: POST"));
+        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "only POST is allowed here"));
     }
     let Some(pool) = pools.named(name).cloned() else {
-        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
+        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("unknown pool {name}")));
     };
     Some(match worker {
         None => match pool.reload().await {
@@ -35,9 +35,9 @@ pub(crate) async fn order(pools: &Pools, request: &Request<Incoming>) -> Option<
             Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
         },
         Some(worker) if pool.drain_worker(worker) => {
-            outcome(StatusCode::OK, true, "the worker finishes its requests; another takes its place")
+            outcome(StatusCode::OK, true, "the worker finishes its requests and is replaced")
         }
-        Some(worker) => outcome(StatusCode::NOT_FOUND, false, &format!("no worker {worker} serves")),
+        Some(worker) => outcome(StatusCode::NOT_FOUND, false, &format!("worker {worker} is not serving")),
     })
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Respons
     let query = request.uri().query().unwrap_or_default();
     let found = pools.position(name).and_then(|pool| pools.page(pool, query.as_bytes()));
     let Some(found) = found else {
-        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
+        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("unknown pool {name}")));
     };
     let mut response = text(found.media_type, found.body);
     *response.status_mut() = found.status;
@@ -61,13 +61,13 @@ pub(crate) fn page(pools: &Pools, request: &Request<Incoming>) -> Option<Respons
 /// client's process.
 pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, page_request: &PageRequest) -> PoolPageText {
     if refused {
-        return refusal(StatusCode::FORBIDDEN, "this process may not ask the admin endpoint\n".to_owned());
+        return refusal(StatusCode::FORBIDDEN, "this process may not use the admin endpoint\n".to_owned());
     }
     if let Err((status, why)) = guard.lets_read(page_request.authorization.as_deref()) {
         return refusal(status, format!("{why}\n"));
     }
     if !matches!(&*page_request.method, "" | "GET" | "HEAD") {
-        return refusal(StatusCode::METHOD_NOT_ALLOWED, "only pages are here: GET\n".to_owned());
+        return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is allowed here\n".to_owned());
     }
     let revision = server.revision();
     let pools = &revision.pools;
@@ -79,7 +79,7 @@ pub(crate) fn fastcgi_page(server: &Server, guard: &Guard, refused: bool, page_r
     page.unwrap_or_else(|| {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name()).collect();
         let message = format!(
-            "no page {}: there is /pools/NAME/status ({}), and what pools name as status_path\n",
+            "no page {}: there is /pools/NAME/status ({}), and the status_path of each pool\n",
             page_request.path,
             names.join(", ")
         );

@@ -22,7 +22,7 @@ pub(crate) async fn make(
 async fn of_pool(pools: &Pools, name: &str, query: &str) -> Result<String, (StatusCode, String)> {
     let Some(pool) = pools.iter().find(|pool| pool.name() == name).cloned() else {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name()).collect();
-        return Err((StatusCode::NOT_FOUND, format!("there is no pool {name}; there is: {}", names.join(", "))));
+        return Err((StatusCode::NOT_FOUND, format!("unknown pool {name}; configured pools: {}", names.join(", "))));
     };
     let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
     let (seconds, rate) = parse(query).map_err(wrong)?;
@@ -39,7 +39,7 @@ fn parse(query: &str) -> Result<(u64, u32), String> {
             ("seconds", Some(given @ 1..=MAX_SECONDS)) => seconds = given,
             ("rate", Some(given)) if (1..=u64::from(MAX_RATE)).contains(&given) => rate = given as u32,
             ("seconds", _) => return Err(format!("seconds: expected 1 to {MAX_SECONDS}")),
-            ("rate", _) => return Err(format!("rate: expected 1 to {MAX_RATE} looks per second")),
+            ("rate", _) => return Err(format!("rate: expected 1 to {MAX_RATE} samples per second")),
             _ => {}
         }
     }

@@ -29,7 +29,7 @@ async fn check(new: &Revision, target: &str) -> Result<u16, String> {
     let service = new.service_of_its_own();
     let asked = async {
         let (head, body) = service.request(&request).await?.into_parts();
-        let broken = |error| format!("the response of the new workers breaks off: {error}");
+        let broken = |error| format!("the response of the new workers ended early: {error}");
         body.discard().await.map_err(broken)?;
         Ok::<_, String>(head.status)
     };
@@ -37,6 +37,6 @@ async fn check(new: &Revision, target: &str) -> Result<u16, String> {
         Ok(Ok(status)) if status.as_u16() < 400 => Ok(status.as_u16()),
         Ok(Ok(status)) => Err(format!("the new workers respond with {status}")),
         Ok(Err(why)) => Err(why),
-        Err(_) => Err(format!("no response of the new workers within {CHECK_TIMEOUT:?}")),
+        Err(_) => Err(format!("no response from the new workers within {CHECK_TIMEOUT:?}")),
     }
 }

@@ -192,7 +192,7 @@ impl Server {
         let mut own = self.beside.lock().await;
         let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
         if self.stopping.load(Relaxed) {
-            return Err("this process stops, or another one has taken its place".to_owned());
+            return Err("this process is stopping or was replaced by another".to_owned());
         }
         if !flags.dry_run {
             self.fixed.service.reloading();

@@ -62,8 +62,8 @@ impl HandOver {
     }
 
     async fn start(self) -> Result<ReadySuccessor, String> {
-        let listeners = self.sockets.listeners.handles().ok_or("there was no descriptor left for an address")?;
-        let no_socket = |error: io::Error| format!("cannot talk to a new process: {error}");
+        let listeners = self.sockets.listeners.handles().ok_or("no descriptor was left for a listening socket")?;
+        let no_socket = |error: io::Error| format!("cannot communicate with a new process: {error}");
         let (ours, theirs) = control_socket::pair().map_err(no_socket)?;
         // The replacement is an unsafe function, whose contract is met here by owning the descriptor.
         #[allow(deprecated)]
@@ -101,7 +101,7 @@ impl HandOver {
         listeners: &[Arc<ListenerHandle>],
         given: &mut Vec<QuicHandle>,
     ) -> Result<(u32, Vec<PathBuf>), String> {
-        let broken = |error: io::Error| format!("cannot talk to the new process: {error}");
+        let broken = |error: io::Error| format!("cannot communicate with the new process: {error}");
         let links = match self.give(socket, listeners) {
             Ok(links) => links,
             Err(error) => {

@@ -25,12 +25,12 @@ impl UpgradeInProgress {
     /// Begins an upgrade, or reports why none can begin now.
     pub(crate) fn begin(&mut self, waiter: Waiter, before: Option<TakeOver>, hand_over: impl FnOnce() -> HandOver) {
         let why = if self.0.is_some() {
-            Some("an upgrade is under way already".to_owned())
+            Some("an upgrade is already in progress".to_owned())
         } else if std::process::id() == 1 {
-            Some("this server is process 1, and a container ends with that; start another container".to_owned())
+            Some("this server is process 1, with which its container ends: start another container".to_owned())
         } else if is_watched_by_number() {
             let why =
-                "systemd would take the end of this process for the end of the service: the unit needs Type=notify";
+                "the unit needs Type=notify: otherwise systemd considers the service ended when this process exits";
             Some(why.to_owned())
         } else {
             None

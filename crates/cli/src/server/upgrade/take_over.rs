@@ -87,7 +87,7 @@ impl TakeOver {
                 ToSuccessor::Socket { number, mark, owns_file } => {
                     let (socket, link) = one_or_two(fds).context("a socket of the old server is missing")?;
                     let mut socket =
-                        Inherited::of(socket, owns_file).context("what the old server gives is of no use")?;
+                        Inherited::of(socket, owns_file).context("cannot use a socket of the old server")?;
                     socket.number = number;
                     socket.predecessor = mark.zip(link).map(|(mark, link)| Predecessor::new(Mark(mark), link));
                     sockets.0.push(socket);

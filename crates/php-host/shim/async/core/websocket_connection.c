@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define MAX_MESSAGE (1 << 20)
-/* Codes of a connection that broke off, and of one whose application failed. */
+/* Close codes: the connection ended without a close frame; the application failed. */
 #define BROKEN 1006
 #define FAILED 1011
 #define NORMAL 1000

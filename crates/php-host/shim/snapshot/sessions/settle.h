@@ -10,7 +10,7 @@ void shim_snapshot_settle_watch(void);
 const char *shim_snapshot_settle_boot(void);
 /* Called at the beginning of a request: a resource of the boot that has changed in the meantime, or NULL. */
 const char *shim_snapshot_settle_outdated(void);
-/* Called after all of PHP's part of a request: undoes its effects outside of its memory. False when the worker must be
+/* Called when PHP has ended a request: undoes the request's effects outside of memory. False when the worker must be
  * replaced; the reason has been logged then. `cut_off`: the script was ended in the middle. */
 bool shim_snapshot_settle(bool cut_off);
 

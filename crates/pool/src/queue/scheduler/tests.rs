@@ -26,7 +26,7 @@ fn long_requests_get_a_worker_each_and_the_rest_waits_in_the_queue() {
 }
 
 #[test]
-fn requests_of_which_nothing_is_known_get_a_worker_each() {
+fn unknown_requests_get_a_worker_each() {
     let mut stage = stage(3);
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, "/new.php")).collect();
     assert_eq!(stage.places(), [vec![3], vec![2], vec![1], vec![]]);
@@ -63,7 +63,7 @@ fn requests_queued_after_one_that_turns_out_to_be_long_go_to_an_idle_worker() {
 
 /// The ends of requests are read late: the request that the worker runs now counts.
 #[test]
-fn a_worker_that_goes_on_is_not_taken_for_one_that_runs_long() {
+fn a_worker_between_requests_does_not_count_as_running_long() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
     for request in 0..3 {
@@ -78,7 +78,7 @@ fn a_worker_that_goes_on_is_not_taken_for_one_that_runs_long() {
 }
 
 #[test]
-fn a_worker_that_does_not_begin_what_it_was_sent_loses_what_lies_behind() {
+fn a_worker_that_begins_nothing_loses_its_queued_requests() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
     stage.now = 900;
@@ -108,7 +108,7 @@ fn while_no_worker_is_idle_short_requests_lie_behind_short_ones_and_the_rest_wai
 }
 
 #[test]
-fn a_request_lies_behind_none_that_is_only_expected_to_end_soon() {
+fn no_request_is_queued_behind_one_that_is_only_expected_to_end_soon() {
     let mut stage = stage(2);
     stage.teach("/quick.php", 1_000);
     let _clients = [stage.submit(1, REPORT), stage.submit(2, "/quick.php"), stage.submit(3, REPORT)];
@@ -136,7 +136,7 @@ fn a_free_worker_takes_what_lies_behind_a_long_request() {
 }
 
 #[test]
-fn a_lane_that_ends_gives_all_waiting_requests_back() {
+fn a_lane_that_ends_returns_all_waiting_requests() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
     let now = stage.instant();

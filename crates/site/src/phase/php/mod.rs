@@ -129,7 +129,7 @@ fn with_stream(exchange: &Exchange, target: Target, body: howdah_pool::RequestBo
     match open_stream(slot) {
         Ok(script) => howdah_pool::RequestBody::Stream(script),
         Err(error) => {
-            tracing::warn!(target: "howdah::websocket", id = %exchange.id, %error, "cannot make a stream to the script");
+            tracing::warn!(target: "howdah::websocket", id = %exchange.id, %error, "cannot open a stream to the script");
             body
         }
     }

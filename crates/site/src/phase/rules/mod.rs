@@ -103,11 +103,11 @@ pub(crate) fn explain_end(stop: Stop, explaining: &mut ExplanationBuilder) {
             explaining.respond(status, "503: a rule says that this is under maintenance");
         }
         Stop::Proxy(proxy) => {
-            explaining.notes.add("response", format!("what the other server says, \"{proxy}\""));
+            explaining.notes.add("response", format!("the response of the other server, \"{proxy}\""));
             explaining.found.proxy = Some(proxy.to_string());
         }
         Stop::Failed(failure) => {
-            let why = format!("500: the rule {} cannot be followed: {}", failure.rule, failure.reason);
+            let why = format!("500: the rule {} cannot be applied: {}", failure.rule, failure.reason);
             explaining.respond(StatusCode::INTERNAL_SERVER_ERROR, why);
         }
     }
