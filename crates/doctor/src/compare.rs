@@ -46,7 +46,7 @@ impl fmt::Display for Difference {
 
 /// Hides tokens in a text.
 pub(crate) fn without_tokens(text: &str) -> String {
-    let hide = |word: String| if looks_drawn(&word) { "[a token]".to_owned() } else { word };
+    let hide = |word: String| if looks_random(&word) { "[a token]".to_owned() } else { word };
     words(text, None).into_iter().map(hide).collect()
 }
 
@@ -185,7 +185,7 @@ impl Expected {
                 let word = &of(mine)[at];
                 let is_new_each_time =
                     (1..classic.len()).all(|n| !classic[..n].iter().any(|list| list[at] == classic[n][at]));
-                *word == of(other)[at] && looks_drawn(word) && is_new_each_time
+                *word == of(other)[at] && looks_random(word) && is_new_each_time
             })
         };
         let found = part(|words| &words.headers).map(|at| (&mine.headers, at));
@@ -205,7 +205,7 @@ fn is_mixed(text: &str) -> bool {
     text.len() >= TOKEN && (cases || (has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)))
 }
 
-fn looks_drawn(word: &str) -> bool {
+fn looks_random(word: &str) -> bool {
     word.len() >= TOKEN
         && word.bytes().any(|byte| byte.is_ascii_digit())
         && word.bytes().any(|byte| byte.is_ascii_alphabetic())

@@ -37,7 +37,7 @@ pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
 }
 
 /// Resolves the path that a directive names, relative to another path. Both are percent-encoded.
-pub(crate) fn beside(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn sibling(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let name = decode(name).ok()?;
     if name.starts_with(b"/") {
         return Some(normal(&name));

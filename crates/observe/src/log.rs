@@ -104,7 +104,7 @@ pub fn last_words(text: &str) {
 }
 
 /// Writes to standard error if that is possible without waiting.
-fn aside(text: &str) {
+fn say_without_waiting(text: &str) {
     say(text, Timespec { tv_sec: 0, tv_nsec: 0 });
 }
 
@@ -153,7 +153,7 @@ impl Owner for Losses {
     /// Standard error is the only other place to report this; the metric counts it as well.
     fn failed(&self, error: &io::Error) {
         if !self.is_stderr {
-            aside(&format!(
+            say_without_waiting(&format!(
                 "howdah: cannot write the error log: {error}; lines are lost until it can be written again"
             ));
         }

@@ -68,7 +68,7 @@ impl AdoptedChildren {
     }
 
     /// Time after which to check again even if no signal arrives.
-    pub(crate) fn look_after(&self) -> Option<Duration> {
+    pub(crate) fn manage(&self) -> Option<Duration> {
         (!self.ended.is_empty()).then_some(UNKNOWN_FOR)
     }
 

@@ -296,7 +296,7 @@ impl Zygote {
         waited.push(PollFd::new(self.adopted.signals(), PollFlags::IN));
         waited
             .extend(self.memories.as_ref().map(|memories| PollFd::from_borrowed_fd(memories.socket(), PollFlags::IN)));
-        let limits = [self.adopted.look_after(), self.profile.as_ref().map(Profile::due_in)];
+        let limits = [self.adopted.manage(), self.profile.as_ref().map(Profile::due_in)];
         let limit = limits.into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut waited, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

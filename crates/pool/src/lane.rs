@@ -329,9 +329,9 @@ impl Lane {
     }
 
     /// Clears `stuck` if a multiplexed worker has taken everything it was sent. Returns true if it is still stuck.
-    pub(crate) fn look_whether_stuck(&mut self) -> bool {
+    pub(crate) fn check_stuck(&mut self) -> bool {
         let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return false };
-        multiplexed.look_whether_stuck(&self.sender);
+        multiplexed.check_stuck(&self.sender);
         multiplexed.stuck
     }
 

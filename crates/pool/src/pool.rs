@@ -195,7 +195,7 @@ impl Pool {
         }
         // The pool's last worker has just gone, or requests like this one kill workers.
         if matches!(fault.kind, FaultKind::PoolDown | FaultKind::Quarantined)
-            && let Some(other) = self.shared.way_back()
+            && let Some(other) = self.shared.fallback_pool()
         {
             return other.submit(pending, now).map_err(|(fault, _)| fault);
         }

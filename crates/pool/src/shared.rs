@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     /// Paths learned from its traffic, and by its predecessors.
     pub(crate) learned: Arc<Learned>,
     /// The fallback pool, which serves whenever this one does not.
-    way_back: OnceLock<Weak<Self>>,
+    fallback_pool: OnceLock<Weak<Self>>,
     is_fallback: AtomicBool,
     report: OnceLock<Report>,
     /// Demotions of its routes to another pool, if enabled.
@@ -132,7 +132,7 @@ impl Shared {
             boot_log: BootLog::default(),
             has_slow_log,
             learned,
-            way_back: OnceLock::new(),
+            fallback_pool: OnceLock::new(),
             is_fallback: AtomicBool::new(false),
             report: OnceLock::new(),
             demotions: OnceLock::new(),
@@ -183,7 +183,7 @@ impl Shared {
 
     pub(crate) fn yields_to(&self, other: &Arc<Self>) {
         // Called once, when both pools are created.
-        let _ = self.way_back.set(Arc::downgrade(other));
+        let _ = self.fallback_pool.set(Arc::downgrade(other));
         other.is_fallback.store(true, Relaxed);
     }
 
@@ -192,8 +192,8 @@ impl Shared {
         self.is_fallback.load(Relaxed)
     }
 
-    pub(crate) fn way_back(&self) -> Option<Arc<Self>> {
-        self.way_back.get()?.upgrade()
+    pub(crate) fn fallback_pool(&self) -> Option<Arc<Self>> {
+        self.fallback_pool.get()?.upgrade()
     }
 
     /// Submits a request to the scheduler.

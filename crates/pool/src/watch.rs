@@ -19,23 +19,23 @@ use tokio::sync::Notify;
 pub(crate) fn start(pool: &Arc<Shared>) {
     for io_thread in 0..pool.io_threads().len() {
         let looked_after = Arc::downgrade(pool);
-        let (notify, first_look) = {
+        let (notify, first_check) = {
             let scheduler = pool.lock();
-            (scheduler.watch(io_thread), scheduler.first_look())
+            (scheduler.watch(io_thread), scheduler.first_check())
         };
         pool.io_threads().runtime(io_thread).spawn(async move {
-            let watch = || run(looked_after.clone(), io_thread, notify.clone(), first_look);
+            let watch = || run(looked_after.clone(), io_thread, notify.clone(), first_check);
             panics::kept_running("the watch over waiting requests", watch).await;
         });
     }
 }
 
 /// Runs until the pool is gone.
-async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>, first_look: Duration) {
+async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>, first_check: Duration) {
     let mut timer = Timer::new();
     loop {
         notify.notified().await;
-        let mut look = Some(first_look);
+        let mut look = Some(first_check);
         while let Some(pause) = look {
             timer.sleep(pause).await;
             let Some(pool) = pool.upgrade() else { return };

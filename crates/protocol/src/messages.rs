@@ -17,7 +17,7 @@ struct Waiting {
 }
 
 impl Messages {
-    /// Adds a message, in PHP-FPM's form: all of a request are one text.
+    /// Adds a message to the text with all messages of the request, as PHP-FPM sends them.
     pub fn push(&self, message: &[u8]) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.text.len() + message.len() > MAX_WAITING {

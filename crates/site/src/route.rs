@@ -355,7 +355,7 @@ impl<'a> Finder<'a> {
         tests::LOOKS.set(tests::LOOKS.get() + 1);
         std::fs::metadata(self.full(path)).as_ref().map(Kind::from).map_err(|error| {
             if error.kind() == ErrorKind::PermissionDenied && self.notes.is_none() {
-                self.site.static_files.links().tell_closed(&self.site.root, &self.full(path));
+                self.site.static_files.links().report_closed(&self.site.root, &self.full(path));
             }
             error.kind().into()
         })
@@ -394,7 +394,7 @@ impl<'a> Finder<'a> {
             format!("{} leads to {} through a link that is not followed", self.full(path).display(), resolved.display())
         });
         if self.notes.is_none() {
-            links.tell(&root, rest, &resolved);
+            links.report_link(&root, rest, &resolved);
         }
         ResolvedPath::Refused
     }

@@ -155,8 +155,8 @@ impl Broker {
         let Kind::Redis { rates, .. } = &shared.kind else { return None };
         let rates = rates.clone();
         let reply = shared.runtime.spawn(async move { rates.run(&command, ADMIT_TIMEOUT).await }).await.ok()?;
-        let is_away = reply.is_err();
-        if shared.rates_away.swap(is_away, Ordering::Relaxed) != is_away {
+        let is_unreachable = reply.is_err();
+        if shared.rates_away.swap(is_unreachable, Ordering::Relaxed) != is_unreachable {
             match &reply {
                 Err(why) => tracing::warn!("{why}: each server limits rates alone until it is back"),
                 Ok(_) => tracing::info!("{} is back: rate limits are shared again", self.place()),

@@ -84,7 +84,7 @@ impl Log {
     /// Waits until the kept entries were read, or the broker is unreachable.
     pub async fn caught_up(&self) {
         let mut progress = self.end.progress.subscribe();
-        while !*progress.borrow_and_update() && !self.end.outbox.lock().is_away() {
+        while !*progress.borrow_and_update() && !self.end.outbox.lock().is_unreachable() {
             if progress.changed().await.is_err() {
                 return;
             }
@@ -99,7 +99,7 @@ impl Log {
         loop {
             let is_done = {
                 let outbox = end.outbox.lock();
-                outbox.last_stored() >= last || outbox.is_away()
+                outbox.last_stored() >= last || outbox.is_unreachable()
             };
             if is_done {
                 return;

@@ -81,12 +81,12 @@ impl LogShared {
     /// Changes the state, and logs when the broker becomes reachable again. `true`: it has become unreachable.
     fn change(&self, change: impl FnOnce(&mut Outbox)) -> bool {
         let mut outbox = self.outbox.lock();
-        let (was_away, missed) = (outbox.is_away(), outbox.missed);
+        let (was_unreachable, missed) = (outbox.is_unreachable(), outbox.missed);
         change(&mut outbox);
-        let (is_away, missed) = (outbox.is_away(), outbox.missed - missed);
-        let unshared = if is_away { 0 } else { std::mem::take(&mut outbox.unshared) };
+        let (is_unreachable, missed) = (outbox.is_unreachable(), outbox.missed - missed);
+        let unshared = if is_unreachable { 0 } else { std::mem::take(&mut outbox.unshared) };
         drop(outbox);
-        if was_away && !is_away {
+        if was_unreachable && !is_unreachable {
             tracing::info!("{} is back: {}", self.place, self.key);
         }
         if missed > 0 {
@@ -96,6 +96,6 @@ impl LogShared {
             tracing::warn!("{unshared} updates of {} reached only this server's subscribers", self.key);
         }
         self.progress.send_modify(|_| ());
-        is_away && !was_away
+        is_unreachable && !was_unreachable
     }
 }

@@ -69,7 +69,7 @@ impl Outbox {
         self.last += 1;
         self.bytes += payload.len();
         self.waiting.push_back((self.last, payload));
-        if self.is_away() {
+        if self.is_unreachable() {
             self.deliver_all(deliver);
         }
         true
@@ -142,7 +142,7 @@ impl Outbox {
     }
 
     /// `true` if the broker is unreachable, as far as is known.
-    pub(crate) fn is_away(&self) -> bool {
+    pub(crate) fn is_unreachable(&self) -> bool {
         !(self.writes && self.reads)
     }
 

@@ -144,7 +144,7 @@ impl WorkerEnd {
 
     /// Reports to the server that the worker has booted.
     pub fn ready(&mut self) {
-        self.look_again();
+        self.check_again();
         self.put(FrameKind::Ready, 0, &[]);
         self.publish();
     }
@@ -400,7 +400,7 @@ impl WorkerEnd {
     /// Writes a log line, truncated to fit into one frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
         if self.number == 0 && self.wake_pipe.is_none() {
-            self.look_again();
+            self.check_again();
         }
         self.close_body(0);
         let max = self.responses.max_payload().min(8192) - 1;
@@ -413,7 +413,7 @@ impl WorkerEnd {
 
     /// Reloads the shared cursor. Between requests everything is published, so it is authoritative; a process that was
     /// restored to an earlier state has an old copy.
-    fn look_again(&mut self) {
+    fn check_again(&mut self) {
         self.head = self.segment.control().response_head.0.load(Ordering::Relaxed);
         self.all_is_published();
         self.open = None;

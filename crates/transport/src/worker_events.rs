@@ -58,7 +58,7 @@ impl WorkerEnd {
         if let Some(event) = self.take_message()? {
             return Ok(Some(event));
         }
-        if let Some(event) = self.heard_meanwhile() {
+        if let Some(event) = self.pending_event() {
             return Ok(Some(event));
         }
         loop {
@@ -170,7 +170,7 @@ impl WorkerEnd {
     }
 
     /// Returns the next event that was received while requests waited for their bodies, once nothing delays it.
-    fn heard_meanwhile(&mut self) -> Option<Event> {
+    fn pending_event(&mut self) -> Option<Event> {
         let bodies = &mut self.bodies;
         let at = (0..bodies.later.len()).find(|&at| !bodies.delays(&bodies.later[at]))?;
         bodies.later.remove(at)

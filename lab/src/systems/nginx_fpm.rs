@@ -12,7 +12,7 @@ use crate::record::{Role, SystemStatus};
 #[derive(Debug)]
 pub struct NginxFpm;
 
-/// Returns persistent connections to PHP-FPM, for each of nginx's workers as many as their share of the children: more
+/// Returns the upstream with persistent connections to PHP-FPM. Each nginx worker keeps its share of the children: more
 /// would occupy children without requests.
 fn kept(site: &Site, socket: &Path) -> (String, String) {
     let workers = std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));

@@ -93,7 +93,7 @@ fn a_server_that_does_not_answer_and_a_list_without_pages_are_reported_with_the_
         code == Some(2) && said.contains("has responded to none of 1 pages: ") && said.contains("refused"),
         "{said}"
     );
-    // Bytes of no encoding, some of which begin like paths.
+    // Bytes in no valid encoding, some of which begin like paths.
     let bytes = (0..=255_u8).filter(|byte| !b"\r\n\t #".contains(byte));
     let garbage: Vec<u8> = bytes.cycle().take(5000).flat_map(|byte| [b'\n', b'/', byte, 0xff]).collect();
     for (lines, message) in

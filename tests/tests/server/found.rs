@@ -332,7 +332,7 @@ fn the_detected_application_is_reported_with_its_faster_alternative() {
         (
             "a/library",
             "found plain PHP (by index.php): serving ",
-            "classic mode; faster where the code suits it, which `howdah doctor` finds out",
+            "classic mode; `howdah doctor` finds out whether a faster mode suits the code",
         ),
     ] {
         let (top, dir) = project(package, "v4.14.0");

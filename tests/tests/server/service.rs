@@ -359,7 +359,7 @@ scenario!(
     |site| {
         assert_eq!(site.get_ok("/hello.php"), "hello");
         let log = site.howdah().log();
-        let told = format!("the socket quic on 127.0.0.1:{} (UDP) was passed to the server", site.port());
+        let told = format!("the service manager passed the socket quic on 127.0.0.1:{} (UDP)", site.port());
         assert!(log.contains(&told), "{log}");
     },
 );

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 /// One worker, which reports its process id and that of its parent, its zygote.
 fn one_worker(setup: Setup) -> Setup {
-    setup.workers(1).limit("boot_timeout", 2000).expect_log("is stopped or hangs: starting another")
+    setup.workers(1).limit("boot_timeout", 2000).expect_log("or its template hangs: starting another")
 }
 
 /// Stops a process, ends the worker, and checks that requests are served again, by workers of another generation.

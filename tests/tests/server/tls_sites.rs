@@ -181,7 +181,7 @@ fn check_says_which_hosts_the_certificates_of_a_site_are_not_for() {
         ),
         (
             format!("{top}{}", site("\"*.shop.example\"", "auto = true")),
-            "auto: none of its hosts can be in a certificate",
+            "auto: no certificate can be obtained automatically for any of its hosts",
         ),
         (
             format!("{top}{}", site("\"shop.example\"", &format!("auto = true\n{own}"))),

@@ -124,7 +124,7 @@ fn wrong(errors: impl std::fmt::Display) -> ExitCode {
     ExitCode::from(WRONG_SETTINGS)
 }
 
-/// Settings for a command that starts no server, and the mistakes in them.
+/// Settings for a command that starts no server, and the errors in them.
 fn look_at(flags: &ServeFlags) -> Result<(Loaded, Vec<ConfigError>), ExitCode> {
     let environment = Environment::of_process();
     let installed = howdah_config::installed_settings(flags, &environment);

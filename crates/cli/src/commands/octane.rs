@@ -29,7 +29,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     let program = &*program.binary;
     let link = project.join(NAME);
     let mut said = String::new();
-    match there(&link, program)? {
+    match existing_file(&link, program)? {
         ExistingFile::Ours => said = format!("{} is already a link to this server\n", link.display()),
         ExistingFile::Nothing => put(program, &link)?,
         ExistingFile::Other if !replace => bail!(
@@ -79,7 +79,7 @@ enum ExistingFile {
     Other,
 }
 
-fn there(path: &Path, program: &Path) -> Result<ExistingFile> {
+fn existing_file(path: &Path, program: &Path) -> Result<ExistingFile> {
     match path.canonicalize() {
         Ok(other) if program.canonicalize().is_ok_and(|program| program == other) => Ok(ExistingFile::Ours),
         Ok(_) => Ok(ExistingFile::Other),

@@ -4,7 +4,7 @@ use howdah_config::{AppChoice, Loaded, Mode, Origin, SiteSettings};
 use howdah_detect::{Application, Recipe};
 
 /// Logs two lines: the detected application, and the mode in which it runs with its faster alternative.
-pub(crate) fn tell(loaded: &Loaded) {
+pub(crate) fn log(loaded: &Loaded) {
     let (what, how) = if let Some(found) = &loaded.found {
         let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
         (what(found, loaded.settings.app.name().filter(|_| has_rules)), how(loaded, found))

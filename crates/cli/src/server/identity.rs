@@ -144,7 +144,7 @@ fn change_to(account: &Account) -> Result<()> {
 }
 
 /// Logs warnings about the users of the server and its pools.
-pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
+pub(crate) fn log_risks(settings: &Settings, configs: &[PoolConfig]) {
     let own = geteuid().as_raw();
     let user_of = |config: &PoolConfig| config.privileges.user.as_ref().map_or(own, |user| user.uid);
     let with = |uid: u32| {

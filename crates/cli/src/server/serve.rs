@@ -67,7 +67,7 @@ pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedLis
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
     // However the server ends, its last log lines must be written.
     let _flush = FlushAtEnd(log.clone());
-    detected::tell(loaded);
+    detected::log(loaded);
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     // Private keys may be readable by root only.
     let store = Store::new();
@@ -99,7 +99,7 @@ pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedLis
     let last_act =
         identity::PrivilegeDrop { configs: &configs, own_files, program: &program, takes_over: take_over.is_some() };
     let launcher = identity::give_up_root(&settings, account.as_ref(), last_act)?;
-    identity::tell(&settings, &configs);
+    identity::log_risks(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start = Start {
         reread,

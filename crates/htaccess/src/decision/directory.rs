@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::decision::{Next, Step, Walk, redirect};
 use crate::limits;
 use crate::pattern::BudgetExceeded;
-use crate::place::{ResolvedPath, beside, split_query};
+use crate::place::{ResolvedPath, sibling, split_query};
 use crate::request_state::RequestState;
 use crate::rewrite::{self, Effects};
 use crate::system::Kind;
@@ -54,7 +54,7 @@ impl Walk<'_> {
         let mut refused = SubrequestResult::Nothing;
         for name in names.iter().take(50) {
             state.budget.spend(10_000)?;
-            let Some(path) = beside(&state.path, &raw(name)) else { continue };
+            let Some(path) = sibling(&state.path, &raw(name)) else { continue };
             if !ruled && !name.contains('/') && self.system.stat(&[self.facts.root, &path].concat()).is_none() {
                 continue;
             }
@@ -74,7 +74,7 @@ impl Walk<'_> {
         let Some(Some(fallback)) = &config.fallback else { return Ok(SubrequestResult::Nothing) };
         let fallback = raw(fallback);
         let (path, query) = split_query(&fallback);
-        let Some(path) = beside(&state.path, path) else { return Ok(SubrequestResult::Nothing) };
+        let Some(path) = sibling(&state.path, path) else { return Ok(SubrequestResult::Nothing) };
         if ResolvedPath::find(self.facts.root, &path, self.system).is_none_or(|found| found.kind.is_none()) {
             let failure = Failure { rule: ".htaccess".into(), reason: "the target of FallbackResource does not exist" };
             return Ok(SubrequestResult::Refused(Stop::Failed(failure)));

@@ -53,7 +53,7 @@ impl MultiplexedLane {
     }
 
     /// Clears `stuck` if the worker has taken everything it was sent.
-    pub(super) fn look_whether_stuck(&mut self, sender: &RequestSender) {
+    pub(super) fn check_stuck(&mut self, sender: &RequestSender) {
         self.stuck = self.stuck && !sender.is_empty();
     }
 

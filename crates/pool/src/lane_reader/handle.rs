@@ -179,7 +179,7 @@ impl LaneHandle {
     /// Runs a request that every worker gives back in the fallback pool, or fails it if there is none. None of its code
     /// has run.
     fn give_up(&self, mut pending: Box<Pending>) {
-        let Some(other) = self.shared.way_back().filter(|_| !pending.sink.is_gone()) else {
+        let Some(other) = self.shared.fallback_pool().filter(|_| !pending.sink.is_gone()) else {
             return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker returned the request"));
         };
         pending.entered = Instant::now();

@@ -133,7 +133,7 @@ impl Death {
     fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Involvement) -> Option<Box<Pending>> {
         let by_itself = self.reason.is_none() && part != Involvement::TimedOut && pool.config().settings.replay > 0;
         let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
-        let Some(other) = pool.way_back().filter(|_| may_run) else { return Some(pending) };
+        let Some(other) = pool.fallback_pool().filter(|_| may_run) else { return Some(pending) };
         let (id, label) = (pending.request.id, pending.request.label());
         tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died: running the request in pool {}", other.name());
         pool.metrics().replays.inc();

@@ -93,7 +93,7 @@ impl Launcher {
         loop {
             let (order, ended) = self.wait()?;
             for id in ended {
-                if let Some(ended) = self.bury(id) {
+                if let Some(ended) = self.reap_child(id) {
                     self.tell(&ended)?;
                 }
             }
@@ -213,7 +213,7 @@ impl Launcher {
 
     /// True if the process is an unreaped child of a process that was started here. Numbers looked up here may belong
     /// to another process a moment later, but the signal goes to the descriptor: to the intended process, or, if that
-    /// is gone, to none. Numbers of started processes are not reused before `bury`.
+    /// is gone, to none. Numbers of started processes are not reused before `reap_child`.
     fn is_worker(&self, pidfd: &OwnedFd) -> bool {
         let parent = number_of(pidfd).and_then(parent_of);
         parent.is_some_and(|parent| self.started.iter().any(|started| started.child.id() == parent))
@@ -239,7 +239,7 @@ impl Launcher {
     }
 
     /// Reaps a process that has ended; `None` if it was reaped already.
-    fn bury(&mut self, id: u64) -> Option<FromLauncher> {
+    fn reap_child(&mut self, id: u64) -> Option<FromLauncher> {
         let mut settling = None;
         let mut started = if let Some(index) = self.started.iter().position(|started| started.id == id) {
             self.started.swap_remove(index)
@@ -312,7 +312,7 @@ impl Launcher {
             let ended = self.started.iter().zip(&waited).filter(|(_, polled)| !polled.revents().is_empty());
             let ended: Vec<u64> = ended.map(|(started, _)| started.id).collect();
             for id in ended {
-                self.bury(id);
+                self.reap_child(id);
             }
         }
         if let Some((settling, _)) = self.settling.take() {

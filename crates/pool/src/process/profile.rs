@@ -16,7 +16,7 @@ const LAST_WORD: Duration = Duration::from_secs(3);
 /// The receiver of a profile's samples.
 pub(crate) type SamplesSender = mpsc::UnboundedSender<Samples>;
 
-/// A profile under way.
+/// A running profile.
 #[derive(Debug)]
 pub(crate) struct ActiveProfile {
     pub(crate) order: u64,

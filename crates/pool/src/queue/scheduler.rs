@@ -261,7 +261,7 @@ impl Scheduler {
     }
 
     /// Time from putting a request behind others to the first call of `spread`.
-    pub(crate) const fn first_look(&self) -> Duration {
+    pub(crate) const fn first_check(&self) -> Duration {
         if self.multiplexed { multiplexed::POLL_INTERVAL } else { FIRST_CHECK }
     }
 
@@ -303,7 +303,7 @@ impl Scheduler {
         // A moved request may be behind others again; its check then starts anew.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
-            looks.push(self.first_look());
+            looks.push(self.first_check());
         }
         let again = looks.into_iter().min();
         self.watches[io_thread].running = again.is_some();

@@ -34,7 +34,7 @@ impl Supervisor {
         if is_known {
             tracing::debug!(pool = name, "the application still does not boot, next attempt in {pause:?}");
         } else {
-            let other = self.pool.way_back().map(|other| other.name().to_owned()).unwrap_or_default();
+            let other = self.pool.fallback_pool().map(|other| other.name().to_owned()).unwrap_or_default();
             let gain = self.pool.config().settings.gain();
             let cost = gain.map(|gain| format!(", which takes {gain} times the processor time")).unwrap_or_default();
             tracing::warn!(
@@ -54,7 +54,7 @@ impl Supervisor {
     /// Moves waiting requests to the fallback pool, if no worker of this pool serves and a request has waited for
     /// `patience`.
     pub(super) fn hand_over(&self, patience: Duration) {
-        let Some(other) = self.pool.way_back() else { return };
+        let Some(other) = self.pool.fallback_pool() else { return };
         let now = Instant::now();
         let mut scheduler = self.pool.lock();
         if scheduler.serves()

@@ -29,7 +29,7 @@ pub struct Links {
     /// Directories into which any link may lead. Resolved at each check, because a deployment may move them.
     public: Vec<PathBuf>,
     /// Links that were logged already.
-    told: Mutex<HashSet<PathBuf>>,
+    reported: Mutex<HashSet<PathBuf>>,
 }
 
 impl Links {
@@ -45,7 +45,7 @@ impl Links {
                 .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
                 .collect(),
             public: if policy == Symlinks::Inside { public } else { Vec::new() },
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -72,21 +72,21 @@ impl Links {
     }
 
     /// Logs, once per root, that the server has no permission for a path below it.
-    pub fn tell_closed(&self, root: &Path, path: &Path) {
-        if self.told.lock().insert(root.to_owned()) {
+    pub fn report_closed(&self, root: &Path, path: &Path) {
+        if self.reported.lock().insert(root.to_owned()) {
             let (root, path) = (root.display(), path.display());
             tracing::warn!(target: "howdah::static", "permission denied: {path}: 404; the server's user needs access to {root} and everything below");
         }
     }
 
     /// Logs once that a link is not followed.
-    pub fn tell(&self, root: &Path, below: &Path, real: &Path) {
+    pub fn report_link(&self, root: &Path, below: &Path, real: &Path) {
         let Some(link) = walk(root, below).and_then(|way| way.leaves.or(way.last)) else { return };
-        let mut told = self.told.lock();
-        if told.len() >= MAX_REPORTED || !told.insert(link.clone()) {
+        let mut reported = self.reported.lock();
+        if reported.len() >= MAX_REPORTED || !reported.insert(link.clone()) {
             return;
         }
-        drop(told);
+        drop(reported);
         let (link, to) = (link.display(), real.display());
         let why = match self.policy {
             Symlinks::Never => "`static.follow_symlinks` is \"never\"",

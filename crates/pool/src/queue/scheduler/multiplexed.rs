@@ -103,7 +103,7 @@ impl Scheduler {
         }
         for index in 0..self.lanes.len() {
             if let Some(lane) = self.lanes[index].as_mut() {
-                lane.look_whether_stuck();
+                lane.check_stuck();
                 lane.send_kept();
                 self.refill(index, now);
             }
@@ -119,7 +119,7 @@ pub(super) fn spread(
     moved: &mut Vec<(Box<Pending>, usize)>,
 ) -> Option<Duration> {
     take_back_untaken(lane, now, patience, moved);
-    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(POLL_INTERVAL)
+    (lane.check_stuck() || lane.holds_waiting_request()).then_some(POLL_INTERVAL)
 }
 
 /// Takes back the waiting requests of a worker that has taken none for longer than `patience`: one of its requests

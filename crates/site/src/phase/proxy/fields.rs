@@ -40,7 +40,7 @@ const VIA: &str = "howdah";
 const MAX_HOPS: usize = 8;
 
 /// `true` if a request has passed `MAX_HOPS` servers of this kind.
-pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
+pub(super) fn is_looping(headers: &HeaderMap) -> bool {
     let words = headers.get_all(header::VIA).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
     words.filter(|word| word.trim_ascii().ends_with(VIA.as_bytes())).count() >= MAX_HOPS
 }

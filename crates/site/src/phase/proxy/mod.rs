@@ -39,7 +39,7 @@ pub(crate) async fn run<U: Upstream>(
     let Some(settings) = site.server.settings.proxies.get(proxy) else {
         return Err(Refusal::new(StatusCode::BAD_GATEWAY));
     };
-    if fields::goes_in_a_circle(&exchange.head.headers) {
+    if fields::is_looping(&exchange.head.headers) {
         tracing::warn!(target: "howdah::proxy", id = %exchange.id, proxy = settings.name, "request loops through proxies: 508");
         return Err(Refusal::new(StatusCode::LOOP_DETECTED));
     }
@@ -84,13 +84,13 @@ pub(crate) async fn run<U: Upstream>(
                 informational.discard();
             }
             let trouble = trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-            Err(trouble.map_or_else(|| refused(&unreachable, exchange), |trouble| told(&trouble, exchange)))
+            Err(trouble.map_or_else(|| refused(&unreachable, exchange), |trouble| refused_body(&trouble, exchange)))
         }
     }
 }
 
 /// Returns the refusal for an error in the client's body.
-fn told(trouble: &BodyFault, exchange: &Exchange) -> Refusal {
+fn refused_body(trouble: &BodyFault, exchange: &Exchange) -> Refusal {
     match trouble {
         BodyFault::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),
         BodyFault::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),

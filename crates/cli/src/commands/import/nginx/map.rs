@@ -68,7 +68,7 @@ impl Maps {
         base.and(&entry.conditions)
     }
 
-    /// Reports what became of the maps themselves.
+    /// Reports how the maps themselves were converted.
     pub(super) fn report(&self, report: &mut Report) {
         for map in &self.0 {
             let became = match &map.entries {
