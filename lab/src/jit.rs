@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn php_reads_the_settings_beside_its_own() {
+    fn php_reads_the_settings_next_to_its_own() {
         let dir = tempfile::tempdir().unwrap();
         prepare(dir.path()).unwrap();
         let asked = |environment: Vec<(String, String)>| {

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_brings_the_case_that_measures_its_capacity() {
+    fn an_open_loop_adds_the_case_that_measures_its_capacity() {
         let cases = |typed: &[&str]| {
             let cases = typed.iter().map(|id| (*id).to_owned()).collect();
             let request = Request { cases, systems: Vec::new(), ..Request::default() };

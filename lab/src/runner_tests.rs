@@ -298,7 +298,7 @@ fn a_case_that_does_not_apply_is_skipped_once() {
 }
 
 #[test]
-fn failed_requests_do_not_count_and_none_at_all_is_a_failure() {
+fn failed_requests_do_not_count_and_no_success_is_a_failure() {
     let half = MockLoad { errors: Errors { status: 400, ..Errors::default() }, ..load() };
     let (_, results, _) = run(&plan_of(vec![MockSystem::good("a")], 1, false), &half, &Interrupt::default());
     assert!(matches!(&results.runs[0].outcome, Outcome::Measured(sample) if sample.rate() == 600.0));

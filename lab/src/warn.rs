@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_spread_errors_and_limits_are_seen() {
+    fn noise_spread_errors_and_limits_are_warned_of() {
         let mut results = sample_results::results();
         change(&mut results, "slow", |sample| {
             sample.cpu.machine_busy = 4.0;
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_runs_and_different_php_are_seen() {
+    fn failed_runs_and_different_php_are_warned_of() {
         let mut results = sample_results::results();
         results.runs[1].outcome =
             Outcome::Failed { stage: "load".into(), message: "it broke".into(), log_tail: Vec::new() };
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_short_runs_are_seen() {
+    fn few_and_short_runs_are_warned_of() {
         let mut results = sample_results::results();
         (results.settings.rounds, results.settings.seconds) = (1, 1.0);
         assert!(has(&results, |w| *w == Warning::FewRounds(1)));

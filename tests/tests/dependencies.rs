@@ -160,7 +160,7 @@ fn everything_comes_from_here_or_from_the_registry_in_known_versions() {
 }
 
 #[test]
-fn each_direct_dependency_has_its_reason() {
+fn each_direct_dependency_has_a_documented_reason() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let manifest: toml::Table = std::fs::read_to_string(format!("{root}/Cargo.toml")).unwrap().parse().unwrap();
     let page = std::fs::read_to_string(format!("{root}/CONTRIBUTING.md")).unwrap();

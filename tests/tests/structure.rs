@@ -367,7 +367,7 @@ fn the_walk_of_a_get_counts_its_files_and_grows_no_longer() {
 }
 
 #[test]
-fn circles_of_modules_are_seen() {
+fn module_cycles_are_found() {
     let graph = |edges: &[(&str, &str)]| {
         let mut graph = Graph::new();
         for (from, to) in edges {

@@ -165,7 +165,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn charges_come_back_however_they_are_split() {
+    fn charges_are_returned_however_they_are_split() {
         let budget = Budget::new(Kind::Memory, 8 * MIB);
         let mut charge = Charge::new(budget, None);
         assert!(charge.grow(1000) && charge.grow(MIB));

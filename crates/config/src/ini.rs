@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_a_text_whatever_it_holds() {
+    fn everything_else_is_quoted() {
         for (value, expected) in [
             ("", "\"\""),
             ("128M", "128M"),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_found_beside_the_server_in_libexec_and_in_path() {
+    fn a_version_is_found_next_to_the_server_in_libexec_and_in_path() {
         let place = Place::new(&["bin/howdah-php8.2", "libexec/howdah/howdah-php8.2", "libexec/howdah/howdah-php8.3"]);
         assert_eq!(place.found("8.2"), Path::new("bin/howdah-php8.2"));
         assert_eq!(place.found("8.3"), Path::new("libexec/howdah/howdah-php8.3"));

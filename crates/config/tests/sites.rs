@@ -122,7 +122,7 @@ pool = "api"
 }
 
 #[test]
-fn files_beside_howdah_toml_hold_one_site_or_several_and_their_pools() {
+fn site_files_hold_one_site_or_several_and_their_pools() {
     let files = Files::new(&[
         ("howdah.toml", "root = \"top\"\n[pool.shared]\n"),
         (

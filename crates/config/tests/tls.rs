@@ -16,7 +16,7 @@ fn load(text: &str) -> Result<Vec<CertificateFiles>, String> {
 }
 
 #[test]
-fn certificates_are_files_beside_the_configuration() {
+fn certificate_paths_are_relative_to_the_configuration() {
     let text =
         "listen = \"https://:443\"\n[tls]\ncertificates = [{ cert = \"a.pem\", key = \"a.key\" }, \"both.pem\"]\n";
     let pair = |cert: &str, key: &str| CertificateFiles { cert: cert.into(), key: key.into() };

@@ -40,7 +40,7 @@ fn root_needs_a_user_to_become() {
 }
 
 #[test]
-fn only_root_becomes_somebody_else() {
+fn only_root_can_switch_users() {
     let mut site = Site::new("user = \"nobody\"\n[pool.a]\nuser = \"root\"\n");
     site.uid = Some(4_294_960_000);
     let errors = site.errors().join("\n");

@@ -31,7 +31,7 @@ fn a_framework_is_detected_by_composers_packages() {
 }
 
 #[test]
-fn the_document_root_of_a_project_tells_it_as_well() {
+fn a_projects_document_root_identifies_it_too() {
     let text = lock(&[("symfony/framework-bundle", "v7.1.5")]);
     let dir = project(&[("composer.lock", &text), ("public/index.php", ""), ("tests/index.php", "")]);
     let found = look(&dir.path().join("public")).unwrap();

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_change_anyway_are_no_difference() {
+    fn values_that_always_change_are_no_difference() {
         let expected = Expected::of(vec![
             page("at 12:00:01 by port 8080, token a1b2"),
             page("at 12:00:02 by port 8080, token c3d4"),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_that_passed_while_a_cookie_was_made_is_no_difference() {
+    fn cookie_times_that_differ_by_a_second_are_no_difference() {
         let with = |cookie: &str| Words::of(200, &[("set-cookie".to_owned(), cookie.to_owned())], b"", None);
         let expected = Expected::of(vec![with("a=b; expires=Thu, 26 Nov 2026 21:54:47 GMT; Max-Age=7200; path=/"); 2]);
         let late = with("a=b; expires=Thu, 26 Nov 2026 21:54:48 GMT; Max-Age=7199; path=/");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_base64_is_one_word_whatever_it_has() {
+    fn a_base64_token_is_one_word() {
         let expected =
             Expected::of(vec![page("<p nonce=\"aB3dE5fG7hI9+/==\">"), page("<p nonce=\"aB3d+5fG7hI9k/==\">")]);
         assert_eq!(expected.difference(&page("<p nonce=\"aB3dE5fG7hI9abc=\">")), None);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_two_visitors_is_seen() {
+    fn a_token_shared_by_two_visitors_is_found() {
         let mine = Expected::of(vec![page("t=aaaa1111bbbb2222"), page("t=aaaa1111bbbb3333")]);
         let others = Expected::of(vec![page("t=aaaa1111bbbb4444"), page("t=aaaa1111bbbb5555")]);
         let same = page("t=cccc1111bbbb6666");

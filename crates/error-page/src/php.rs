@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_has_its_place_and_its_stack() {
+    fn an_exception_has_its_location_and_stack() {
         let text = "Uncaught App\\Bad: no: way in time in /a/b.php:3\nStack trace:\n#0 /a/c.php(9): f('x', Array)\n\
                     #1 [internal function]: {closure}()\n#2 {main}\n  thrown";
         let report = report(&said(text), Request::default(), String::new());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_texts_are_no_exceptions() {
+    fn unusual_texts_are_not_exceptions() {
         for text in ["Uncaught ", "Uncaught A: b", "Uncaught A: b in /c:d\nStack trace:\n#0"] {
             let report = report(&said(text), Request::default(), String::new());
             assert!(!report.cause.kind.is_empty(), "{text}");

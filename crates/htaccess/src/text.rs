@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_come_out_as_they_were() {
+    fn bytes_that_are_not_utf8_are_kept() {
         let line = lines(b"A caf\xe9 \xc3\xa9 \xff").unwrap().remove(0);
         assert_eq!(
             words(&line.rest).iter().map(|word| raw(word).to_vec()).collect::<Vec<_>>(),

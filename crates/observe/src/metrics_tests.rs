@@ -74,7 +74,7 @@ fn a_strange_status_is_counted_somewhere() {
 }
 
 #[test]
-fn openmetrics_names_the_trace_of_a_request_beside_its_bucket() {
+fn openmetrics_has_the_trace_of_a_request_as_an_exemplar() {
     let metrics = Metrics::new();
     let count = |cells: &RequestMetrics, us, trace, second: u64| {
         let (took, at) = (Duration::from_micros(us), UNIX_EPOCH + Duration::from_millis(second * 1000 + 7));

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_one_line_and_comes_back_as_it_was() {
+    fn an_entry_is_one_line_and_round_trips() {
         let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(1_000_001);
         let mut writing = RecordBuilder::new(time, Priority::Warning, "po\u{1f}ol", "a\nb\u{1e}c");
         writing.field("worker.id", "3");

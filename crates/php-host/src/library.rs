@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_has_another_time_and_none_lies_in_the_future() {
+    fn times_depend_on_the_text_and_are_in_the_past() {
         assert_ne!(time("<?php"), time("<?php "));
         assert!(SOURCES.iter().all(|source| (1..=1 << 30).contains(&time(source.text))));
     }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_are_counted_and_a_full_message_is_sent_before_there_is_too_much() {
+    fn equal_stacks_are_counted_and_messages_are_sent_when_full() {
         let (mut profile, mut messages) = (Profile::new(7, 99, 1000).unwrap(), Vec::new());
         for at in 0..1000 {
             profile.count(vec![frame(&format!("f{at:0250}")), frame("main")], 1, &mut messages);

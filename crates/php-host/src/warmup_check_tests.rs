@@ -43,7 +43,7 @@ fn visitors_with_tokens_of_their_own_are_fine() {
 }
 
 #[test]
-fn a_value_that_all_visitors_have_is_no_secret() {
+fn a_value_common_to_all_visitors_is_not_secret() {
     let text = format!("<script src=/app.{W}.js></script>");
     assert!(found(page, [&text, &text, &text, &text]).is_empty());
 }
@@ -56,7 +56,7 @@ fn a_hash_that_changes_with_the_time_is_no_secret() {
 }
 
 #[test]
-fn a_cookie_that_repeats_is_found_whatever_it_looks_like() {
+fn a_repeated_cookie_value_is_found() {
     let with = |id: &str| format!("X-A: b\nSet-Cookie: visitor={id}; path=/; HttpOnly\n");
     let texts = [with("17"), with("18"), with("19"), with("19")];
     let findings = found(head, [&texts[0], &texts[1], &texts[2], &texts[3]]);
@@ -88,7 +88,7 @@ fn without_responses_to_compare_with_only_names_and_cookies_count() {
 }
 
 #[test]
-fn a_page_with_another_status_tells_nothing_of_what_is_the_same() {
+fn pages_with_different_status_are_not_compared() {
     let limited = "<style>body { font: BlinkMacSystemFont, Ab1Cd2Ef3Gh4Ij5Kl6 }</style>";
     let refused = Response { status: 429, ..page(limited) };
     let responses = Responses { alone: [page("ok"), page("ok")], restored: [refused, refused] };

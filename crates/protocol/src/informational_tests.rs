@@ -32,7 +32,7 @@ fn one_is_handed_over_whole_and_once() {
 }
 
 #[test]
-fn an_invalid_informational_status_is_left_out() {
+fn an_invalid_informational_status_is_dropped() {
     let queue = Queue::default();
     let number = queue.open();
     for status in [0, 99, 101, 200, 500, 1000, u16::MAX] {
@@ -110,7 +110,7 @@ fn the_first_that_is_too_much_shows() {
 }
 
 #[test]
-fn each_request_of_a_connection_may_send_as_much_and_none_after_its_end() {
+fn the_informational_limit_is_per_request() {
     let queue = Queue::default();
     for _ in 0..100 {
         let number = queue.open();

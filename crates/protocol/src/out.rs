@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_data_is_not_kept_for_a_reader_that_is_always_behind() {
+    fn written_data_is_not_kept_for_a_slow_reader() {
         let mut out = Out::default();
         for _ in 0..1000 {
             out.push(Bytes::from(vec![b'x'; 1000]));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_keep_their_order_and_short_ones_behind_long_ones_are_not_put_in_front() {
+    fn pieces_keep_their_order_whatever_their_length() {
         let mut out = Out::default();
         out.push(Bytes::from_static(b"head "));
         out.push(Bytes::from(vec![b'l'; MAX_COPIED + 1]));

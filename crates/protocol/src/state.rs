@@ -524,14 +524,14 @@ mod tests {
     }
 
     #[test]
-    fn budgets_that_are_scarce_shorten_the_patience_with_those_who_do_not_read() {
+    fn scarce_budgets_shorten_the_write_timeout() {
         let timeouts = Timeouts { write: 60_000, ..TIMEOUTS };
         assert_eq!([0, 50, 100].map(|pressure| timeouts.under(pressure).write), [60_000, 31_000, 2_000]);
         assert_eq!(TIMEOUTS.under(100).write, 500);
     }
 
     #[test]
-    fn an_http_2_client_that_takes_no_body_is_dropped_but_not_while_php_is_the_slow_one() {
+    fn an_http_2_client_that_reads_no_body_is_dropped_unless_php_is_slow() {
         let sending = |s: &State| {
             s.set_multiplexed();
             s.begin();

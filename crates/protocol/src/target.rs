@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_could_end_something_are_no_target() {
+    fn links_that_could_end_a_session_are_not_requested() {
         for raw in ["", "/a b", "/\r", "/\n", "/\t", "/\0", "/\x7f", "http://h\n/"] {
             assert_eq!(Target::parse(Bytes::from_static(raw.as_bytes())).unwrap_err(), InvalidTarget, "{raw:?}");
         }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_once_for_all_who_ask_and_its_answer_is_kept() {
+    fn concurrent_callers_share_one_name_lookup_and_its_result_is_cached() {
         run(async {
             let (addresses, answer, begun) = addresses();
             let addresses = Arc::new(addresses);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_its_share_and_none_gets_all_of_it_at_once() {
+    fn traffic_is_distributed_by_weight_without_bursts() {
         let group = group(&["http://a", "http://b weight=3"], |_| ());
         assert_eq!(chosen(&group, &mut Rotation::default(), 8), "10111011".chars().cycle().take(8).collect::<String>());
     }

@@ -313,7 +313,7 @@ fn a_trace_says_why_rules_match_or_not() {
 }
 
 #[test]
-fn a_later_rule_says_which_pool_it_is_and_a_share_stays_until_another_rule_has_one() {
+fn a_later_rule_decides_the_pool_and_a_share_persists_until_another() {
     let rules = rules(
         "[[rule]]\npool = \"all\"\n\
          [[rule]]\nname = \"api\"\npath = \"/api/*\"\npool = \"api\"\nworkers = 2\n\

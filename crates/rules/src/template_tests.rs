@@ -42,7 +42,7 @@ fn a_rewrite_gives_a_plain_path_and_an_encoded_query() {
 }
 
 #[test]
-fn a_redirect_can_not_be_made_to_name_another_host_or_line() {
+fn a_redirect_cannot_be_tricked_into_another_host_or_line() {
     for (text, one, address) in [
         ("/$1", "/evil.org/", "/evil.org/"),
         ("/$1", "\\evil.org", "/%5Cevil.org"),

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_html_or_problem_details_only_for_those_who_ask_for_it() {
+    fn the_page_is_html_or_problem_details_only_on_request() {
         let mut headers = HeaderMap::new();
         let page = |headers: &HeaderMap| {
             let response = Refusal::new(StatusCode::NOT_FOUND).into_response(headers);

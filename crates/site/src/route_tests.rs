@@ -154,7 +154,7 @@ fn the_script_is_split_from_path_info_at_the_first_that_exists() {
 
 /// Names after a script belong to the application: WebDAV, Git and ACME use names that files of a site must not have.
 #[test]
-fn no_name_behind_a_script_is_judged() {
+fn path_info_is_not_checked_for_source_names() {
     let cases: Vec<(String, String)> = [
         "/dav/files/anna/.obsidian/app.json",
         "/.file",
@@ -413,7 +413,7 @@ fn outcomes_are_cached_briefly_and_absence_is_rechecked() {
 }
 
 #[test]
-fn the_route_of_a_file_that_htaccess_files_choose_is_kept_by_path_and_by_what_they_say_of_php() {
+fn routes_chosen_by_htaccess_files_are_cached_by_path_and_php_settings() {
     let tree = tree();
     let mut cache = RouteCache::default();
     let (start, lookup) = (Instant::now(), Lookup::default());
@@ -465,7 +465,7 @@ fn looks(tree: &Tree, path: &str) -> usize {
 }
 
 #[test]
-fn a_long_path_costs_no_more_looks_at_the_file_system_than_a_short_one() {
+fn a_long_path_costs_no_more_file_system_calls_than_a_short_one() {
     let tree = tree_with(|settings| settings.front_controller = Some("s.php".to_owned()));
     let short = looks(&tree, "/no.php/x");
     for size in [16_000, 64_000] {

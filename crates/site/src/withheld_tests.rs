@@ -9,7 +9,7 @@ fn withheld(change: impl FnOnce(&mut Settings)) -> Withheld {
 }
 
 #[test]
-fn php_source_is_withheld_by_name_whatever_the_settings_say() {
+fn php_source_is_withheld_by_name_whatever_the_settings() {
     let withheld = withheld(|settings| settings.static_files.never_send.clear());
     for name in [
         "a.php",
@@ -38,7 +38,7 @@ fn php_source_is_withheld_by_name_whatever_the_settings_say() {
 }
 
 #[test]
-fn copies_of_source_are_withheld_by_default_and_pages_made_of_it_are_not() {
+fn copies_of_source_are_withheld_by_default_and_generated_pages_are_not() {
     let withheld = withheld(|_| ());
     for name in [
         "x.php.bak",

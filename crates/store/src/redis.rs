@@ -237,7 +237,7 @@ mod tests {
 
     /// A failure must be reported soon, however slowly data arrives.
     #[test]
-    fn a_reply_that_never_ends_is_given_up() {
+    fn a_reply_that_never_ends_fails() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("redis://127.0.0.1:{}", listener.local_addr().unwrap().port());
         let server = std::thread::spawn(move || {

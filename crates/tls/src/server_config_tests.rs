@@ -18,7 +18,7 @@ fn session(server: &Arc<ServerConfig>, client: &Arc<ClientConfig>) -> Session {
 }
 
 #[test]
-fn the_protocol_is_agreed_on_and_what_is_known_of_it_has_usual_names() {
+fn the_protocol_is_negotiated_and_its_variables_have_usual_names() {
     let server = tcp(store(), &Options::default()).unwrap();
     let h2 = session(&server, &Arc::new(client(&[b"http/1.1", b"h2"])));
     assert!(h2.h2 && h2.version == "TLSv1.3" && h2.server_name.as_deref() == Some("a.example"));

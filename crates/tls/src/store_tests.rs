@@ -42,7 +42,7 @@ fn a_name_of_the_greatest_length_does_not_overflow() {
 }
 
 #[test]
-fn own_certificates_stay_when_files_are_exchanged_and_files_come_first() {
+fn obtained_certificates_survive_a_file_reload_and_files_take_precedence() {
     let (file, own, newer) =
         (certificate(&["a.example"]), certificate(&["a.example", "b.example"]), certificate(&["b.example"]));
     let store = Store::default();
@@ -119,7 +119,7 @@ fn a_sites_certificate_is_used_only_for_its_hosts() {
 }
 
 #[test]
-fn a_certificate_for_the_name_goes_before_one_of_the_site_that_is_not() {
+fn a_certificate_for_the_name_precedes_the_sites_other_ones() {
     let (own, general) = (certificate(&["shop.example"]), certificate(&["www.shop.example"]));
     let store = with_sites(&own, &[&general]);
     assert!(Arc::ptr_eq(&store.find(Some("www.shop.example"), ECDSA).unwrap(), &general.key));

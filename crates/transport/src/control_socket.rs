@@ -225,7 +225,7 @@ mod tests {
     /// Regression: a worker that a template announced before it exited with orders unread was lost. It took a lane that
     /// was also given to another worker, and was never reaped.
     #[test]
-    fn data_of_a_peer_is_read_although_it_left_data_unread() {
+    fn data_of_a_peer_that_left_data_unread_is_still_read() {
         let (ours, theirs) = pair().unwrap();
         send(&ours, b"unread", &[], true).unwrap();
         send(&theirs, b"one", &[], true).unwrap();

@@ -207,7 +207,7 @@ mod tests {
     use crate::segment::LaneSizes;
 
     #[test]
-    fn returned_space_stays_returned_when_a_frame_is_released_before_it_is_declared_taken() {
+    fn space_stays_returned_when_a_frame_is_released_early() {
         let (segment, _) = Segment::create(LaneSizes::TINY).unwrap();
         let segment = Arc::new(segment);
         let holds = Arc::new(Holds::new(segment.clone()));

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_read_as_it_was_written() {
+    fn an_order_round_trips() {
         let payload = order(LiveKind::Update as u16, &[(2, b"a"), (3, b"text"), (2, b""), (9, b"")]);
         let read = LiveOrder::parse(payload.into()).unwrap();
         assert_eq!(read.kind(), LiveKind::Update);

@@ -184,7 +184,7 @@ fn wait_for_room_or_the_clients_end(model: &Model) {
 }
 
 #[test]
-fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
+fn a_worker_that_waits_for_room_notices_a_disconnected_client() {
     in_every_order(Defect::Nothing, wait_for_room_or_the_clients_end, abort);
 }
 

@@ -121,7 +121,7 @@ fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
 }
 
 #[test]
-fn a_worker_that_waits_for_room_is_woken_when_a_body_is_let_go() {
+fn a_worker_that_waits_for_room_is_woken_when_a_body_is_released() {
     let mut lane = lane();
     lane.response(&pattern(30_000, 1));
     lane.response(&pattern(25_000, 2));

@@ -193,7 +193,7 @@ fn a_request_that_fits_no_lane_is_refused_for_good() {
 }
 
 #[test]
-fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
+fn a_worker_that_waits_for_room_notices_a_disconnected_client() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     server.sender.send_request(&request(b"x"), 1, BodyInLane::None).unwrap();
     let thread = std::thread::spawn(move || {

@@ -265,7 +265,7 @@ fn no_wake_up_is_lost_between_a_request_and_the_announcement_of_a_wait() {
 }
 
 #[test]
-fn a_wait_is_not_begun_when_something_came_after_the_last_look() {
+fn no_wait_begins_if_something_arrived_after_the_last_check() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     assert!(worker.take_event().unwrap().is_none());
     server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();

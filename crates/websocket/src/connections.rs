@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_too_far_behind_is_closed_and_so_is_one_for_which_there_is_no_memory() {
+    fn clients_too_far_behind_or_without_memory_are_closed() {
         let large = || message(&vec![b'x'; 1 << 20], false);
         let stage = Fixture::new(1 << 26);
         let slow = stage.open();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_back_as_they_were_and_bombs_are_refused() {
+    fn messages_round_trip_and_bombs_are_refused() {
         for size in [1, 100, 1024, 40_000, 1 << 20] {
             let text = b"some text that repeats itself; ".iter().copied().cycle().take(size).collect::<Vec<_>>();
             let Some(packed) = pack(&text) else {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_made_once_for_all_clients_packed_or_not() {
+    fn a_frame_is_encoded_once_for_all_clients() {
         let update = message("a message that repeats ".repeat(80).as_bytes(), false);
         for (packed, first) in [(false, TEXT), (true, TEXT | PACKED)] {
             let frames = [(); 3].map(|()| encoded(&update, packed));

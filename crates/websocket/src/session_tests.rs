@@ -120,7 +120,7 @@ fn closed(code: u16, reason: &'static str) -> Event {
 }
 
 #[tokio::test]
-async fn a_silent_client_gets_a_ping_and_goes_if_it_does_not_answer() {
+async fn a_silent_client_is_pinged_and_then_disconnected() {
     let mut stage = Stage::new(1000);
     assert_eq!(stage.read(2).await, [0x89, 0]);
     stage.peer.write_all(&frame(0x8a, b"")).await.unwrap();

@@ -168,7 +168,7 @@ mod tests {
     use crate::view::{self, sample_results};
 
     #[test]
-    fn each_kind_stands_with_each_system_and_beside_the_first() {
+    fn each_kind_is_listed_for_each_system_and_compared_with_the_first() {
         let results = sample_results::mixed();
         let views = view::cases(&results);
         let rows = rows(&views[0]);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_of_a_child_is_seen_below_a_clock_tick() {
+    fn processor_time_of_a_child_is_measured_below_a_clock_tick() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "read x; sleep 60"])
             .stdin(std::process::Stdio::piped())

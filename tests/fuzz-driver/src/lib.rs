@@ -101,7 +101,7 @@ mod tests {
     const TARGET: Target = Target { name: "none", corpus: "request_path", words: &[b"word"], run: |_| {} };
 
     #[test]
-    fn mutations_come_again_and_are_bounded() {
+    fn mutations_are_repeatable_and_bounded() {
         let corpus = corpus(&TARGET);
         let mutations = |seed| {
             let mut random = Random(seed);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no corpus")]
-    fn a_target_without_a_corpus_is_none() {
+    fn a_fuzz_target_needs_a_corpus() {
         drive(&Target { corpus: "there-is-none", ..TARGET }, 1);
     }
 }

@@ -86,9 +86,9 @@ fn the_end_right_behind_an_answer_is_not_missed() {
 }
 
 #[test]
-fn an_answer_that_fills_the_buffer_has_an_end() {
+fn a_response_that_fills_the_buffer_ends_correctly() {
     // PHP's streams read 8192 bytes at a time.
-    with_lines(php!("answers/an_answer_that_fills_the_buffer_has_an_end.php"), "8191 8192 8193 16384 100000 3 @");
+    with_lines(php!("answers/a_response_that_fills_the_buffer_ends_correctly.php"), "8191 8192 8193 16384 100000 3 @");
 }
 
 #[test]

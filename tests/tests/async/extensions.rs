@@ -32,15 +32,15 @@ fn a_soap_call_is_decoded_with_its_own_types() {
 
 /// The nesting depth of encoded values was counted across requests, and reset by the first one to finish.
 #[test]
-fn a_soap_call_beside_others_was_nested_too_deep() {
-    let client = php!("extensions/a_soap_call_beside_others_was_nested_too_deep.php");
+fn concurrent_soap_calls_are_not_nested() {
+    let client = php!("extensions/concurrent_soap_calls_are_not_nested.php");
     every_client_sees(client, ".....@");
 }
 
 /// While one request waited in a call, PHP's errors in all requests became faults of its client.
 #[test]
-fn an_error_beside_a_soap_call_was_its_fault() {
-    let script = php!("extensions/an_error_beside_a_soap_call_was_its_fault.php");
+fn an_error_during_another_requests_soap_call_is_no_soap_fault() {
+    let script = php!("extensions/an_error_during_another_requests_soap_call_is_no_soap_fault.php");
     every_client_sees(&format!("{ODD} {script}"), "@");
 }
 

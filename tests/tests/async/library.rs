@@ -165,8 +165,8 @@ fn errors_that_are_not_awaited_are_logged() {
 }
 
 #[test]
-fn answers_do_not_wait_until_a_busy_worker_has_nothing_to_do() {
-    let code = php!("library/answers_do_not_wait_until_a_busy_worker_has_nothing_to_do.php");
+fn responses_do_not_wait_until_a_busy_worker_is_idle() {
+    let code = php!("library/responses_do_not_wait_until_a_busy_worker_is_idle.php");
     run(
         Mode::Async,
         |s| setup(s, &[("busy.php", &format!("<?php {code}"))]),
@@ -175,8 +175,8 @@ fn answers_do_not_wait_until_a_busy_worker_has_nothing_to_do() {
 }
 
 #[test]
-fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
-    let code = php!("library/a_worker_ends_although_its_coroutines_start_others_to_the_last.php");
+fn a_worker_ends_although_its_coroutines_keep_starting_others() {
+    let code = php!("library/a_worker_ends_although_its_coroutines_keep_starting_others.php");
     run(
         Mode::Async,
         |s| setup(s, &[("chain.php", &format!("<?php {code}"))]),

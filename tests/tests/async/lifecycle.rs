@@ -146,10 +146,10 @@ fn memory_exhausted_is_one_requests_own() {
 }
 
 #[test]
-fn an_exception_in_a_started_coroutine_reaches_who_awaits_it() {
+fn an_exception_in_a_coroutine_reaches_its_awaiter() {
     one_fails(
         |s| s,
-        php!("lifecycle/an_exception_in_a_started_coroutine_reaches_who_awaits_it.php"),
+        php!("lifecycle/an_exception_in_a_coroutine_reaches_its_awaiter.php"),
         |answer| assert_eq!(answer.text(), "buffered caught of mark6end ~mark6end"),
     );
 }
@@ -416,7 +416,7 @@ fn blocking_calls_block_in_worker_mode() {
 }
 
 #[test]
-fn a_worker_that_is_used_up_ends_its_requests_first() {
+fn a_retiring_worker_finishes_its_requests() {
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).setting("max_requests", "30").php("one.php", &meeting("usleep(20000); echo $m;")),

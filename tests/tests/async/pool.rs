@@ -133,7 +133,7 @@ fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile
 }
 
 #[test]
-fn requests_beside_one_that_kills_its_worker_are_run_again() {
+fn bystanders_of_a_request_that_kills_its_worker_are_run_again() {
     site(
         1,
         20,

@@ -231,7 +231,7 @@ fn pages_of_a_list_are_requested_and_writing_ones_only_if_allowed() {
 }
 
 #[test]
-fn a_worker_script_of_the_application_is_tried_as_it_is_and_its_database_is_copied() {
+fn the_applications_worker_script_is_tried_unmodified_with_a_copied_database() {
     let (top, dir) = application(&[]);
     fs::write(dir.join("worker.php"), include_str!("php/worker.php")).unwrap();
     fs::write(dir.join("howdah.toml"), "root = \"public\"\nmode = \"worker\"\nscript = \"worker.php\"\nworkers = 7\n")

@@ -121,7 +121,7 @@ fn commands_of_the_last_third_of_the_guides_run_and_print_what_is_shown() {
 }
 
 #[test]
-fn numbers_and_space_are_no_difference_and_words_are() {
+fn numbers_and_spaces_are_no_difference_but_words_are() {
     assert!(is_shown("process 1 serves;\n process … ends\n", "a process 23 serves; process 24 now ends"));
     assert!(!is_shown("process 1 serves", "process 1 ends"));
     assert!(is_shown("", "anything"));

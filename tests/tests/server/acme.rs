@@ -128,7 +128,7 @@ fn a_name_gets_its_certificate_by_http_01() {
 }
 
 #[test]
-fn nonces_that_are_refused_are_no_failure() {
+fn refused_nonces_are_not_failures() {
     needs_pebble!();
     let ports = Ports::hold();
     let authority = ports.authority(Pebble { nonce_reject: 40, ..Pebble::default() });

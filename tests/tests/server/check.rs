@@ -63,7 +63,7 @@ fn a_check_whose_output_is_the_journal_prints_one_line() {
 }
 
 #[test]
-fn missing_directories_of_logs_and_sockets_are_found_and_nothing_is_made() {
+fn missing_directories_of_logs_and_sockets_are_found_and_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let (log, socket) = (dir.path().join("logs/error.log"), dir.path().join("run/howdah.sock"));
     let settings =

@@ -257,7 +257,7 @@ script_scenario!(
 // Files are looked up by identity without reading them; a new file with the same name and length has a different
 // identity.
 scenario!(
-    repeated_files_come_encoded_from_memory_and_stay_right_when_they_change,
+    repeated_files_are_served_encoded_from_memory_and_updated_when_they_change,
     howdah_only = "Howdah keeps compressed files for reuse",
     |s| s.file("page.html", page()).file("noise.html", noise(40_000)),
     |site| {

@@ -47,7 +47,7 @@ scenario!(
 );
 
 scenario!(
-    an_answer_that_has_begun_breaks_off,
+    a_begun_response_is_cut_off,
     howdah_only = "the log's words are Howdah's",
     |s| s
         .ini("output_buffering", "0")

@@ -159,7 +159,7 @@ fn an_application_keeps_its_own_error_page() {
 }
 
 #[test]
-fn a_worker_that_dies_or_hangs_has_a_page() {
+fn a_worker_that_dies_or_hangs_causes_an_error_page() {
     run(
         Mode::Classic,
         |s| {

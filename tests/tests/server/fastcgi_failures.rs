@@ -220,7 +220,7 @@ fn questions_about_the_server_are_answered_between_requests() {
 }
 
 #[test]
-fn a_web_server_that_reads_no_answers_is_not_read_any_further() {
+fn a_web_server_that_reads_no_responses_is_not_read() {
     let setup = |s: Setup| {
         s.behind_nginx()
             .workers(1)

@@ -113,7 +113,7 @@ fn with_128_descriptors_requests_on_open_connections_are_served() {
 /// Room for connections of `threads` clients, six times over. Each client sends request after request over its
 /// connection, and reconnects only if a response was declared the last one.
 #[test]
-fn clients_that_keep_asking_are_notified_before_their_connection_ends() {
+fn active_clients_are_notified_before_their_connection_ends() {
     howdah_tests::run(
         howdah_tests::Mode::Classic,
         |s| s.workers(1).setting("http.max_connections", "4").setting("threads", "1").file("a.txt", "a"),

@@ -269,7 +269,7 @@ fn a_bedrock_project_is_served_from_its_web_directory_with_its_rules() {
 
 /// Boots by its recipe if possible, and otherwise reports the reason for classic mode.
 #[test]
-fn a_wordpress_that_is_found_boots_by_its_recipe_where_it_can() {
+fn a_detected_wordpress_boots_by_its_recipe_if_possible() {
     let wordpress = |config: &str| {
         let top = tempfile::tempdir().unwrap();
         let dir = top.path().join("project");

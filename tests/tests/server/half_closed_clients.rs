@@ -45,7 +45,7 @@ scenario!(
 );
 
 scenario!(
-    all_that_was_sent_ahead_before_half_closing_is_answered,
+    requests_pipelined_before_a_half_close_are_answered,
     howdah_only = "nginx takes such a client for one that has left",
     |s| s.php("n.php", "echo $_GET['n'];"),
     |site| {

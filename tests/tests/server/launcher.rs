@@ -118,7 +118,7 @@ env = { POOL = "added" }
 "#;
 
 scenario!(
-    a_site_with_a_pool_of_another_user_comes_in_by_a_reload,
+    a_reload_adds_a_site_whose_pool_has_another_user,
     howdah_only = "users are Howdah's settings",
     |s| two_users(s)
         .file("../run/conf.d/30-local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")

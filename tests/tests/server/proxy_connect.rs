@@ -74,7 +74,7 @@ pub(super) fn said(site: &Site, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn messages_of_several_streams_come_back_whole_and_in_order() {
+fn messages_of_several_streams_arrive_whole_and_in_order() {
     if !super::proxy_upgrade::has_websockets() {
         howdah_skip::skip!("python3-websockets", "the other side of a WebSocket");
     }

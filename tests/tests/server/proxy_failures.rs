@@ -39,7 +39,7 @@ fn an_unreachable_server_is_502_and_named_in_the_log() {
 }
 
 #[test]
-fn a_server_comes_back_and_is_used_again() {
+fn a_recovered_server_gets_requests_again() {
     let mut upstream = Upstream::absent();
     let route = upstream.route();
     run(
@@ -136,7 +136,7 @@ fn a_server_that_does_not_respond_in_time_is_504_and_asked_once() {
 }
 
 #[test]
-fn a_server_has_its_time_while_the_client_is_the_slow_one() {
+fn a_slow_client_does_not_count_towards_the_servers_timeout() {
     let upstream = Upstream::start(|peer| {
         while peer.head().is_some() {
             peer.bytes(4);
@@ -240,7 +240,7 @@ fn a_request_that_a_server_has_seen_is_repeated_only_if_that_does_no_harm() {
 }
 
 #[test]
-fn a_server_that_is_out_is_tried_again_by_one_request() {
+fn a_server_that_is_out_is_probed_by_one_request() {
     let (mut gone, works) = (Upstream::absent(), Upstream::saying(OK));
     let urls = [gone.url(), works.url()].map(|url| format!("\"{url}\"")).join(", ");
     let proxy = format!("{{ to = [{urls}] }}");
@@ -268,7 +268,7 @@ fn a_server_that_is_out_is_tried_again_by_one_request() {
 }
 
 #[test]
-fn a_server_that_says_it_is_ill_gets_no_requests() {
+fn an_unhealthy_server_gets_no_requests() {
     let well = Arc::new(AtomicBool::new(true));
     let says = well.clone();
     let (checked, other) = (

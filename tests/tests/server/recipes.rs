@@ -17,7 +17,7 @@ const PAGES: &[&str] =
     &["/env", "/zone", "/items/4", "/server", "/session", "/nowhere", "/broken", "/style.css", "/other.php", "/.env"];
 
 #[test]
-fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
+fn a_symfony_project_is_booted_unmodified_and_responds_as_in_classic_mode() {
     need_symfony!();
     let project = Project::symfony();
     let served = project.classic();
@@ -204,7 +204,7 @@ fn a_server_that_fell_back_to_classic_mode_can_be_upgraded() {
 }
 
 #[test]
-fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes_again() {
+fn an_application_that_stops_booting_falls_back_without_losing_requests_and_recovers() {
     need_symfony!();
     let project = Project::symfony();
     let served = project.serve(&[]);
@@ -349,7 +349,7 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
 }
 
 #[test]
-fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
+fn a_laravel_project_is_booted_unmodified_and_responds_as_in_classic_mode() {
     if !Path::new(LARAVEL).exists() {
         howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
     }

@@ -285,7 +285,7 @@ fn an_application_under_a_path_has_its_rules_only_there() {
 }
 
 #[test]
-fn hundreds_of_rules_stand_beside_each_other() {
+fn hundreds_of_rules_are_evaluated_correctly() {
     let setup = |s: Setup| {
         let list: Vec<String> = (0..200)
             .map(|at| match at % 3 {

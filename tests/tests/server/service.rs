@@ -70,7 +70,7 @@ fn a_server_whose_php_does_not_start_is_ready_and_reports_why() {
 }
 
 scenario!(
-    a_watchdog_hears_that_the_server_is_alive_before_and_after_an_upgrade,
+    a_watchdog_is_notified_before_and_after_an_upgrade,
     howdah_only = "NOTIFY_SOCKET is Howdah's",
     |s| s.notified().own_env("WATCHDOG_USEC", "400000").workers(1).php("variables.php", VARIABLES),
     |site| {

@@ -171,7 +171,7 @@ scenario!(
 );
 
 scenario!(
-    connections_go_with_their_next_response_and_not_before,
+    connections_close_with_their_next_response,
     howdah_only = "upgrade is Howdah's command",
     |s| s.workers(2).php("who.php", WHO).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
     |site| {
@@ -398,7 +398,7 @@ script = "../../new/broken.php"
 "#;
 
 scenario!(
-    php_that_does_not_start_in_the_new_process_leaves_the_old_one_as_it_was,
+    an_upgrade_whose_php_does_not_start_keeps_the_old_process,
     howdah_only = "upgrade is Howdah's command",
     |s| failing(s)
         .allow_log("broken now")

@@ -104,7 +104,7 @@ fn a_client_that_reads_nothing_suspends_the_coroutines_that_send() {
 }
 
 #[test]
-fn a_sender_gets_its_turn_if_those_before_it_are_cancelled() {
+fn a_sender_gets_its_turn_when_earlier_ones_are_cancelled() {
     run(Mode::Async, hold, |site| {
         let (mut slow, _) = open(site, "");
         slow.send(TEXT, "cancelled senders");
@@ -180,7 +180,7 @@ fn a_connection_outlives_the_deadline_of_requests() {
 }
 
 #[test]
-fn one_process_holds_many_connections_and_serves_requests_beside_them() {
+fn one_process_holds_many_connections_and_serves_other_requests() {
     run(
         Mode::Async,
         |s| hold(s).setting("concurrency", "600"),

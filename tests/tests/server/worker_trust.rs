@@ -273,7 +273,7 @@ const UNBEGIN: &str = php!("worker_trust/unbegin.php");
 
 // Regression: the server believed it, and the call ran until its client left.
 script_scenario!(
-    a_worker_that_says_it_has_not_begun_its_call_is_not_believed,
+    a_workers_claim_not_to_have_begun_its_request_is_not_trusted,
     howdah_only = "the reference has no lanes",
     not_async = "its requests lie in memory of the worker's own",
     |s| s

@@ -95,7 +95,7 @@ in_each_way!(
 );
 
 in_each_way!(
-    no_random_value_comes_twice,
+    no_random_value_is_repeated,
     |s| {
         script(
             s,

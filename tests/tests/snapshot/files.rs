@@ -112,7 +112,7 @@ fn a_second_connection_to_a_database_of_the_boot_keeps_the_worker() {
 
 /// State that a request sets on a connection of the boot is in memory, and so are its temporary tables.
 #[test]
-fn a_connection_to_sqlite_is_for_each_request_what_the_boot_left() {
+fn each_request_finds_the_boots_sqlite_connection() {
     run(
         Mode::Snapshot,
         |s| {

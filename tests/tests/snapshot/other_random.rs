@@ -5,7 +5,7 @@ use howdah_tests::{Mode, php, run};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
-fn generators_of_other_libraries_that_the_boot_has_used_do_not_repeat() {
+fn random_generators_of_other_libraries_do_not_repeat() {
     run(
         Mode::Snapshot,
         |s| {

@@ -125,7 +125,7 @@ fn a_redis_connection_that_the_boot_has_set_up_later_has_each_worker_boot() {
 
 /// The server closes a worker's connection: the worker is replaced, without a boot.
 #[test]
-fn a_worker_whose_own_connection_has_ended_is_replaced_by_a_fork() {
+fn a_worker_whose_connection_has_ended_is_replaced_by_a_fork() {
     let server = Server::postgres();
     let boot = php!("own_connections/pgsql_boot.php", PORT = server.port);
     let kind = postgres(boot, php!("own_connections/pgsql_request.php"));
@@ -155,7 +155,7 @@ fn a_worker_whose_own_connection_has_ended_is_replaced_by_a_fork() {
 }
 
 #[test]
-fn a_worker_that_gets_no_connection_is_replaced_and_the_boot_stays() {
+fn a_worker_without_its_connection_is_replaced_and_the_boot_kept() {
     let server = Server::mariadb();
     let kind = mysql(&server);
     run(

@@ -172,12 +172,13 @@ fn an_encrypted_connection_of_a_curl_handle_is_refused() {
 
 /// A connection that the boot has closed again does not matter.
 #[test]
-fn an_encrypted_connection_that_was_closed_is_no_hindrance() {
+fn a_closed_encrypted_connection_does_not_prevent_a_snapshot() {
     let server = Server::postgres();
     run(
         Mode::Snapshot,
         |s| {
-            let open = php!("servers/an_encrypted_connection_that_was_closed_is_no_hindrance.php", PORT = server.port);
+            let open =
+                php!("servers/a_closed_encrypted_connection_does_not_prevent_a_snapshot.php", PORT = server.port);
             script(booted(s, &open), "ask.php", "echo pg_fetch_result(pg_query($reopen(), 'SELECT 1'), 0), getmypid();")
         },
         |site| {

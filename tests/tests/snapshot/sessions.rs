@@ -136,7 +136,7 @@ fn mysql_drivers(server: &Server) -> Vec<(&'static str, Driver)> {
 }
 
 #[test]
-fn a_session_of_mysql_is_for_each_request_what_the_boot_left() {
+fn each_request_finds_the_boots_mysql_session() {
     let server = Server::mariadb();
     for (name, driver) in mysql_drivers(&server) {
         eprintln!("{name}");
@@ -220,7 +220,7 @@ fn requests_that_change_no_session_cost_mysql_no_extra_query() {
 
 /// State set up by a boot that no statement can restore is not claimed to be restored.
 #[test]
-fn a_session_that_cannot_be_set_up_again_costs_the_worker() {
+fn a_session_that_cannot_be_restored_costs_the_worker() {
     let server = Server::mariadb();
     let (_, mut driver) = mysql_drivers(&server).swap_remove(2);
     driver.open.push_str("sql('CREATE TEMPORARY TABLE boots (a INT)'); sql('INSERT INTO boots VALUES (1)');");
@@ -338,7 +338,7 @@ fn pgsql_drivers(port: u16) -> Vec<(&'static str, Driver)> {
 }
 
 #[test]
-fn a_session_of_postgresql_is_for_each_request_what_the_boot_left() {
+fn each_request_finds_the_boots_postgresql_session() {
     let server = Server::postgres();
     for (name, driver) in pgsql_drivers(server.port) {
         eprintln!("{name}");
@@ -387,7 +387,7 @@ fn changes_by_functions_of_pgsql_and_pdo_are_undone() {
 // --- Redis ---
 
 #[test]
-fn a_connection_to_redis_is_for_each_request_what_the_boot_left() {
+fn each_request_finds_the_boots_redis_connection() {
     let server = Server::redis(false);
     let port = server.port;
     let open = |connect: &str| {

@@ -153,7 +153,7 @@ fn a_script_that_ends_badly_is_answered_and_undone() {
 }
 
 #[test]
-fn no_random_value_comes_twice() {
+fn no_random_value_is_repeated() {
     const COUNT: usize = 2500;
     let code = php!("state/count.php");
     run(
@@ -267,7 +267,7 @@ fn a_boot_file_that_ends_early_is_reported() {
 /// Regression: PHP's start had left memory in a heap that was replaced, and the end of the worker's script freed it in
 /// the wrong one.
 #[test]
-fn a_snapshot_worker_ends_in_good_order() {
+fn a_snapshot_worker_shuts_down_cleanly() {
     run(
         Mode::Snapshot,
         |s| by_script(s, "$handle = function () { echo 'ok'; };"),
@@ -344,11 +344,11 @@ fn pages_written_only_by_a_rare_request_are_dropped() {
 
 /// A request may free objects of the application and allocate its own in their memory.
 #[test]
-fn objects_in_the_place_of_the_applications_are_known_as_the_requests() {
+fn objects_that_replace_the_applications_belong_to_the_request() {
     run(
         Mode::Snapshot,
         |s| {
-            by_boot_file(s, php!("state/objects_in_the_place_of_the_applications_are_known_as_the_requests.php"))
+            by_boot_file(s, php!("state/objects_that_replace_the_applications_belong_to_the_request.php"))
                 .php("index.php", "$booted = null; $mine = [new D('mine')]; echo 'body'; $other = [new D('other')];")
         },
         |site| {

@@ -69,7 +69,7 @@ fn a_request_of_the_warm_up_goes_where_htaccess_files_lead() {
 }
 
 #[test]
-fn a_warm_up_that_has_no_effect_is_named() {
+fn a_warm_up_without_effect_is_reported() {
     let setup = |s: Setup| {
         s.setting("warmup", "[\"/\"]")
             .php("index.php", "echo 'ok';")

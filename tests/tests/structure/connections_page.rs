@@ -11,7 +11,7 @@ const CLAIMS: &[(&str, &[&str])] = &[
     (
         "MySQL, MariaDB (mysqli, PDO, clients in PHP)",
         &[
-            "snapshot/sessions.rs: a_session_of_mysql_is_for_each_request_what_the_boot_left",
+            "snapshot/sessions.rs: each_request_finds_the_boots_mysql_session",
             "snapshot/sessions.rs: changes_by_functions_of_mysqli_and_pdo_are_undone",
             "snapshot/sessions.rs: a_process_for_each_request_leaves_no_more_in_a_session",
         ],
@@ -19,15 +19,12 @@ const CLAIMS: &[(&str, &[&str])] = &[
     (
         "PostgreSQL (pgsql, PDO)",
         &[
-            "snapshot/sessions.rs: a_session_of_postgresql_is_for_each_request_what_the_boot_left",
+            "snapshot/sessions.rs: each_request_finds_the_boots_postgresql_session",
             "snapshot/sessions.rs: changes_by_functions_of_pgsql_and_pdo_are_undone",
         ],
     ),
-    (
-        "Redis (phpredis, other clients)",
-        &["snapshot/sessions.rs: a_connection_to_redis_is_for_each_request_what_the_boot_left"],
-    ),
-    ("SQLite (PDO, sqlite3)", &["snapshot/files.rs: a_connection_to_sqlite_is_for_each_request_what_the_boot_left"]),
+    ("Redis (phpredis, other clients)", &["snapshot/sessions.rs: each_request_finds_the_boots_redis_connection"]),
+    ("SQLite (PDO, sqlite3)", &["snapshot/files.rs: each_request_finds_the_boots_sqlite_connection"]),
     (
         "other protocols",
         &[
@@ -40,13 +37,13 @@ const CLAIMS: &[(&str, &[&str])] = &[
         &[
             "snapshot/sessions.rs: requests_that_change_no_session_cost_mysql_no_extra_query",
             "snapshot/sessions.rs: requests_that_change_no_session_cost_redis_no_extra_command",
-            "snapshot/sessions.rs: a_session_of_postgresql_is_for_each_request_what_the_boot_left",
+            "snapshot/sessions.rs: each_request_finds_the_boots_postgresql_session",
         ],
     ),
     ("**Not reset** otherwise", &["snapshot/kept_sessions.rs: the_last_insert_id_of_a_request_is_seen_by_the_next"]),
     (
         "a session must be reset, but the boot left something",
-        &["snapshot/sessions.rs: a_session_that_cannot_be_set_up_again_costs_the_worker"],
+        &["snapshot/sessions.rs: a_session_that_cannot_be_restored_costs_the_worker"],
     ),
     (
         "a response is unread, or the script closes a connection",

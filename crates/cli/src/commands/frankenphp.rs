@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_counted_as_every_octane_says_it() {
+    fn the_number_of_workers_is_read_as_each_octane_writes_it() {
         let served = |name: &str, value: &str| {
             let env = [("APP_PUBLIC_PATH", "/a"), ("CADDY_SERVER_SERVER_NAME", "http://:8000"), (name, value)];
             let Some(Ok(Invocation::Serve(flags))) = ask(&["frankenphp", "run"], &env) else { panic!() };

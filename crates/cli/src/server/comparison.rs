@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenth_and_a_little_more_time_is_no_slower() {
+    fn up_to_a_tenth_more_time_is_not_slower() {
         let ms = Duration::from_millis;
         for (booted, classic) in [(ms(1), ms(2)), (ms(2), ms(2)), (ms(11), ms(10)), (TOLERATED, Duration::ZERO)] {
             assert_eq!(pace(booted, classic), Verdict::Same, "{booted:?} {classic:?}");

@@ -80,7 +80,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn memory_is_short_from_the_limit_on_and_until_it_is_below_half_of_it() {
+    fn memory_is_short_from_the_limit_until_half_of_it() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("proc/pressure/memory");
         fs::create_dir_all(file.parent().unwrap()).unwrap();

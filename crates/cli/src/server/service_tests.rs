@@ -125,7 +125,7 @@ async fn dropped_lines_are_reported_later_and_nothing_waits() {
 }
 
 #[tokio::test]
-async fn a_watchdog_hears_again_and_again() {
+async fn a_watchdog_is_notified_repeatedly() {
     let (_place, socket, mut service) = manager();
     service.manager.as_mut().unwrap().alive = Some(Duration::from_millis(1));
     let reader = async {

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn each_coding_of_web_servers_is_restored_and_its_fields_are_gone() {
+    fn each_content_coding_is_decoded_and_its_fields_removed() {
         let text = b"the same text, ".repeat(50);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all(&text).unwrap();

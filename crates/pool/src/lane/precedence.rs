@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn only_requests_that_compute_give_way_and_only_to_short_ones() {
+    fn only_computing_requests_yield_and_only_to_short_ones() {
         let (precedence, now) = mixed(true);
         assert!(precedence.gives_way(LONG, now) && !precedence.gives_way(WAITS, now));
         assert!(!precedence.gives_way(LONG, now + MIXED));

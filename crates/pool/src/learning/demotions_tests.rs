@@ -47,7 +47,7 @@ fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_i
 }
 
 #[test]
-fn a_route_that_takes_longer_nearly_every_time_is_demoted_and_one_that_does_so_now_and_then_is_not() {
+fn a_route_is_demoted_if_it_is_slower_nearly_every_time_not_occasionally() {
     let mut table = Table::default();
     let slower =
         |table: &mut Table, route: &str| table.note_comparison(route, Verdict::Slower("2 ms, 1 ms".to_owned()));

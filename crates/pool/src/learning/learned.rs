@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_not_planned_where_the_path_is_asked_for_without_one() {
+    fn a_query_is_not_planned_if_the_path_is_requested_without_one() {
         let learned = Learned::default();
         learn(&learned, "/", 100);
         learn(&learned, "/?lang=xx", 100);

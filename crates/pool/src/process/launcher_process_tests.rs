@@ -242,7 +242,7 @@ fn an_upgrade_starts_only_the_settled_program_and_only_if_root_owns_it() {
 }
 
 #[test]
-fn programs_that_the_settings_have_gained_are_started_once_root_has_read_them() {
+fn new_programs_are_started_once_root_has_reread_the_settings() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "echo started");
     let new = Program { pool: "new".into(), ..server.settled.clone() };

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_was_ordered_to_end_never_serves_again() {
+    fn a_worker_ordered_to_end_never_serves_again() {
         for state in [Draining, Condemned(Deadline), Ending(Deadline)] {
             for event in [Ready, Stop, Condemn(Stuck), Kill(Stopping)] {
                 let mut after = state.clone();

@@ -74,7 +74,7 @@ fn no_message_is_lost_or_duplicated() {
 }
 
 #[test]
-fn clients_that_have_gone_are_passed_by() {
+fn disconnected_clients_are_skipped() {
     let mut queue = WaitingQueue::default();
     let mut receivers: Vec<_> = (0..10)
         .map(|id| {
@@ -113,7 +113,7 @@ fn two_hundred_requests_of_one_client_get_no_more_time_than_ten_of_another() {
 }
 
 #[test]
-fn requests_that_were_put_back_come_first_and_by_age() {
+fn returned_requests_come_first_by_age() {
     let mut queue = WaitingQueue::default();
     let (first, _a) = pending(1, 1, 10);
     let (second, _b) = pending(2, 1, 10);
@@ -156,7 +156,7 @@ fn no_request_begins_after_its_queue_timeout() {
 }
 
 #[test]
-fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
+fn in_overload_a_request_waits_at_most_half_of_its_timeout() {
     let limits = Limits { requests: 1_000, patience: Duration::from_secs(1), target: Duration::from_secs(2) };
     let (mut queue, began, mut clients) = (WaitingQueue::new(limits), Instant::now(), Vec::new());
     // Ten requests arrive while one is served.
@@ -220,7 +220,7 @@ fn a_request_that_waits_for_a_place_gets_it_in_turn() {
 }
 
 #[test]
-fn a_request_with_less_patience_is_late_behind_one_that_has_more() {
+fn a_request_with_a_shorter_timeout_expires_behind_one_with_a_longer() {
     let (mut queue, began) = (WaitingQueue::default(), Instant::now());
     let (patient, _a) = pending_at(began, 0, 1);
     let (mut impatient, _b) = pending_at(began, 0, 2);

@@ -50,7 +50,7 @@ fn a_head_is_not_seen_before_the_rest_of_its_batch() {
 }
 
 #[test]
-fn data_that_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
+fn spilled_data_is_read_back_in_order() {
     let (sink, mut receiver) = pair(1000);
     sink.set_head(200, Vec::new());
     let parts: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; 100]).collect();

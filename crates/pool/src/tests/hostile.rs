@@ -77,7 +77,7 @@ async fn late_crime(deed: impl FnOnce(&mut TestWorker)) {
 }
 
 #[tokio::test]
-async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
+async fn a_worker_that_sends_anything_but_a_body_after_its_head_is_killed() {
     let status = 103u16.to_ne_bytes();
     late_crime(|evil| {
         evil.begin_response(1, b"AAAAA");
@@ -121,7 +121,7 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
 }
 
 #[tokio::test]
-async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
+async fn a_worker_that_requests_bodies_of_others_is_killed() {
     // The body of a request without one, or of no request; then the same body repeatedly.
     for number in [1, 99] {
         violation(|evil| evil.request_body(number)).await;
@@ -217,7 +217,7 @@ async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
 
 /// The worker wakes the server without a reason, as fast as it can, until it is killed.
 #[tokio::test]
-async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_served_meanwhile() {
+async fn a_worker_that_wakes_the_server_needlessly_is_killed_and_others_are_served() {
     let mut stage = TestPool::new(10);
     let evil = stage.worker().await;
     let stop = Arc::new(AtomicBool::new(false));

@@ -61,7 +61,7 @@ async fn orders_of_any_size_reach_their_site_before_and_after_the_response() {
 }
 
 #[tokio::test]
-async fn a_worker_that_sends_an_order_that_makes_no_sense_is_killed() {
+async fn a_worker_that_sends_an_invalid_order_is_killed() {
     let mut cut = order(b"text");
     cut.pop();
     for payload in [b"".to_vec(), b"\xff\xff".to_vec(), cut, vec![0; MAX_LIVE_ORDER + 1]] {
@@ -124,7 +124,7 @@ async fn questions_are_answered_while_bodies_arrive() {
 }
 
 #[tokio::test]
-async fn a_worker_that_asks_and_does_not_listen_is_killed() {
+async fn a_worker_that_asks_without_reading_answers_is_killed() {
     let mut stage = TestPool::new(10);
     let mut evil = stage.worker().await;
     let response = stage.get().await;

@@ -26,7 +26,7 @@ pub(in super::super) fn now<T>(poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -
 }
 
 #[test]
-fn numbers_come_back_as_they_were_written() {
+fn numbers_round_trip() {
     for number in [0, 1, 63, 64, 16383, 16384, 1 << 30, (1 << 30) - 1, (1 << 62) - 1] {
         let mut out = BytesMut::new();
         put_number(&mut out, number);

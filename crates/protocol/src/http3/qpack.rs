@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_back_whether_the_table_has_them_or_not() {
+    fn lines_round_trip_whether_or_not_the_table_has_them() {
         let long = "v".repeat(5000);
         let lines = [
             (":status", "200"),

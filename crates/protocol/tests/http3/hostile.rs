@@ -137,7 +137,7 @@ async fn a_head_that_is_too_large_gets_431_and_is_not_gathered() {
 }
 
 #[tokio::test]
-async fn frames_that_are_not_known_cost_no_memory_however_long_they_are() {
+async fn unknown_frames_cost_no_memory() {
     let server = Server::start();
     let connection = server.connect().await;
     let (mut send, mut receive) = connection.open_bi().await.unwrap();

@@ -31,7 +31,7 @@ fn head_with_its_interim_ones(client: &mut Client) -> (usize, u16) {
 }
 
 #[test]
-fn an_informational_response_comes_before_its_response_and_never_into_it() {
+fn an_informational_response_precedes_its_response_and_never_interrupts_it() {
     let server = Server::start();
     let mut client = server.connect();
     client.send(ask("/stream.php"));
@@ -337,7 +337,7 @@ fn over_http_2_a_response_to_head_may_announce_what_is_not_sent() {
 }
 
 #[test]
-fn codings_of_a_request_body_other_than_chunked_are_refused_and_its_bytes_are_no_request() {
+fn transfer_codings_other_than_chunked_are_refused_and_the_body_is_not_parsed() {
     let server = Server::start();
     for coding in [
         "gzip, chunked",

@@ -96,7 +96,7 @@ fn large_bodies_go_to_a_file_and_arrive_whole() {
 }
 
 #[test]
-fn expect_gets_100_only_when_the_body_is_wanted() {
+fn expect_gets_100_only_when_the_body_is_read() {
     let server = Server::start();
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_remembered_for_a_while_and_not_without_end() {
+    fn refusals_are_remembered_for_a_limited_time() {
         let start = Instant::now();
         let mut bounds = Bounds::new(1, start);
         bounds.refuse("a.org", &Verdict::Refused(403), start);

@@ -162,7 +162,7 @@ mod tests {
     use howdah_store::StateDir;
 
     #[test]
-    fn made_up_tokens_keep_no_authority_from_another_servers() {
+    fn invented_tokens_do_not_delay_challenges_of_another_server() {
         let dir = tempfile::tempdir().unwrap();
         let storage = || Storage::Directory(StateDir::open(dir.path()).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_of_its_life_is_left_for_a_renewal_whatever_the_authority_says() {
+    fn a_renewal_leaves_a_fifth_of_the_lifetime_whatever_the_authority_suggests() {
         let from = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         for life in [20, 6 * 86400] {
             let until = from + Duration::from_secs(life);

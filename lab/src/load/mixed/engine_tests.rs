@@ -155,7 +155,7 @@ fn a_client_that_waits_through_all_of_the_measured_time_is_counted() {
 }
 
 #[test]
-fn refusals_are_counted_apart_and_the_client_comes_back() {
+fn refusals_are_counted_separately_and_the_client_retries() {
     let (address, seen) =
         server(|_, number| if number % 4 == 3 { reply("503 Busy", "no") } else { reply("200 OK", "ok") });
     let report = load(address, vec![asks("x", "/", 2)], 300);
@@ -167,7 +167,7 @@ fn refusals_are_counted_apart_and_the_client_comes_back() {
 }
 
 #[test]
-fn a_wrong_body_and_a_wrong_status_are_no_success() {
+fn a_wrong_body_or_status_is_a_failure() {
     let (address, _) = server(|path, _| match path {
         "/body" => reply("200 OK", "OK"),
         "/status" => reply("500 Oops", "ok"),
@@ -180,7 +180,7 @@ fn a_wrong_body_and_a_wrong_status_are_no_success() {
 }
 
 #[test]
-fn replies_that_break_off_are_errors_and_the_client_connects_again() {
+fn truncated_replies_are_errors_and_the_client_reconnects() {
     let (address, seen) = server(|_, number| if number % 2 == 0 { String::new() } else { reply("200 OK", "ok") });
     let report = load(address, vec![asks("x", "/", 1)], 300);
     let kind = &report.kinds[0];

@@ -78,7 +78,7 @@ fn handshakes_are_full_or_resumed_as_the_case_wants() {
 }
 
 #[test]
-fn a_system_that_gives_no_tickets_has_no_figure_for_resumed_handshakes() {
+fn a_system_without_tickets_has_no_figure_for_resumed_handshakes() {
     let error = load(Connections::Resumed, 0, SIZED).unwrap_err().to_string();
     assert!(error.contains("resumed 0 of"), "{error}");
 }

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_that_need_a_look_come_first() {
+    fn certificates_with_problems_come_first() {
         let in_ten_days = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() + 864_030;
         let status = json!({"certificates": [
             {"name": "a.org", "source": "acme", "until": in_ten_days, "next": in_ten_days - 86400, "failures": 0},

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_matter_least_leave_first_and_one_gets_what_is_left() {
+    fn the_least_important_columns_are_dropped_first_and_one_gets_the_rest() {
         let all = [Column::new("A", 4, 0), Column::new("B", 6, 20), Column::new("C", 5, 0)];
         let widths = |width, most| -> Vec<_> {
             Columns::fit(&all, width, 0, most).shown.iter().map(|(at, _, width)| (*at, *width)).collect()

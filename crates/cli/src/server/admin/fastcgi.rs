@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kept_connection_is_asked_several_times_and_long_pages_come_in_several_records() {
+    async fn kept_connections_are_reused_and_long_pages_span_records() {
         let body = "x".repeat(200_000);
         let mut sent = request(1, KEEP_CONNECTION, "/a");
         record::write(&mut sent, kind::STDIN, 1, b"");

@@ -92,7 +92,7 @@ fn a_worker_that_begins_nothing_loses_its_queued_requests() {
 }
 
 #[test]
-fn while_no_worker_is_idle_short_requests_lie_behind_short_ones_and_the_rest_waits_in_the_queue() {
+fn without_idle_workers_short_requests_queue_behind_short_ones() {
     let mut stage = stage(1);
     let _clients: Vec<_> = (1..=10).map(|id| stage.submit(id, HELLO)).collect();
     let _report = stage.submit(11, REPORT);
@@ -244,7 +244,7 @@ fn a_standing_queue_refuses_requests_that_wait_for_long_and_a_burst_does_not() {
 }
 
 #[test]
-fn requests_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_own() {
+fn computing_requests_yield_to_short_ones_and_have_separate_workers() {
     const COMPUTES: MeasuredDuration = MeasuredDuration { php: 9_000, cpu: Some(9_000), memory: 0 };
     for restores in [true, false] {
         let mut stage = TestScheduler::new(4);
@@ -282,7 +282,7 @@ fn requests_that_compute_give_way_where_short_ones_run_and_have_workers_of_their
 }
 
 #[test]
-fn a_worker_that_can_takes_its_rank_back_for_a_short_request() {
+fn a_worker_restores_its_priority_for_a_short_request() {
     const COMPUTES: ExpectedDuration = ExpectedDuration { mean: 9_000, high: 9_000, cpu: 9_000 };
     for restores in [true, false] {
         let mut stage = TestScheduler::new(1);
