@@ -355,13 +355,13 @@ final class Pool implements \Countable
             return;
         }
         ++$this->connections->open_transactions;
-        $message = "A connection came back to the pool \"$this->name\" with an open transaction, which was rolled back";
+        $message = "A connection was returned to the pool \"$this->name\" with an open transaction, which was rolled back";
         if ($because !== null) {
-            Report::warning("$message; its use was ended by " . $because::class . ': ' . $because->getMessage() . Report::origin($taken, $begun));
+            Report::warning("$message; its use ended with " . $because::class . ': ' . $because->getMessage() . Report::origin($taken, $begun));
 
             return;
         }
-        Report::error("$message; given back at:\n" . Stack::full() . Report::origin($taken, $begun));
+        Report::error("$message; returned at:\n" . Stack::full() . Report::origin($taken, $begun));
         throw new OpenTransactionError($message, $taken, $begun);
     }
 
@@ -521,7 +521,7 @@ final class Pool implements \Countable
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $error) {
-            Report::warning('Cannot open the connections a pool shall keep: ' . $error->getMessage());
+            Report::warning('Cannot open the pool's minimum of connections: ' . $error->getMessage());
         }
         if ($this->connections->idle === 0 && $this->minIdle === 0 || $this->closed) {
             $this->keeper = null;

@@ -53,7 +53,7 @@ final class Scope
     public function go(callable $fn, mixed ...$args): Task
     {
         if ($this->members->closed) {
-            throw new MisuseError('The scope was cancelled: it takes no further tasks');
+            throw new MisuseError('The scope was cancelled: it accepts no further tasks');
         }
         $this->limit?->acquire();
         $task = $this->own[] = Task::start($fn, $args, members: $this->members);

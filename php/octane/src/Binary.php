@@ -18,7 +18,7 @@ final class Binary
         if ($this->configured !== null) {
             return self::isProgram($this->configured)
                 ? $this->configured
-                : throw new \InvalidArgumentException("$this->configured is not a program: howdah.binary names it.");
+                : throw new \InvalidArgumentException("$this->configured, which howdah.binary names, is not a program.");
         }
         $directories = [$this->base, $this->base . '/vendor/bin', ...explode(PATH_SEPARATOR, (string) getenv('PATH'))];
         foreach ($directories as $directory) {

@@ -45,7 +45,7 @@ final class ServerProcessInspector implements Contract
     {
         $state = $this->state->read();
         if (!isset($state['admin'], $state['config'])) {
-            return [1, 'No server is noted.'];
+            return [1, 'No server is recorded.'];
         }
         $command = [$this->binary->path(), $name, '--config', $state['config'], '--admin', $state['admin']];
         $process = proc_open($command, [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]], $pipes);

@@ -54,7 +54,7 @@ final class ServerSettings
             throw new \InvalidArgumentException("--workers is \"auto\", a number, or two as in \"2-8\", not \"$workers\".");
         }
         if ($config !== null && !is_file($config)) {
-            throw new \InvalidArgumentException("$config is not there: howdah.config names it.");
+            throw new \InvalidArgumentException("$config, which howdah.config names, does not exist.");
         }
     }
 

@@ -43,7 +43,7 @@ foreach (['', 'short', substr($sealed, 64), substr($sealed, 0, -1), "$sealed ", 
     $check(Order::open($seal, $forged), null, "forged: $forged");
 }
 $check(str_contains($refused(static fn () => (new Order('resolve', 1, str_repeat('x', Order::LIMIT)))->sealed($seal)), 'are the most'), true, 'too large');
-$check($refused(static fn () => new Seal('')), 'The key of the task workers is not there.', 'no key');
+$check($refused(static fn () => new Seal('')), 'The key of the task workers is missing.', 'no key');
 
 // The directory.
 $directory = new TaskDirectory("$top/tasks");

@@ -97,10 +97,10 @@ foreach (['worker', 'snapshot'] as $mode) {
     $check($ask('/tasks/throws'), $exception('DomainException', 'on purpose', 7), 'an exception');
     $check($ask('/tasks/unwritable'), $exception('Exception', "Serialization of 'Closure' is not allowed"), 'a result that cannot be written');
     $gone = static fn (string $why): array => $exception('RuntimeException', "The task has no result: $why.");
-    $check($ask('/tasks/dies'), $gone('its worker has ended in the middle of it'), 'a worker that dies');
+    $check($ask('/tasks/dies'), $gone('its worker ended during the task'), 'a worker that dies');
     $check($pid(), true, 'the next one');
-    $check($ask('/tasks/exits'), $gone('its script has ended in the middle of it'), 'a task that ends its script');
-    $check($ask('/tasks/fatal'), $gone('its worker has failed in the middle of it'), 'a fatal error');
+    $check($ask('/tasks/exits'), $gone('its script ended during the task'), 'a task that ends its script');
+    $check($ask('/tasks/fatal'), $gone('its worker failed during the task'), 'a fatal error');
     $check($ask('/tasks/timeout'), ['Laravel\Octane\Exceptions\TaskTimeoutException', 'Task timed out after 300 milliseconds.'], 'a deadline');
     touch("$project->top/storage/never-before-$number");
     $check($ask('/tasks/too-large'), ['LengthException'], 'a task that is too large');

@@ -43,7 +43,7 @@ final class ServerRequests
                 return new self($make('ServerRequest'), $make('Uri'), $make('Stream'), $make('UploadedFile'));
             }
         }
-        throw new \LogicException('No PSR-17 factory is installed: require nyholm/psr7, or give a ServerRequests of your own factories.');
+        throw new \LogicException('No PSR-17 factory is installed: require nyholm/psr7, or pass a ServerRequests with your own factories.');
     }
 
     public function fromGlobals(): ServerRequestInterface

@@ -39,7 +39,7 @@ fn a_transaction_left_open_is_an_error_with_its_places() {
         Mode::Async,
         |s| {
             setup(s, &[("transactions.php", include_str!("php/library/transactions.php"))])
-                .expect_log("A connection came back to the pool \"shop\" with an open transaction, which was rolled back; given back at")
+                .expect_log("A connection was returned to the pool \"shop\" with an open transaction, which was rolled back; given back at")
                 .expect_log("A connection of the pool \"shop\" was left with an open transaction at its coroutine's end")
                 .allow_log("with an open transaction")
         },
@@ -54,7 +54,7 @@ fn a_transaction_left_open_is_an_error_with_its_places() {
                     "{line}"
                 );
             }
-            assert!(site.log().contains("WARN php: A connection came back to the pool \"shop\""));
+            assert!(site.log().contains("WARN php: A connection was returned to the pool \"shop\""));
         },
     );
 }

@@ -34,7 +34,7 @@ fn a_coroutine_gets_the_messages_of_its_connection_and_answers() {
         assert_eq!(site.get_ok("/chat.php?publish=a"), "");
         assert_eq!((one.next(TEXT), other.next(TEXT)), ("to all".into(), "to all".into()));
         one.send(TEXT, "wait");
-        assert_eq!(one.next(TEXT), "No message has come in time");
+        assert_eq!(one.next(TEXT), "No message arrived in time");
         one.send(TEXT, "twice");
         assert_eq!(one.next(TEXT), "Another coroutine receives from this connection");
         one.send(TEXT, "next");

@@ -21,7 +21,7 @@ static ZEND_INI_MH(change_unless_another) {
     }
     if (stage == PHP_INI_STAGE_HTACCESS && !reported) {
         reported = true;
-        shim_log(LOG_WARNING, "opcache.enable of an .htaccess file does not count in %s mode", shim.mode->name);
+        shim_log(LOG_WARNING, "opcache.enable of an .htaccess file has no effect in %s mode", shim.mode->name);
     }
     return FAILURE;
 }

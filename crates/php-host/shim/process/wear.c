@@ -98,7 +98,8 @@ static bool is_slowing_down(void) {
     if (slow_windows < SLOW_WINDOWS) {
         return false;
     }
-    shim_log(LOG_NOTICE, "worker replaced: a request takes %.1f ms of processor time, and took %.1f ms when it was new",
+    shim_log(LOG_NOTICE,
+             "worker replaced: a request takes %.1f ms of processor time, and took %.1f ms when the worker was new",
              (double)taken / WINDOW / 1000, (double)first_window / WINDOW / 1000);
     return true;
 }

@@ -136,8 +136,8 @@ size_t shim_sapi_read_post(char *buffer, size_t size) {
      * for an empty form. */
     if (request != NULL && (request->flags & REQUEST_BODY_DROPPED) != 0 && !was_refused_by_php(request->body_len)) {
         php_error_docref(NULL, E_WARNING,
-                         "The form of " ZEND_ULONG_FMT " bytes is above the post_max_size that PHP has started with, "
-                         "and was not kept",
+                         "The form of " ZEND_ULONG_FMT " bytes exceeds the post_max_size that PHP was started with, "
+                         "and was dropped",
                          (zend_ulong)request->body_len);
         return 0;
     }

@@ -29,7 +29,7 @@ final class ReloadCommand extends OctaneReloadCommand
         try {
             $inspector->reloadServer();
         } catch (\RuntimeException $failure) {
-            $this->error('The workers of before go on: ' . $failure->getMessage());
+            $this->error('The old workers continue: ' . $failure->getMessage());
 
             return 1;
         }

@@ -27,7 +27,7 @@ final class Connection
         $request = 'POST ' . Order::PATH . " HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
             . 'Content-Length: ' . \strlen($order) . "\r\n\r\n$order";
         if (@fwrite($stream, $request) !== \strlen($request)) {
-            throw new \RuntimeException("The task workers at $socket do not take a task.");
+            throw new \RuntimeException("The task workers at $socket do not accept a task.");
         }
         stream_set_blocking($stream, false);
 

@@ -15,7 +15,7 @@ final class Seal
     public function __construct(#[\SensitiveParameter] private readonly string $key)
     {
         if (\strlen($key) < self::LENGTH / 2) {
-            throw new \RuntimeException('The key of the task workers is not there.');
+            throw new \RuntimeException('The key of the task workers is missing.');
         }
     }
 

@@ -21,8 +21,8 @@ final class TaskDispatcher implements DispatchesTasks
         403 => 'the task workers have refused it',
         408 => 'no task worker was free in time',
         413 => 'it is too large',
-        500 => 'its worker has failed in the middle of it',
-        502 => 'its worker has ended in the middle of it',
+        500 => 'its worker failed during the task',
+        502 => 'its worker ended during the task',
         503 => 'no task worker was free in time',
         504 => 'it took longer than the deadline of the pool octane-tasks',
     ];
@@ -102,6 +102,6 @@ final class TaskDispatcher implements DispatchesTasks
     private static function why(Connection $connection): string
     {
         // A worker whose script has ended by exit() responds with 200 and its output.
-        return self::WHY[$connection->status()] ?? 'its script has ended in the middle of it';
+        return self::WHY[$connection->status()] ?? 'its script ended during the task';
     }
 }

@@ -79,7 +79,7 @@ static void take_events(void) {
             /* A client's disconnect is noticed as in every mode: when the script prints, see shim_sapi_write(). Work
              * that has begun is not interrupted for it. */
             if (reason == CANCEL_DEADLINE) {
-                async_request_cancel(number, "The request's deadline is over");
+                async_request_cancel(number, "The request's deadline has passed");
             }
             break;
         case HOWDAH_EVENT_STOP:
@@ -123,7 +123,7 @@ static void startup(void) {
 
 void async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (!async_loop_startup()) {
-        shim_log(LOG_CRIT, "cannot make an epoll descriptor; the worker ends");
+        shim_log(LOG_CRIT, "cannot create an epoll descriptor; the worker ends");
         return;
     }
     startup();

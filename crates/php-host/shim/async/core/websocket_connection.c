@@ -310,7 +310,7 @@ static zend_string *receive(connection *self, uint64_t until) {
     got result = receive_part(self, until);
     self->receiver = NULL;
     if (result == GOT_TIMEOUT) {
-        async_throw("TimeoutException", "No message has come in time");
+        async_throw("TimeoutException", "No message arrived in time");
         return NULL;
     }
     if (result == GOT_EXCEPTION) {

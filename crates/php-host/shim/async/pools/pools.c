@@ -230,7 +230,7 @@ PHP_METHOD(Howdah_Internal_Connections, lend) {
     pooled *entry = is_pooled(object) ? pooled_of(object) : NULL;
     if (entry == NULL || entry->pool != NULL || Z_TYPE_P(pooled_property(entry, POOLED_CONNECTION)) != IS_OBJECT ||
         coroutine_current == NULL) {
-        zend_throw_error(NULL, "This is not a connection to be lent");
+        zend_throw_error(NULL, "This connection cannot be lent");
         RETURN_THROWS();
     }
     GC_ADDREF(object);
@@ -363,7 +363,7 @@ PHP_METHOD(Howdah_Internal_Connections, addIdle) {
     ZEND_PARSE_PARAMETERS_END();
     if (!is_pooled(object) || pooled_of(object)->pool != NULL ||
         Z_TYPE_P(pooled_property(pooled_of(object), POOLED_CONNECTION)) != IS_OBJECT) {
-        zend_throw_error(NULL, "This is not a connection to be kept");
+        zend_throw_error(NULL, "This connection cannot be kept");
         RETURN_THROWS();
     }
     GC_ADDREF(object);

@@ -91,7 +91,7 @@ bool snapshot_kept_store(snapshot_kept *kept) {
     } else if (is_anonymous(kept->type)) {
         kept->state = state_of(kept->fd);
     } else if (S_ISSOCK(kept->type) && !listens(kept->fd) && unread(kept->fd) > 0) {
-        snapshot_set_reason("bytes that the boot has not read wait on descriptor %d, a connection", kept->fd);
+        snapshot_set_reason("descriptor %d, a connection, has bytes that the boot has not read", kept->fd);
         return false;
     }
     return true;

@@ -138,7 +138,7 @@ static bool find_parked(snapshot_process *p, snapshot_file_lock *now, size_t *n)
         }
         if (p->n_parked + p->n_parking == SNAPSHOT_MAX_PARKED) {
             closedir(directory);
-            snapshot_set_reason("requests have opened a file again and again that is locked since the boot");
+            snapshot_set_reason("requests repeatedly opened a file that has been locked since the boot");
             return false;
         }
         *n = list_locks(fd, fd, now, *n, SNAPSHOT_MAX_FILE_LOCKS + 1);
@@ -177,7 +177,7 @@ bool snapshot_locks_check(snapshot_state *s) {
     }
     for (size_t i = 0; i < n; i++) {
         if (counts(s, &now[i]) && !contains_lock(p->file_locks, p->n_file_locks, now[i].text) && !unlock(&now[i])) {
-            snapshot_set_reason("a lock of the request on a file that was opened at boot cannot be given up");
+            snapshot_set_reason("cannot release the request's lock on a file that was opened at boot");
             return false;
         }
     }

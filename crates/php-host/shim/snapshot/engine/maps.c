@@ -408,7 +408,7 @@ static bool restore_range(const snapshot_state *s, const snapshot_range *range, 
             return false;
         }
         if (mapping.protection != range->protection && mprotect(from, (size_t)(to - from), range->protection) != 0) {
-            snapshot_set_reason("cannot put back the rights of memory at %p", (void *)from);
+            snapshot_set_reason("cannot restore the protection of memory at %p", (void *)from);
             return false;
         }
         at = to;

@@ -276,7 +276,7 @@ bool snapshot_process_check(snapshot_state *s) {
     int fd = snapshot_restless_socket();
     if (fd >= 0) {
         snapshot_set_reason(
-            "the connection with descriptor %d, opened at boot, is closed or in the middle of an answer", fd);
+            "the connection with descriptor %d, opened at boot, is closed or in the middle of a response", fd);
         return false;
     }
     s->size_now = s->statm < 0 ? 0 : snapshot_maps_size(s);
@@ -290,7 +290,7 @@ bool snapshot_process_check(snapshot_state *s) {
 bool snapshot_process_rewind(const snapshot_process *p) {
     for (size_t i = 0; i < p->n_kept; i++) {
         if (!restore_kept(&p->kept[i])) {
-            snapshot_set_reason("descriptor %d, opened at boot, cannot be put back", p->kept[i].fd);
+            snapshot_set_reason("cannot restore descriptor %d, opened at boot", p->kept[i].fd);
             return false;
         }
     }

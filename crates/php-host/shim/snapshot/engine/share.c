@@ -66,7 +66,7 @@ static bool memory_can_be_forked(snapshot_state *s) {
         /* The lane, which was mapped before, is left out on purpose. */
         bool lane = mapping.shared && is_within_areas(s->shared_before, s->n_shared_before, &mapping);
         if (left_out && !lane && !mapping.special) {
-            snapshot_set_reason("memory is mapped that a forked process does not get");
+            snapshot_set_reason("memory is mapped that forks do not inherit");
             return false;
         }
     }
@@ -168,7 +168,7 @@ static bool descriptor_can_be_forked(const snapshot_state *s, const snapshot_kep
 const char *snapshot_unshareable(void) {
     snapshot_state *s = snapshot_state_;
     if (s->process.had_children) {
-        return "a process was started at boot and still runs";
+        return "a process was started at boot and is still running";
     }
     /* Opening a file again releases its locks, including those of another descriptor: they are checked first. */
     if (!locks_can_be_taken(s)) {

@@ -40,7 +40,7 @@ void shim_snapshot_advise(tap_advice advice, const char *what) {
                               "worker is replaced. Read every answer, or open such a connection in the request",
         [TAP_ADVICE_FILES] = "a request has cost the process a lock on a file that was opened at boot: its worker is "
                              "replaced. Close databases of SQLite before the snapshot, or open and close their file "
-                             "in requests by SQLite alone",
+                             "in requests only through SQLite",
         [TAP_ADVICE_WARMUP] =
             "a warm-up request cannot be undone (%s): the pool runs no warm-up on the finished snapshot",
     };

@@ -174,7 +174,7 @@ static void forget_openssl(void) {
     if (!done) {
         reseed_eagerly = (int (*)(void))dlsym(library, "RAND_poll");
         if (reseed_eagerly == NULL) {
-            snapshot_spoil("OpenSSL's random generator cannot be made to repeat nothing");
+            snapshot_spoil("cannot ensure that OpenSSL's random generator repeats nothing");
         }
     }
 }

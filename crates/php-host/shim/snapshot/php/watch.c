@@ -178,7 +178,7 @@ static ZEND_NAMED_FUNCTION(forks) {
     original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
     if (snapshot_taken() && Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0 &&
         shim_snapshot_has_connections()) {
-        snapshot_spoil("the script has forked a process, which has the connections opened at boot as well");
+        snapshot_spoil("the script has forked a process, which shares the connections opened at boot");
     }
 }
 
@@ -270,5 +270,5 @@ void shim_snapshot_watch_responded(void) {
 }
 
 const char *shim_snapshot_watch_settle(void) {
-    return acquired != 0 ? "a semaphore was acquired and not released, or the other way round" : NULL;
+    return acquired != 0 ? "a semaphore was acquired and not released, or released without being acquired" : NULL;
 }

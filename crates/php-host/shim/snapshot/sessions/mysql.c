@@ -204,7 +204,7 @@ static void take_packet(tap *t, const packet_stream *in) {
         m->expects = NO_ANSWER;
         break;
     default:
-        t->spoiled = "the server has said something unasked";
+        t->spoiled = "the server has sent an unrequested message";
         break;
     }
 }

@@ -116,7 +116,7 @@ static const char *open_all(void) {
 
 const char *shim_own_connections_open(void) {
     if (!part_from_connections()) {
-        return "no descriptor for a connection of the worker's own";
+        return "no descriptor for the worker's own connection";
     }
     const char *volatile trouble = "a function of Howdah\\connect_each_worker() has ended the script";
     zend_try {
@@ -130,7 +130,7 @@ const char *shim_own_connections_set_up(void) {
     size_t n = 0;
     for (tap *t; (t = next_renewable(&n)) != NULL;) {
         if (!tap_renew(t)) {
-            return "a connection of the worker's own has other settings than the boot's: the server's have changed";
+            return "the worker's own connection has other settings than the boot's: the server's have changed";
         }
     }
     return NULL;

@@ -113,7 +113,7 @@ static void take_message(tap *t, const packet_stream *in) {
         if (p->waiting > 0) {
             p->waiting--;
         } else {
-            t->spoiled = "the server has said something unasked";
+            t->spoiled = "the server has sent an unrequested message";
         }
         break;
     case 'S':

@@ -56,7 +56,7 @@ static void take_command(tap *t) {
     } else if (strcasecmp(name, "EXEC") == 0 || strcasecmp(name, "DISCARD") == 0) {
         r->collecting = r->watching = false;
     } else if (strcasecmp(name, "CLIENT") == 0 && !is_in(r->detail, asking)) {
-        changed(t, "something of the connection was set with CLIENT");
+        changed(t, "a property of the connection was set with CLIENT");
     } else if (strcasecmp(name, "SCRIPT") == 0 && strcasecmp(r->detail, "DEBUG") == 0) {
         changed(t, "scripts are debugged");
     } else if (is_in(name, changing)) {
@@ -168,7 +168,7 @@ static void end_element(tap *t) {
     } else if (r->waiting > 0) {
         r->waiting--;
     } else {
-        t->spoiled = "the server has said something unasked";
+        t->spoiled = "the server has sent an unrequested message";
     }
 }
 
@@ -297,7 +297,7 @@ const char *redis_settle(tap *t) {
     }
     const bool collecting = r->collecting, selected = r->selected;
     if (collecting && !send_command(t, "*1\r\n$7\r\nDISCARD\r\n")) {
-        return "a transaction that cannot be given up";
+        return "a transaction that cannot be discarded";
     }
     if (r->watching && !send_command(t, "*1\r\n$7\r\nUNWATCH\r\n")) {
         return "watched keys";

@@ -108,7 +108,7 @@ const char *shim_sqlite_files_changed(void) {
         const watched_file *file = &files[i];
         struct stat now;
         if (stat(file->path, &now) != 0 || !same_file(&now, &file->about)) {
-            return "a database of SQLite that was open at the snapshot is another file now";
+            return "a database of SQLite that was open at the snapshot is a different file now";
         }
         uint8_t header[HEADER] = {0};
         if (!is_modified_since(&file->about, &now) || pread(file->fd, header, HEADER, 0) < 0) {
@@ -118,7 +118,7 @@ const char *shim_sqlite_files_changed(void) {
         const bool stands = header[WRITE_VERSION] == ROLLBACK_JOURNAL &&
                             counter(header, TRANSACTIONS) == counter(file->header, TRANSACTIONS);
         if (stands || has_gone_back(file, header, TRANSACTIONS) || has_gone_back(file, header, SCHEMA_CHANGES)) {
-            return "a database of SQLite that was open at the snapshot was built anew";
+            return "a database of SQLite that was open at the snapshot was rebuilt";
         }
     }
     return NULL;

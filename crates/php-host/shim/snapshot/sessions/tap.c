@@ -525,7 +525,7 @@ static const char *unrestorable_reason(tap *t, bool cut_off) {
     static char why[200];
     const char *trouble = t->spoiled;
     if (trouble == NULL && t->opaque) {
-        trouble = "a conversation that cannot be read along (compressed, or with what is not known)";
+        trouble = "traffic that cannot be followed (compressed, or an unknown message)";
     }
     if (trouble != NULL) {
         (snprintf)(why, sizeof why, "of a connection opened at boot (%s): %s", name_of(t), trouble);
