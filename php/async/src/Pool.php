@@ -521,7 +521,7 @@ final class Pool implements \Countable
         } catch (CancelledException $cancelled) {
             throw $cancelled;
         } catch (\Throwable $error) {
-            Report::warning('Cannot open the pool's minimum of connections: ' . $error->getMessage());
+            Report::warning('Cannot open the minimum of connections: ' . $error->getMessage());
         }
         if ($this->connections->idle === 0 && $this->minIdle === 0 || $this->closed) {
             $this->keeper = null;
