@@ -73,7 +73,7 @@ namespace {
     $make = static fn (mixed ...$more) => new ServerSettings(...['base' => $top, 'public' => $top, 'host' => 'h', 'port' => 1, 'admin' => 'a'] + $more);
     $check($refused(static fn () => $make(mode: 'async')), 'The mode is "worker" or "snapshot", not "async".', 'a mode');
     $check(str_starts_with($refused(static fn () => $make(workers: 'many')), '--workers is'), true, 'workers');
-    $check($refused(static fn () => $make(config: '/nowhere.toml')), '/nowhere.toml is not there: howdah.config names it.', 'a file');
+    $check($refused(static fn () => $make(config: '/nowhere.toml')), '/nowhere.toml, which howdah.config names, does not exist.', 'a file');
     file_put_contents("$top/own.toml", '');
     $own = implode(' ', $make(config: "$top/own.toml", https: true, environment: 'local')->arguments());
     $check(str_contains($own, "--config $top/own.toml") && !str_contains($own, '--tls') && !str_contains($own, '--access-log'), true, $own);
