@@ -88,7 +88,7 @@ namespace {
     // The program: at the configured path, in the project, in PATH.
     putenv("PATH=$top/elsewhere:/usr/bin:/bin");
     $check(str_contains($refused(static fn () => (new Binary(null, $top))->path()), 'neither in the project nor in PATH'), true, 'no program');
-    $check($refused(static fn () => (new Binary("$top/app", $top))->path()), "$top/app is not a program: howdah.binary names it.", 'a directory');
+    $check($refused(static fn () => (new Binary("$top/app", $top))->path()), "$top/app, which howdah.binary names, is not a program.", 'a directory');
     $program = <<<'SH'
         #!/bin/sh
         echo "$@" >> "$0.log"
