@@ -57,7 +57,7 @@ pub struct Runner<'a> {
     pub threads: u32,
     /// Share of the slowest system's throughput that the constant-rate run offers.
     pub rate_share: f64,
-    /// The rate of the constant-rate run, unless it is such a share.
+    /// The rate of the constant-rate run in requests per second; replaces `rate_share`.
     pub fixed_rate: Option<f64>,
     /// `true` if the runner waits for the system to finish the rest of a load.
     pub settles: bool,

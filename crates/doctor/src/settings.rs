@@ -21,7 +21,7 @@ const RECIPES: [(&str, &str); 2] = [
 /// The script that recipes boot.
 const FRONT: &str = "index.php";
 
-/// Source of the workers' script or boot file.
+/// Where the workers' script or boot file comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Boot {
     /// The application's own.
@@ -90,7 +90,7 @@ impl Settings {
         Some(self.text("boot")).filter(|boot| !boot.is_empty())
     }
 
-    /// Source of the workers' script in this mode.
+    /// Where the workers' script or boot file comes from in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
         // With no script set, the server boots the recipe in these modes.

@@ -29,7 +29,7 @@ pub(crate) enum BootSource {
         /// When its boot began, microseconds since the epoch.
         began_us: u64,
     },
-    /// The template has ended; the next worker boots and makes another.
+    /// The template has ended; the next worker that starts boots a new one.
     TemplateGone(u32),
     /// Each worker boots separately, for this reason.
     Alone(String),

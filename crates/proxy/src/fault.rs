@@ -47,7 +47,7 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The server's address.
     pub server: String,
-    /// Its description.
+    /// The cause, with the sources of the error.
     pub why: String,
 }
 

@@ -117,7 +117,7 @@ site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/
 "#;
 
 #[test]
-fn the_first_steps_work_where_the_packages_files_are_and_no_systemd() {
+fn the_guides_first_steps_work_with_the_packages_files_without_systemd() {
     if !rustix::process::geteuid().is_root() {
         howdah_skip::skip!("root", "mounts the packages' files in a name space");
     }

@@ -48,7 +48,7 @@ impl AllowedPrograms {
             Ok(Err(_)) => Err(cannot("the launcher has ended".to_owned())),
             Err(_) => {
                 launcher.kill(id);
-                Err(cannot(format!("not done within {READ_TIMEOUT:?}")))
+                Err(cannot(format!("no result within {READ_TIMEOUT:?}")))
             }
         }
     }

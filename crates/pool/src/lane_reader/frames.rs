@@ -76,7 +76,7 @@ impl LaneReader {
 
     /// Sends the worker the body of a request that it has begun.
     fn give_body(&mut self, number: u64) -> Result<(), String> {
-        let Some(RequestedBody { body, control, sink }) = self.lane.body_wanted(number)? else {
+        let Some(RequestedBody { body, control, sink }) = self.lane.requested_body(number)? else {
             return Ok(());
         };
         let sent = body.and_then(|body| body.into_descriptor()).and_then(|fd| control.send_body(number, fd.as_fd()));
@@ -107,7 +107,7 @@ impl LaneReader {
     /// Sends the worker its pool's status. Each request for it counts as waste, which is limited.
     fn give_status(&mut self, number: u64) -> Result<(), String> {
         self.waste.note(self.is_idle());
-        let Some((text, control)) = self.lane.status_wanted(number)? else { return Ok(()) };
+        let Some((text, control)) = self.lane.requested_status(number)? else { return Ok(()) };
         send_text(&control, number, text.into()).map_err(|error| format!("cannot get its pool's state: {error}"))
     }
 

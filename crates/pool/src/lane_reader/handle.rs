@@ -188,7 +188,7 @@ impl LaneHandle {
 
     /// Returns the body that a worker asks for, and the socket to send it to; `None` if the worker is being killed. An
     /// error means that the worker broke the protocol.
-    pub(crate) fn body_wanted(&self, number: u64) -> Result<Option<RequestedBody>, &'static str> {
+    pub(crate) fn requested_body(&self, number: u64) -> Result<Option<RequestedBody>, &'static str> {
         let mut scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(None) };
         if lane.state.is_ending() {
@@ -201,7 +201,7 @@ impl LaneHandle {
 
     /// Returns the pool's status that a request's worker asks for, and the socket to send it to; `None` if the worker
     /// is being killed. An error means that the worker broke the protocol.
-    pub(crate) fn status_wanted(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
+    pub(crate) fn requested_status(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
         let may_ask = !self.shared.config().is_multiplexed();
         let refusal = "a request for the pool's state by a worker that may not wait for it";
         let control = self.socket_for_text(number, may_ask, refusal)?;

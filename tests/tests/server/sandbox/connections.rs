@@ -34,7 +34,7 @@ fn nobody_came(listener: &TcpListener) -> bool {
 }
 
 #[test]
-fn without_a_sandbox_each_of_these_ways_connects() {
+fn without_a_sandbox_every_function_connects() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     run(
         Mode::Classic,

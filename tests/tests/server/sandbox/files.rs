@@ -60,7 +60,7 @@ script_scenario!(
 );
 
 #[test]
-fn without_a_sandbox_each_of_these_ways_reads_a_file() {
+fn without_a_sandbox_every_function_reads_the_file() {
     run(
         Mode::Classic,
         |s| site(s).workers(1),

@@ -42,7 +42,7 @@ script_scenario!(
 );
 
 #[test]
-fn without_a_sandbox_each_of_these_ways_runs_a_program() {
+fn without_a_sandbox_every_function_runs_its_program() {
     run(Mode::Classic, |s| site(s).workers(1), |site| assert_eq!(programs_run(site), PROGRAMS.len()));
 }
 

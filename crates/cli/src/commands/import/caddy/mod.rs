@@ -165,7 +165,7 @@ impl Import {
             }
         }
         for matcher in inner.iter().filter(|one| one.name.starts_with('@')) {
-            self.page.report.say(matcher, "taken: where it is named");
+            self.page.report.say(matcher, "taken: wherever it is used");
         }
     }
 

@@ -116,7 +116,7 @@ impl Import {
             match (&*directive.name, &directive.block) {
                 ("try_files", None) => self.front_controller(directive, &[], &mut site),
                 ("set", None) if !directive.word(1).contains('$') => {
-                    self.page.report.say(directive, "taken: where it is named");
+                    self.page.report.say(directive, "taken: wherever it is used");
                 }
                 (_, None) => self.apply(directive, Scope::Site(&mut site)),
                 ("location", Some(inner)) if inner.iter().any(protects) && location(directive, None).is_final => {
@@ -164,7 +164,7 @@ impl Import {
     ) {
         let own = location(directive, parent);
         if own.is_named() {
-            return self.page.report.say(directive, "taken: where it is named");
+            return self.page.report.say(directive, "taken: wherever it is used");
         }
         let has = |names: &[&str]| inner.iter().any(|part| names.contains(&&*part.name));
         let mut base = Rule::for_paths(own.paths.clone());
