@@ -101,7 +101,7 @@ fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> Stri
     if error.raw_os_error() == Some(libc::EBUSY) {
         // A group can contain processes or delegate controllers, but the kernel does not allow both.
         format!(
-            "; {at} has processes of its own, so the kernel does not pass its {controller} controller on: move them into a group below it"
+            "; {at} contains processes, so the kernel does not pass its {controller} controller on: move them into a group below it"
         )
     } else {
         format!("; is its controller delegated to {at}? ({error})")
