@@ -2,6 +2,7 @@
 
 use crate::history::{History, Preceding};
 use crate::index::Index;
+use crate::last::LastUpdates;
 use crate::presence::{Change, PendingChange, Presence};
 use crate::selector::any_matches;
 use crate::subscriber::{Event, Interest, QueueLimits, Subscriber};
@@ -71,6 +72,7 @@ pub(crate) struct State {
     pub(crate) index: Index,
     pub(crate) history: History,
     pub(crate) presence: Presence,
+    last_updates: LastUpdates,
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// Changes that the watcher has not been notified of yet.
     pub(crate) changes: VecDeque<PendingChange>,
@@ -95,6 +97,7 @@ impl Hub {
             index: Index::default(),
             history: History::new(limits.history, limits.history_bytes),
             presence: Presence::default(),
+            last_updates: LastUpdates::default(),
             watcher: None,
             changes: VecDeque::new(),
             is_closing: false,
@@ -140,6 +143,17 @@ impl Hub {
             (true, false) => {}
             (false, _) => drop(self.0.publish(&update, is_kept)),
         }
+    }
+
+    /// Queues the last update of a topic that was published as `cached` for this subscriber; `false` if there is none.
+    pub fn send_last(&self, subscriber: &Subscriber, topic: &str) -> bool {
+        let state = self.0.state.lock();
+        let Some(update) = state.last_updates.get(topic, Instant::now()) else { return false };
+        // Under the lock, so that a newer update cannot overtake it.
+        let waker = subscriber.catch_up(vec![update.clone()]);
+        drop(state);
+        wake_all(waker.into_iter().collect());
+        true
     }
 
     /// A weak reference to the hub.
@@ -264,6 +278,9 @@ impl Shared {
         if is_kept {
             self.published.fetch_add(1, Relaxed);
             state.history.push(update);
+        }
+        if update.cached {
+            state.last_updates.set(number, update, Instant::now());
         }
         // Under the lock, so that all subscribers get updates in the same order as the history.
         for subscriber in state.index.subscribers_of(&update.topics, update.private) {

@@ -4,13 +4,14 @@
 //! Reading order: `update` (a message), `selector`, `template` and `template_matcher` (the topics of a subscriber), `hub`
 //! (publishing, subscribing), `channels` and `presence` (topics that come and go during a subscription, and their
 //! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back),
-//! `wire` (updates for other servers).
+//! `last` (for those that come later), `wire` (updates for other servers).
 #![forbid(unsafe_code)]
 
 mod channels;
 mod history;
 mod hub;
 mod index;
+mod last;
 mod presence;
 mod selector;
 mod subscriber;

@@ -32,6 +32,10 @@ pub struct Update {
     pub retry: Option<u64>,
     /// The id of the one subscriber that does not get it.
     pub except: Option<Arc<str>>,
+    /// Kept as the last update of its topic, for [`crate::Hub::send_last`].
+    pub cached: bool,
+    /// Subscribers that are WebSocket connections close after it, with this code.
+    pub close: Option<u16>,
     pub forms: Forms,
 }
 

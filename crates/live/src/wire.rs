@@ -1,6 +1,6 @@
 //! Updates as bytes, for the hubs of other servers.
 
-use crate::update::Update;
+use crate::update::{Forms, Update};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Version of the format: the first byte.
@@ -12,6 +12,8 @@ const IS_KEPT: u8 = 4;
 const HAS_KIND: u8 = 8;
 const HAS_RETRY: u8 = 16;
 const HAS_EXCEPT: u8 = 32;
+const CACHED: u8 = 64;
+const HAS_CLOSE: u8 = 128;
 /// Maximum number of topics, so that a short message cannot make the receiver allocate much memory.
 const MAX_TOPICS: usize = 1000;
 
@@ -27,6 +29,8 @@ impl Update {
             (self.kind.is_some(), HAS_KIND),
             (self.retry.is_some(), HAS_RETRY),
             (self.except.is_some(), HAS_EXCEPT),
+            (self.cached, CACHED),
+            (self.close.is_some(), HAS_CLOSE),
         ];
         bytes.put_u8(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
         put(&mut bytes, &self.id);
@@ -35,6 +39,7 @@ impl Update {
         self.kind.iter().for_each(|kind| put(&mut bytes, kind));
         self.retry.iter().for_each(|retry| bytes.put_u64(*retry));
         self.except.iter().for_each(|except| put(&mut bytes, except));
+        self.close.iter().for_each(|code| bytes.put_u16(*code));
         bytes.put_slice(&self.data);
         bytes.freeze()
     }
@@ -56,12 +61,17 @@ impl Update {
         let kind = if has(HAS_KIND) { Some(text(&mut bytes)?.into()) } else { None };
         let retry = if has(HAS_RETRY) { Some(bytes.try_get_u64().ok()?) } else { None };
         let except = if has(HAS_EXCEPT) { Some(text(&mut bytes)?.into()) } else { None };
-        let (private, binary) = (has(PRIVATE), has(BINARY));
+        let close = if has(HAS_CLOSE) { bytes.try_get_u16().ok()? } else { 0 };
+        // Other codes are not an application's.
+        let close = (4000..5000).contains(&close).then_some(close);
+        let (private, binary, cached) = (has(PRIVATE), has(BINARY), has(CACHED));
         // Clients get text unchecked, so it must be valid UTF-8.
         if !binary && std::str::from_utf8(&bytes).is_err() {
             return None;
         }
-        let update = Self { id, topics, private, binary, kind, retry, except, data: bytes, ..Self::default() };
+        let data = bytes;
+        let forms = Forms::default();
+        let update = Self { id, topics, private, data, binary, kind, retry, except, cached, close, forms };
         Some((update, has(IS_KEPT)))
     }
 }
@@ -93,14 +103,18 @@ mod tests {
             kind: Some("new".into()),
             retry: Some(5),
             except: Some("7.8".into()),
+            cached: true,
+            close: Some(4009),
             ..Update::default()
         };
         let fields = |update: &Update| {
-            let Update { id, topics, private, data, binary, kind, retry, except, .. } = update;
-            format!("{id:?} {topics:?} {private} {data:?} {binary} {kind:?} {retry:?} {except:?}")
+            let Update { id, topics, private, data, binary, kind, retry, except, cached, close, .. } = update;
+            format!("{id:?} {topics:?} {private} {data:?} {binary} {kind:?} {retry:?} {except:?} {cached} {close:?}")
         };
         let plain = Update { data: Bytes::from_static(b"\xff"), binary: true, kind: None, ..update() };
-        for (update, is_kept) in [(update(), true), (Update { retry: None, except: None, ..plain }, false)] {
+        for (update, is_kept) in
+            [(update(), true), (Update { retry: None, except: None, cached: false, close: None, ..plain }, false)]
+        {
             let bytes = update.to_bytes(is_kept);
             let (read, read_kept) = Update::from_bytes(bytes.clone()).unwrap();
             assert_eq!((fields(&read), read_kept), (fields(&update), is_kept));

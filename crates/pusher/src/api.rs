@@ -2,9 +2,10 @@
 
 use crate::channel::{self, Kind};
 use crate::message;
-use howdah_live::{Hub, Update};
+use howdah_live::{Channel, Hub, Update};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Maximum number of channels of an event.
 const MAX_CHANNELS: usize = 100;
@@ -21,6 +22,8 @@ pub enum Resource {
     Channels,
     Channel(String),
     Users(String),
+    /// The connections of a user.
+    Terminate(String),
 }
 
 impl Resource {
@@ -33,13 +36,14 @@ impl Resource {
             ["channels"] => Some(Self::Channels),
             ["channels", name] => Some(Self::Channel(name.to_owned())),
             ["channels", name, "users"] => Some(Self::Users(name.to_owned())),
+            ["users", id, "terminate_connections"] if !id.is_empty() => Some(Self::Terminate(id.to_owned())),
             _ => None,
         }
     }
 
     /// `true` if the resource takes `POST`, `false` for `GET`.
     pub fn publishes(&self) -> bool {
-        matches!(self, Self::Events | Self::BatchEvents)
+        matches!(self, Self::Events | Self::BatchEvents | Self::Terminate(_))
     }
 }
 
@@ -109,7 +113,8 @@ impl Published {
             }
             for channel in &channels {
                 Kind::from_name(channel).ok_or(ApiError::Channel)?;
-                updates.push(message::event(&name, channel, &data, None, socket_id.as_deref()));
+                let update = message::event(&name, channel, &data, None, socket_id.as_deref());
+                updates.push(Update { cached: Kind::is_cached(channel), ..update });
             }
             requested.push((channels, info));
         }
@@ -150,6 +155,7 @@ pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> R
             let channels: Map<String, Value> = named
                 .iter()
                 .filter_map(|(topic, _)| channel::name(topic))
+                .filter(|name| Kind::from_name(name) != Some(Kind::User))
                 .map(|name| (name.to_owned(), attributes(hub, name, info).into()))
                 .collect();
             Ok(json!({ "channels": channels }))
@@ -168,8 +174,25 @@ pub fn document(resource: &Resource, query: &[(String, String)], hub: &Hub) -> R
             let users: Vec<Value> = members.iter().map(|member| json!({ "id": &*member.id })).collect();
             Ok(json!({ "users": users }))
         }
-        Resource::Events | Resource::BatchEvents => Err(ApiError::Body),
+        Resource::Events | Resource::BatchEvents | Resource::Terminate(_) => Err(ApiError::Body),
     }
+}
+
+/// Ends the connections of a user: those that have signed in on any server, and members of presence channels on this
+/// one.
+pub fn terminate(user: &str, hub: &Hub) {
+    let update = Arc::new(message::terminated(user));
+    let is_signed_in = |channels: &[Channel]| channels.iter().any(|channel| *channel.topic == *update.topics[0]);
+    let is_member = |channel: &Channel| {
+        channel::name(&channel.topic).is_some() && channel.member.as_ref().is_some_and(|member| *member.id == *user)
+    };
+    for subscriber in hub.subscribers() {
+        let channels = subscriber.channels();
+        if !is_signed_in(&channels) && channels.iter().any(is_member) {
+            subscriber.send(&update);
+        }
+    }
+    hub.broadcast(message::terminated(user));
 }
 
 /// The attributes of a channel that are listed in `info`.
@@ -223,7 +246,9 @@ mod tests {
             let member = user.and_then(message::member);
             hub.join(subscription.subscriber(), &channel::topic(name), member, None).unwrap();
         }
-        hub.join(subscription.subscriber(), "no channel of this protocol", None, None).unwrap();
+        for other in ["no channel of this protocol", &channel::topic("#server-to-user-7")] {
+            hub.join(subscription.subscriber(), other, None, None).unwrap();
+        }
         let ask = |path: &str, query: &[(&str, &str)]| {
             let query: Vec<_> = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             document(&Resource::new(path).unwrap(), &query, &hub)

@@ -37,6 +37,13 @@ impl Kind {
         })
     }
 
+    /// `true` if the channel with this name passes its last event to new subscribers.
+    pub fn is_cached(name: &str) -> bool {
+        ["private-encrypted-", "private-", "presence-", ""]
+            .iter()
+            .any(|prefix| name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with("cache-")))
+    }
+
     /// `true` if the channel's clients may publish.
     pub fn allows_client_events(self) -> bool {
         matches!(self, Self::Private | Self::Presence)
@@ -75,6 +82,12 @@ mod tests {
             ("ü", None),
         ] {
             assert_eq!(Kind::from_name(name), kind, "{name}");
+        }
+        for name in ["cache-a", "private-cache-a", "presence-cache-a", "private-encrypted-cache-a"] {
+            assert!(Kind::is_cached(name), "{name}");
+        }
+        for name in ["a", "private-a", "a-cache-b", "cache", "private-a-cache-", "#server-to-user-cache-"] {
+            assert!(!Kind::is_cached(name), "{name}");
         }
         assert_eq!((Kind::from_name(&"x".repeat(164)), Kind::from_name(&"x".repeat(165))), (Some(Kind::Public), None));
         assert_eq!((name(&topic("a")), name("a")), (Some("a"), None));

@@ -14,6 +14,8 @@ pub const ACTIVITY_TIMEOUT: u32 = 120;
 pub const UNKNOWN_APP: u16 = 4001;
 /// Close code: unsupported version of the protocol.
 pub const VERSION: u16 = 4007;
+/// Close code: the application has ended the connections of a user. Clients do not retry.
+pub const TERMINATED: u16 = 4009;
 /// Error code: a client publishes too often.
 pub const RATE: u16 = 4301;
 
@@ -150,6 +152,22 @@ pub fn event(name: &str, channel: &str, data: &Value, user: Option<&str>, except
         private: true,
         data: message.to_string().into(),
         except: except.map(Into::into),
+        ..Update::default()
+    }
+}
+
+/// Tells a client that a cache channel has no last event.
+pub fn cache_miss(channel: &str) -> String {
+    json!({ "event": "pusher:cache_miss", "channel": channel }).to_string()
+}
+
+/// Ends the connections that get it: those of a signed-in user.
+pub fn terminated(user: &str) -> Update {
+    Update {
+        topics: Box::new([channel::topic(&format!("{}{user}", channel::USER)).into()]),
+        private: true,
+        data: error(Some(TERMINATED), "the application has ended the connections of this user").into(),
+        close: Some(TERMINATED),
         ..Update::default()
     }
 }

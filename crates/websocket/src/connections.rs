@@ -85,6 +85,11 @@ impl Link {
         self.hub.join(&self.subscriber, channel, member, after)
     }
 
+    /// Queues the last message to a channel that was published as `cached`; `false` if there is none.
+    pub fn send_last(&self, channel: &str) -> bool {
+        self.hub.send_last(&self.subscriber, channel)
+    }
+
     /// Ends a subscription; `false` if there is none.
     pub fn unsubscribe(&self, channel: &str) -> bool {
         self.hub.leave(&self.subscriber, channel)
@@ -113,7 +118,12 @@ impl Link {
     pub(crate) fn next(&self, waker: &Waker) -> Next {
         loop {
             match self.subscriber.poll_next(&mut Context::from_waker(waker)) {
-                Poll::Ready(Event::Update(update)) => return Next::Message(update),
+                Poll::Ready(Event::Update(update)) => {
+                    if let Some(code) = update.close {
+                        self.close(Close::of(code, "closed by the application"));
+                    }
+                    return Next::Message(update);
+                }
                 Poll::Ready(Event::Ended(_)) => return self.pending_close().map_or(Next::Idle, Next::Close),
                 // The connections of scripts ignore it: the server closes them when it stops, and new settings of a hub
                 // do not affect them.

@@ -35,6 +35,13 @@ impl Pusher {
         hub.watch(&watcher);
     }
 
+    /// Queues a webhook for a subscription to a cache channel without a last event.
+    pub(crate) fn note_cache_miss(&self, channel: &str) {
+        if let Some(webhooks) = &self.watcher.webhooks {
+            webhooks.push(json!({ "name": "cache_miss", "channel": channel }));
+        }
+    }
+
     /// Queues a webhook for an event of a client.
     pub(crate) fn note_client_event(&self, name: &str, channel: &str, data: &Value, socket: &str, user: Option<&str>) {
         let Some(webhooks) = &self.watcher.webhooks else { return };

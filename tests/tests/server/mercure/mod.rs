@@ -7,6 +7,7 @@ mod protocol;
 mod restarts;
 mod scripts;
 mod sites;
+mod symfony;
 
 use howdah_tests::{Conn, Request, Response, Setup, Site, Target};
 use serde_json::{Value, json};

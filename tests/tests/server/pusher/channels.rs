@@ -98,7 +98,7 @@ fn members_of_a_presence_channel_see_each_other_come_and_go() {
 }
 
 /// Waits for these webhooks in this order; only the named fields of each are compared.
-fn webhooks(site: &Site, expected: &[Value]) {
+pub(super) fn webhooks(site: &Site, expected: &[Value]) {
     let read = || -> Vec<Value> {
         let notes = std::fs::read_to_string(site.file("webhooks")).unwrap_or_default();
         notes.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!({ "name": line }))).collect()

@@ -57,6 +57,14 @@ impl Client {
         self.next()
     }
 
+    /// Signs in as this user.
+    fn sign_in(&mut self, site: &Site, user: &str) {
+        let target = format!("/app.php?do=sign-in&user={user}&socket_id={}", self.id);
+        let data: Value = site.get(&target).expect(200).json();
+        self.say(&json!({ "event": "pusher:signin", "data": data }));
+        assert_eq!(self.next()["event"], "pusher:signin_success");
+    }
+
     /// Waits for the answer to a ping: everything sent before has arrived by then.
     fn ping(&mut self) {
         self.say(&json!({ "event": "pusher:ping", "data": {} }));

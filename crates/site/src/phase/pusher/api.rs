@@ -36,7 +36,10 @@ pub(super) async fn respond(
     })?;
     let server = &exchange.site.server;
     let hub = server.hubs().of(&exchange.site.settings.name);
-    let document = if resource.publishes() {
+    let document = if let Resource::Terminate(user) = resource {
+        api::terminate(user, &hub);
+        serde_json::json!({})
+    } else if resource.publishes() {
         let mut published = Published::read(&body, *resource == Resource::BatchEvents).map_err(|why| mistake(&why))?;
         for update in std::mem::take(&mut published.updates) {
             hub.broadcast(update);

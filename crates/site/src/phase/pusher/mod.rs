@@ -66,7 +66,11 @@ impl Responder for PusherFront {
             explaining.notes.add("pusher", "WebSocket connections of the Pusher protocol".to_owned());
         }
         if let Some((_, PusherPath::Api(resource))) = Self::asked(exchange) {
-            let what = if resource.publishes() { "publishes" } else { "lists channels" };
+            let what = match resource {
+                Resource::Terminate(_) => "ends the connections of a user",
+                _ if resource.publishes() => "publishes",
+                _ => "lists channels",
+            };
             explaining.respond(StatusCode::OK, format!("200: the HTTP API of the Pusher protocol ({what})"));
         }
     }

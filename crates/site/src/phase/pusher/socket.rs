@@ -98,7 +98,13 @@ impl Socket {
             Incoming::Ping => say(link, &message::pong()),
             Incoming::Subscribe { channel, auth, data } => {
                 match self.subscribe(link, &channel, auth.as_deref(), data.as_deref()) {
-                    Ok(subscribed) => say(link, &subscribed),
+                    Ok(subscribed) => {
+                        say(link, &subscribed);
+                        if Kind::is_cached(&channel) && !link.send_last(&channel::topic(&channel)) {
+                            say(link, &message::cache_miss(&channel));
+                            self.pusher.note_cache_miss(&channel);
+                        }
+                    }
                     Err(why) => say(link, &message::refused(&channel, &why)),
                 }
             }

@@ -49,7 +49,8 @@ switch ($_GET['do'] ?? '') {
         $signature = hash_hmac('sha256', "$method\n$path\n" . implode('&', $pairs), $_GET['secret'] ?? $secret);
         $context = stream_context_create(['http' => [
             'method' => $method,
-            'header' => 'Content-Type: application/json',
+            'user_agent' => 'GuzzleHttp/7',
+            'header' => ['Content-Type: application/json', 'X-Pusher-Library: pusher-http-php 7.2.6'],
             'content' => $body,
             'ignore_errors' => true,
         ]]);
