@@ -3,6 +3,7 @@
 use crate::selector::Selector;
 use crate::subscriber::Subscriber;
 use crate::template::Template;
+use crate::url_pattern::{TopicUrl, UrlPattern};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -17,13 +18,41 @@ struct NamedSubscribers {
     joined: usize,
 }
 
-/// Subscribers of one template.
+/// Subscribers of one template or URL pattern.
 #[derive(Debug)]
-struct TemplateSubscribers {
-    template: Arc<Template>,
+struct MatchedSubscribers<M> {
+    matcher: Arc<M>,
     subscribers: SubscribersByNumber,
     /// Number of those that may receive some private updates. Without any, private updates are not matched.
     authorized: usize,
+}
+
+impl<M> MatchedSubscribers<M> {
+    fn new(matcher: &Arc<M>) -> Self {
+        Self { matcher: matcher.clone(), subscribers: SubscribersByNumber::default(), authorized: 0 }
+    }
+
+    fn insert(&mut self, subscriber: &Arc<Subscriber>) {
+        if self.subscribers.insert(subscriber.number, subscriber.clone()).is_none() {
+            self.authorized += usize::from(subscriber.interest.has_authority());
+        }
+    }
+
+    /// Removes a subscriber; `true` if none is left.
+    fn remove(&mut self, subscriber: &Subscriber) -> bool {
+        if self.subscribers.remove(&subscriber.number).is_some() {
+            self.authorized -= usize::from(subscriber.interest.has_authority());
+        }
+        self.subscribers.is_empty()
+    }
+
+    fn may_get(&self, private: bool) -> bool {
+        !private || self.authorized > 0
+    }
+}
+
+fn key(pattern: &UrlPattern) -> (Box<str>, Box<str>) {
+    (pattern.base().into(), pattern.text().into())
 }
 
 /// Subscribers by selector. A subscriber with several selectors is listed under each.
@@ -31,7 +60,9 @@ struct TemplateSubscribers {
 pub(crate) struct Index {
     all: SubscribersByNumber,
     exact: FxHashMap<Arc<str>, NamedSubscribers>,
-    templates: FxHashMap<Box<str>, TemplateSubscribers>,
+    templates: FxHashMap<Box<str>, MatchedSubscribers<Template>>,
+    /// By base and pattern.
+    patterns: FxHashMap<(Box<str>, Box<str>), MatchedSubscribers<UrlPattern>>,
 }
 
 impl Index {
@@ -47,7 +78,12 @@ impl Index {
                 }
                 Selector::Template(template) => {
                     if let Some(known) = self.templates.get(template.text()) {
-                        *template = known.template.clone();
+                        *template = known.matcher.clone();
+                    }
+                }
+                Selector::Url(pattern) => {
+                    if let Some(known) = self.patterns.get(&key(pattern)) {
+                        *pattern = known.matcher.clone();
                     }
                 }
             }
@@ -102,15 +138,12 @@ impl Index {
                 Selector::All => _ = self.all.insert(subscriber.number, subscriber.clone()),
                 Selector::Exact(topic) => _ = self.insert_exact(topic, subscriber),
                 Selector::Template(template) => {
-                    let of_template =
-                        self.templates.entry(template.text().into()).or_insert_with(|| TemplateSubscribers {
-                            template: template.clone(),
-                            subscribers: SubscribersByNumber::default(),
-                            authorized: 0,
-                        });
-                    if of_template.subscribers.insert(subscriber.number, subscriber.clone()).is_none() {
-                        of_template.authorized += usize::from(subscriber.interest.has_authority());
-                    }
+                    let entry = self.templates.entry(template.text().into());
+                    entry.or_insert_with(|| MatchedSubscribers::new(template)).insert(subscriber);
+                }
+                Selector::Url(pattern) => {
+                    let entry = self.patterns.entry(key(pattern));
+                    entry.or_insert_with(|| MatchedSubscribers::new(pattern)).insert(subscriber);
                 }
             }
         }
@@ -123,13 +156,14 @@ impl Index {
                 Selector::All => _ = self.all.remove(&subscriber.number),
                 Selector::Exact(topic) => self.remove_exact(topic, subscriber),
                 Selector::Template(template) => {
-                    if let Some(of_template) = self.templates.get_mut(template.text()) {
-                        if of_template.subscribers.remove(&subscriber.number).is_some() {
-                            of_template.authorized -= usize::from(subscriber.interest.has_authority());
-                        }
-                        if of_template.subscribers.is_empty() {
-                            self.templates.remove(template.text());
-                        }
+                    if self.templates.get_mut(template.text()).is_some_and(|own| own.remove(subscriber)) {
+                        self.templates.remove(template.text());
+                    }
+                }
+                Selector::Url(pattern) => {
+                    let key = key(pattern);
+                    if self.patterns.get_mut(&key).is_some_and(|own| own.remove(subscriber)) {
+                        self.patterns.remove(&key);
                     }
                 }
             }
@@ -144,11 +178,23 @@ impl Index {
         private: bool,
     ) -> impl Iterator<Item = &'a Arc<Subscriber>> {
         let exact = topics.iter().filter_map(|topic| self.exact.get(topic)).map(|named| &named.all);
-        let matching = move |found: &&TemplateSubscribers| {
-            (!private || found.authorized > 0) && topics.iter().any(|topic| found.template.matches(topic))
+        let templates = self
+            .templates
+            .values()
+            .filter(move |found| found.may_get(private) && topics.iter().any(|topic| found.matcher.matches(topic)));
+        let templates = templates.map(|found| &found.subscribers);
+        // Each topic is parsed once for all patterns.
+        let urls: Vec<_> = if self.patterns.is_empty() {
+            Vec::new()
+        } else {
+            topics.iter().map(|topic| TopicUrl::new(topic)).collect()
         };
-        let templates = self.templates.values().filter(matching).map(|found| &found.subscribers);
-        exact.chain(templates).chain([&self.all]).flat_map(SubscribersByNumber::values)
+        let patterns = self
+            .patterns
+            .values()
+            .filter(move |found| found.may_get(private) && urls.iter().any(|topic| found.matcher.matches(topic)));
+        let patterns = patterns.map(|found| &found.subscribers);
+        exact.chain(templates).chain(patterns).chain([&self.all]).flat_map(SubscribersByNumber::values)
     }
 
     /// The subscribers that name exactly this topic.
@@ -169,6 +215,6 @@ impl Index {
     /// `true` if nothing is left of any subscriber.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.exact.is_empty() && self.templates.is_empty()
+        self.all.is_empty() && self.exact.is_empty() && self.templates.is_empty() && self.patterns.is_empty()
     }
 }

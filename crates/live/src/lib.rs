@@ -1,7 +1,8 @@
 //! Publish and subscribe: a [`Hub`] hands each [`Update`] to the subscribers whose [`Selector`]s match one of its topics, and
 //! to those that have joined the topic as a channel.
 //!
-//! Reading order: `update` (a message), `selector`, `template` and `template_matcher` (the topics of a subscriber), `hub`
+//! Reading order: `update` (a message), `selector`, `template` and `template_matcher`, `url_pattern` and its
+//! parts `url_pattern_text` and `url_pattern_tokens` (the topics of a subscriber), `hub`
 //! (publishing, subscribing), `channels` and `presence` (topics that come and go during a subscription, and their
 //! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back),
 //! `last` (for those that come later), `wire` (updates for other servers).
@@ -18,6 +19,9 @@ mod subscriber;
 mod template;
 mod template_matcher;
 mod update;
+mod url_pattern;
+mod url_pattern_text;
+mod url_pattern_tokens;
 mod waking;
 mod wire;
 
@@ -28,3 +32,4 @@ pub use presence::{Change, Channel, Member};
 pub use selector::{Selector, any_matches};
 pub use subscriber::{End, Event, Interest, QueueLimits, SlowPolicy, Subscriber};
 pub use update::{Form, Forms, Update};
+pub use url_pattern::{UrlPattern, path_of};

@@ -1,6 +1,7 @@
 //! Topic selectors: the topics that a subscriber wants or a token allows.
 
-use crate::template::{MAX_SIZE, Template};
+use crate::template::{self, Template};
+use crate::url_pattern::{self, TopicUrl, UrlPattern};
 use std::sync::Arc;
 
 /// An expression that matches topics.
@@ -12,6 +13,8 @@ pub enum Selector {
     Exact(Arc<str>),
     /// A URI template (RFC 6570): every topic that it can expand to, and its own text.
     Template(Arc<Template>),
+    /// A URL pattern.
+    Url(Arc<UrlPattern>),
 }
 
 impl Selector {
@@ -27,24 +30,49 @@ impl Selector {
         }
     }
 
+    /// `*`, or the one topic of this name.
+    pub fn exact(text: &str) -> Self {
+        if text == "*" { Self::All } else { Self::Exact(text.into()) }
+    }
+
+    /// `*`, or a URL pattern; `None` if it is not one, or too complex. `base`: the hub's URL, to which relative patterns
+    /// and topics are relative.
+    pub fn url_pattern(text: &str, base: &str) -> Option<Self> {
+        if text == "*" { Some(Self::All) } else { UrlPattern::new(text, base).map(Arc::new).map(Self::Url) }
+    }
+
+    /// `true` if both are read in the same way, whatever their texts.
+    pub fn is_same_kind(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
     /// Its text.
     pub fn text(&self) -> &str {
         match self {
             Self::All => "*",
             Self::Exact(topic) => topic,
             Self::Template(template) => template.text(),
+            Self::Url(pattern) => pattern.text(),
         }
     }
 
     /// Maximum number of bytes that it keeps in memory.
     pub fn size(&self) -> usize {
-        let compiled = if matches!(self, Self::Template(_)) { MAX_SIZE } else { 0 };
+        let compiled = match self {
+            Self::All | Self::Exact(_) => 0,
+            Self::Template(_) => template::MAX_SIZE,
+            Self::Url(_) => url_pattern::MAX_SIZE,
+        };
         size_of::<Self>() + self.text().len() + compiled
     }
 
     /// Maximum number of steps for each byte of a topic.
     pub fn cost(&self) -> usize {
-        if let Self::Template(template) = self { template.cost() } else { 1 }
+        match self {
+            Self::All | Self::Exact(_) => 1,
+            Self::Template(template) => template.cost(),
+            Self::Url(pattern) => pattern.cost(),
+        }
     }
 
     /// `true` if it matches this topic.
@@ -53,6 +81,7 @@ impl Selector {
             Self::All => true,
             Self::Exact(own) => **own == *topic,
             Self::Template(template) => template.matches(topic),
+            Self::Url(pattern) => pattern.matches(&TopicUrl::new(topic)),
         }
     }
 }

@@ -26,12 +26,20 @@ pub struct Interest {
     pub id: Box<str>,
     /// Data about the subscriber for clients that may list subscriptions.
     pub payload: Option<Box<str>>,
+    /// The selectors are matchers of Mercure 1.0, each with its own payload.
+    pub payloads: Option<Box<[Option<Box<str>>]>>,
 }
 
 impl Interest {
     /// `true` if the subscriber gets this update.
     pub fn wants(&self, update: &Update) -> bool {
         any_matches(&self.selectors, &update.topics) && self.is_allowed(update)
+    }
+
+    /// The selectors that are matchers of Mercure 1.0, with their payloads.
+    pub fn matched(&self) -> impl Iterator<Item = (&Selector, Option<&str>)> {
+        let payloads = self.payloads.iter().flatten().map(Option::as_deref);
+        self.selectors.iter().zip(payloads)
     }
 
     /// `true` if the subscriber may get some private updates.

@@ -1,51 +1,40 @@
-//! Subscriptions as JSON-LD documents, for the subscription API and its events.
+//! Subscriptions as JSON-LD documents (0.x), for the subscription API and its events.
 
-use crate::{PATH, form, new_id};
+use crate::{PATH, active, form, new_id};
 use howdah_live::{Hub, Interest, Selector, Subscriber, Update, any_matches};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 const CONTEXT: &str = "https://mercure.rocks/";
 
-/// Subscriptions that a path of the API refers to.
+/// A path of the API: up to three decoded parts. In 0.x those are a selector and a subscriber, in 1.0 a type, a matcher
+/// and a subscriber. Without any, it names all subscriptions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SubscriptionsPath {
-    /// Every subscription.
-    All,
-    /// Those of one selector.
-    Topic(String),
-    /// One subscription: its selector and its subscriber.
-    One(String, String),
-}
+pub struct SubscriptionsPath(pub(crate) Vec<String>);
 
 impl SubscriptionsPath {
     /// Reads a path.
     pub fn new(path: &[u8]) -> Option<Self> {
         let rest = path.strip_prefix(PATH.as_bytes())?.strip_prefix(b"/subscriptions")?;
         if rest.is_empty() {
-            return Some(Self::All);
+            return Some(Self(Vec::new()));
         }
-        let mut parts = rest.strip_prefix(b"/")?.split(|byte| *byte == b'/').map(form::decoded);
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(topic), None, None) if !topic.is_empty() => Some(Self::Topic(topic)),
-            (Some(topic), Some(subscriber), None) if !topic.is_empty() && !subscriber.is_empty() => {
-                Some(Self::One(topic, subscriber))
-            }
-            _ => None,
-        }
+        let parts: Vec<String> = rest.strip_prefix(b"/")?.split(|byte| *byte == b'/').map(form::decoded).collect();
+        (parts.len() <= 3 && parts.iter().all(|part| !part.is_empty())).then_some(Self(parts))
+    }
+
+    /// One subscription of 0.x.
+    fn one(topic: &str, subscriber: &str) -> Self {
+        Self(vec![topic.to_owned(), subscriber.to_owned()])
     }
 
     /// The path, which is also the topic that a token must allow.
     pub fn path(&self) -> String {
-        let parts = match self {
-            Self::All => String::new(),
-            Self::Topic(topic) => format!("/{}", form::encoded(topic)),
-            Self::One(topic, subscriber) => format!("/{}/{}", form::encoded(topic), form::encoded(subscriber)),
-        };
-        format!("{PATH}/subscriptions{parts}")
+        let parts = self.0.iter().map(|part| format!("/{}", form::encoded(part)));
+        format!("{PATH}/subscriptions{}", parts.collect::<String>())
     }
 
-    /// The document of the present subscriptions, and the id of the last update. `None` if the requested subscription
+    /// The document of 0.x about the present subscriptions, and the id of the last update. `None` if the requested subscription
     /// does not exist.
     pub fn document(&self, hub: &Hub) -> Option<(String, String)> {
         // Read before the subscribers: a client that continues after this id may get an event twice, but misses none.
@@ -53,8 +42,9 @@ impl SubscriptionsPath {
         let (last, subscribers) = (last.as_str(), hub.subscribers());
         let mut found =
             subscribers.iter().flat_map(|subscriber| self.found(subscriber)).collect::<Vec<_>>().into_iter();
-        let mut document = match self {
-            Self::One(..) => found.next()?,
+        let mut document = match self.0.len() {
+            3 => return None,
+            2 => found.next()?,
             _ => {
                 let all: Vec<Value> = found.map(Value::Object).collect();
                 object(json!({ "id": self.path(), "type": "Subscriptions", "subscriptions": all }))
@@ -68,12 +58,9 @@ impl SubscriptionsPath {
     /// The requested subscriptions of a subscriber: its selectors, and the channels of a WebSocket.
     fn found(&self, subscriber: &Subscriber) -> Vec<Map<String, Value>> {
         let interest = &subscriber.interest;
-        let is_meant = |text: &str| match self {
-            Self::All => true,
-            Self::Topic(topic) => text == topic,
-            Self::One(topic, subscriber) => text == topic && *interest.id == **subscriber,
-        };
-        let selectors = interest.selectors.iter().map(Selector::text).filter(|text| is_meant(text));
+        let is_meant = |text: &str| self.0.iter().zip([text, &interest.id]).all(|(part, own)| part == own);
+        let selectors: &[Selector] = if interest.payloads.is_none() { &interest.selectors } else { &[] };
+        let selectors = selectors.iter().map(Selector::text).filter(|text| is_meant(text));
         let mut found: Vec<_> = selectors.map(|text| subscription(interest, text, true)).collect();
         for channel in subscriber.channels().iter().filter(|channel| is_meant(&channel.topic)) {
             let mut joined = subscription(interest, &channel.topic, true);
@@ -90,8 +77,10 @@ impl SubscriptionsPath {
 /// The updates that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
 /// event's topic are left out.
 pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
-    interest.selectors.iter().filter_map(move |selector| {
-        let topic: Arc<str> = SubscriptionsPath::One(selector.text().to_owned(), interest.id.to_string()).path().into();
+    let selectors: &[Selector] = if interest.payloads.is_none() { &interest.selectors } else { &[] };
+    let of_matchers = active::events(hub, interest, active);
+    let of_selectors = selectors.iter().filter_map(move |selector| {
+        let topic: Arc<str> = SubscriptionsPath::one(selector.text(), &interest.id).path().into();
         if !hub.is_watched(&topic) {
             return None;
         }
@@ -100,7 +89,8 @@ pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Ite
         document.insert("@context".to_owned(), CONTEXT.into());
         let data = Value::Object(document).to_string().into();
         Some(Update { id, topics: Box::new([topic]), private: true, data, ..Update::default() })
-    })
+    });
+    of_selectors.chain(of_matchers)
 }
 
 /// `true` if one of these selectors allows this path of the API.
@@ -110,7 +100,7 @@ pub fn allows(selectors: &[Selector], requested: &SubscriptionsPath) -> bool {
 
 fn subscription(interest: &Interest, topic: &str, active: bool) -> Map<String, Value> {
     let mut found = object(json!({
-        "id": SubscriptionsPath::One(topic.to_owned(), interest.id.to_string()).path(),
+        "id": SubscriptionsPath::one(topic, &interest.id).path(),
         "type": "Subscription",
         "topic": topic,
         "subscriber": &*interest.id,
@@ -122,7 +112,7 @@ fn subscription(interest: &Interest, topic: &str, active: bool) -> Map<String, V
     found
 }
 
-fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
@@ -142,18 +132,22 @@ mod tests {
 
     #[test]
     fn paths_are_read_and_written() {
-        let one = SubscriptionsPath::One("https://a/{b}".to_owned(), "urn:uuid:1".to_owned());
+        let one = SubscriptionsPath::one("https://a/{b}", "urn:uuid:1");
         for (path, requested) in [
-            ("/.well-known/mercure/subscriptions", Some(SubscriptionsPath::All)),
-            ("/.well-known/mercure/subscriptions/a%20b", Some(SubscriptionsPath::Topic("a b".to_owned()))),
+            ("/.well-known/mercure/subscriptions", Some(SubscriptionsPath(vec![]))),
+            ("/.well-known/mercure/subscriptions/a%20b", Some(SubscriptionsPath(vec!["a b".to_owned()]))),
             ("/.well-known/mercure/subscriptions/https%3A%2F%2Fa%2F%7Bb%7D/urn%3Auuid%3A1", Some(one)),
         ] {
             assert_eq!(SubscriptionsPath::new(path.as_bytes()), requested);
             assert_eq!(requested.unwrap().path(), path);
         }
-        for path in
-            ["/.well-known/mercure", "/subscriptions/", "/subscriptionsx", "/subscriptions/a/", "/subscriptions/a/b/c"]
-        {
+        for path in [
+            "/.well-known/mercure",
+            "/subscriptions/",
+            "/subscriptionsx",
+            "/subscriptions/a/",
+            "/subscriptions/a/b/c/d",
+        ] {
             assert_eq!(SubscriptionsPath::new(format!("{PATH}{path}").as_bytes()), None, "{path}");
         }
     }
@@ -172,7 +166,7 @@ mod tests {
         let document = |requested: &SubscriptionsPath| -> Value {
             serde_json::from_str(&requested.document(&hub).unwrap().0).unwrap()
         };
-        let all = document(&SubscriptionsPath::All);
+        let all = document(&SubscriptionsPath(vec![]));
         assert_eq!((&all["@context"], &all["type"]), (&json!("https://mercure.rocks/"), &json!("Subscriptions")));
         assert_eq!(
             (&all["id"], &all["lastEventID"]),
@@ -186,13 +180,13 @@ mod tests {
                 "type": "Subscription", "topic": "{b}", "subscriber": "urn:1", "active": true, "payload": { "user": 7 },
             })
         );
-        assert_eq!(document(&SubscriptionsPath::Topic("a".to_owned()))["subscriptions"].as_array().unwrap().len(), 2);
-        let one = document(&SubscriptionsPath::One("a".to_owned(), "urn:2".to_owned()));
+        assert_eq!(document(&SubscriptionsPath(vec!["a".to_owned()]))["subscriptions"].as_array().unwrap().len(), 2);
+        let one = document(&SubscriptionsPath::one("a", "urn:2"));
         assert_eq!(
             (&one["subscriber"], &one["payload"], &one["lastEventID"]),
             (&json!("urn:2"), &Value::Null, &json!("earliest"))
         );
-        assert!(SubscriptionsPath::One("a".to_owned(), "urn:3".to_owned()).document(&hub).is_none());
+        assert!(SubscriptionsPath::one("a", "urn:3").document(&hub).is_none());
     }
 
     #[test]
@@ -220,9 +214,8 @@ mod tests {
         assert!(text.contains(r#""active":false"#), "{text}");
         let selectors = [Selector::new("/.well-known/mercure/subscriptions{/topic}{/subscriber}")];
         assert!(
-            allows(&selectors, &SubscriptionsPath::All)
-                && allows(&selectors, &SubscriptionsPath::One("a/b".to_owned(), "c".to_owned()))
+            allows(&selectors, &SubscriptionsPath(vec![])) && allows(&selectors, &SubscriptionsPath::one("a/b", "c"))
         );
-        assert!(!allows(&[Selector::new("a")], &SubscriptionsPath::All));
+        assert!(!allows(&[Selector::new("a")], &SubscriptionsPath(vec![])));
     }
 }

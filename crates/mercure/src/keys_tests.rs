@@ -29,7 +29,7 @@ fn token(head: &Value, sign: &dyn Fn(&[u8]) -> Vec<u8>) -> String {
 }
 
 fn verify(keys: &Keys, head: &Value, sign: &dyn Fn(&[u8]) -> Vec<u8>) -> Result<(), TokenError> {
-    Claims::verify(&token(head, sign), keys, SystemTime::now()).map(drop)
+    Claims::verify(&token(head, sign), keys, SystemTime::now(), &[]).map(drop)
 }
 
 fn hs256(secret: &'static [u8]) -> impl Fn(&[u8]) -> Vec<u8> {

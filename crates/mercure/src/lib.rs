@@ -1,19 +1,25 @@
-//! The Mercure protocol (0.x), without HTTP: tokens, forms, events and the documents of subscriptions.
+//! The Mercure protocol (0.x, and 1.0 as of draft 08), without HTTP: tokens, forms, events and the documents of subscriptions.
 //!
-//! Reading order: `key`, `keys` and `token` (authorization), `form`, `publication` and `event` (from a form to an update),
-//! `document` (lists of subscriptions).
+//! Reading order: `key`, `keys`, `token` and `access_token` (authorization), `matcher` (topics of 1.0), `form`, `publication` and `event` (from a form to an update),
+//! `document` and `active` (lists of subscriptions of 0.x and 1.0).
 #![forbid(unsafe_code)]
 
+mod access_token;
+mod active;
 pub mod document;
 pub mod event;
 pub mod form;
 mod key;
 mod keys;
+mod matcher;
 mod publication;
 mod token;
 
+pub use access_token::DETAIL_TYPE;
+pub use active::EVENT_TYPE;
 pub use key::KeyError;
 pub use keys::Keys;
+pub use matcher::{MatchType, MatcherError};
 pub use publication::{Publication, PublicationError, check_id};
 pub use token::{Claims, TokenError};
 

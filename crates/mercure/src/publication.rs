@@ -1,7 +1,8 @@
 //! A publisher's form, and the update that it becomes.
 
-use crate::{form, new_id};
-use howdah_live::Update;
+use crate::matcher::is_clean;
+use crate::{EVENT_TYPE, PATH, form, new_id};
+use howdah_live::{Update, path_of};
 use std::sync::Arc;
 
 /// Maximum number of topics of an update.
@@ -55,6 +56,10 @@ pub enum PublicationError {
     ControlCharacter,
     #[error("an `id` that begins with `#` or is `earliest`: these are reserved")]
     ReservedId,
+    #[error("the topic `*`, or one below the hub's own path: these are reserved")]
+    ReservedTopic,
+    #[error("the `type` `mercure`, which is reserved")]
+    ReservedType,
     #[error("a `retry` that is not a number of milliseconds")]
     Retry,
     #[error("no id: the system has no random bytes")]
@@ -83,6 +88,26 @@ impl Publication {
         }
         found.data = data.unwrap_or_default();
         Ok(found)
+    }
+
+    /// Checks what Mercure 1.0 reserves. `hub`: the hub's URL.
+    ///
+    /// # Errors
+    /// A topic or the type is reserved, or has format characters.
+    pub fn check_reserved(&self, hub: &str) -> Result<(), PublicationError> {
+        let is_own = |topic: &String| {
+            let path = path_of(topic, hub);
+            let below = path.as_deref().and_then(|path| path.strip_prefix(PATH));
+            topic == "*" || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if self.topics.iter().any(is_own) {
+            return Err(PublicationError::ReservedTopic);
+        }
+        if self.kind.as_deref() == Some(EVENT_TYPE) {
+            return Err(PublicationError::ReservedType);
+        }
+        let names = self.topics.iter().chain(&self.kind).chain(&self.id);
+        if names.into_iter().all(|name| is_clean(name)) { Ok(()) } else { Err(PublicationError::ControlCharacter) }
     }
 
     /// The update.
@@ -118,6 +143,25 @@ impl Publication {
 mod tests {
     use super::*;
     use crate::event;
+
+    #[test]
+    fn what_hubs_publish_themselves_is_reserved() {
+        let hub = "https://hub.example/.well-known/mercure";
+        let check = |form: &str| Publication::from_form(form.as_bytes()).unwrap().check_reserved(hub);
+        for form in [
+            "topic=a&type=x&id=1",
+            "topic=/.well-known/mercurex",
+            "topic=https://[broken",
+            "topic=/.well-known%252Fmercure",
+        ] {
+            assert_eq!(check(form), Ok(()), "{form}");
+        }
+        for topic in ["*", "/.well-known/mercure", "mercure/x", "https://other.example/.well-known/%256Dercure/x"] {
+            assert_eq!(check(&format!("topic=a&topic={topic}")), Err(PublicationError::ReservedTopic), "{topic}");
+        }
+        assert_eq!(check("topic=a&type=mercure"), Err(PublicationError::ReservedType));
+        assert_eq!(check("topic=a%E2%80%8B"), Err(PublicationError::ControlCharacter));
+    }
 
     fn update(form: &str) -> Result<Update, PublicationError> {
         Publication::from_form(form.as_bytes())?.into_update()

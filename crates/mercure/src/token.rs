@@ -1,5 +1,6 @@
 //! JSON Web Tokens (RFC 7519) in compact serialization, and their claims about Mercure.
 
+use crate::access_token;
 use crate::keys::Keys;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Maximum length of a token.
 const MAX_LENGTH: usize = 16 * 1024;
 /// Maximum number of selectors of a claim.
-const MAX_SELECTORS: usize = 1000;
+pub(crate) const MAX_SELECTORS: usize = 1000;
 
 /// The claims of a verified token.
 #[derive(Debug, Default)]
@@ -23,6 +24,10 @@ pub struct Claims {
     pub payload: Option<Box<str>>,
     /// The time at which it expires.
     pub expires: Option<SystemTime>,
+    /// It is an access token of Mercure 1.0.
+    pub is_access_token: bool,
+    /// For each detail of an access token that allows to subscribe: its topics, and data about such subscriptions.
+    pub(crate) payloads: Vec<(Vec<Selector>, Option<Box<str>>)>,
 }
 
 /// Reason why a token is refused, for the log only: clients do not learn it.
@@ -40,6 +45,8 @@ pub enum TokenError {
     Signature,
     #[error("claims that are not understood")]
     Claims,
+    #[error("an audience that is not this hub")]
+    Audience,
     #[error("expired")]
     Expired,
     #[error("not valid yet")]
@@ -47,11 +54,12 @@ pub enum TokenError {
 }
 
 impl Claims {
-    /// Verifies a token at this time and returns its claims.
+    /// Verifies a token at this time and returns its claims. `hubs`: the hub's URLs, of which an access token must name
+    /// one; relative patterns in it are relative to the first.
     ///
     /// # Errors
     /// The reason why it is refused.
-    pub fn verify(token: &str, keys: &Keys, now: SystemTime) -> Result<Self, TokenError> {
+    pub fn verify(token: &str, keys: &Keys, now: SystemTime, hubs: &[String]) -> Result<Self, TokenError> {
         if token.len() > MAX_LENGTH {
             return Err(TokenError::Malformed);
         }
@@ -64,10 +72,14 @@ impl Claims {
         }
         let algorithm = head.get("alg").and_then(Value::as_str).ok_or(TokenError::Algorithm)?;
         let id = head.get("kid").map(|id| id.as_str().ok_or(TokenError::Malformed)).transpose()?;
+        let is_access_token = head.get("typ").and_then(Value::as_str).is_some_and(access_token::is_access_token);
         let mut error = TokenError::KeyId;
         for key in keys.of(id) {
             match key.verifies(algorithm, message.as_bytes(), &signature) {
-                Some(true) => return Self::read(&object(claims).ok_or(TokenError::Claims)?, now),
+                Some(true) => {
+                    let claims = object(claims).ok_or(TokenError::Claims)?;
+                    return Self::read(&claims, now, is_access_token.then_some(hubs));
+                }
                 Some(false) => error = TokenError::Signature,
                 None if error == TokenError::KeyId => error = TokenError::Algorithm,
                 None => {}
@@ -76,13 +88,20 @@ impl Claims {
         Err(error)
     }
 
-    fn read(claims: &Map<String, Value>, now: SystemTime) -> Result<Self, TokenError> {
+    /// `hubs`: the token is an access token.
+    fn read(claims: &Map<String, Value>, now: SystemTime, hubs: Option<&[String]>) -> Result<Self, TokenError> {
         let expires = time(claims, "exp")?;
         if expires.is_some_and(|expires| expires <= now) {
             return Err(TokenError::Expired);
         }
         if time(claims, "nbf")?.is_some_and(|begin| begin > now) {
             return Err(TokenError::NotYet);
+        }
+        // Access tokens with the claim of 0.x alone are read as those of 0.x.
+        if let Some(hubs) =
+            hubs.filter(|_| !claims.contains_key("mercure") || claims.contains_key("authorization_details"))
+        {
+            return access_token::read(claims, expires, hubs);
         }
         let mercure = match claims.get("mercure") {
             None | Some(Value::Null) => return Ok(Self { expires, ..Self::default() }),
@@ -95,6 +114,7 @@ impl Claims {
             subscribe: selectors(mercure, "subscribe")?,
             payload: payload.map(|payload| payload.to_string().into()),
             expires,
+            ..Self::default()
         })
     }
 }

@@ -32,8 +32,12 @@ fn hs256_with(head: &str, claims: &str, secret: &str) -> String {
     signed(head, claims, |message| hmac::sign(&key, message).as_ref().to_vec())
 }
 
+fn hubs() -> [String; 2] {
+    ["https://hub.example", "https://other.example"].map(|origin| format!("{origin}/.well-known/mercure"))
+}
+
 fn verify(token: &str) -> Result<Claims, TokenError> {
-    Claims::verify(token, &Keys::new(SECRET).unwrap(), now())
+    Claims::verify(token, &Keys::new(SECRET).unwrap(), now(), &hubs())
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
@@ -106,7 +110,7 @@ fn a_public_key_accepts_its_algorithms_and_is_no_secret() {
     let random = SystemRandom::new();
     let check = |pem: &str, algorithm: &str, sign: &dyn Fn(&[u8]) -> Vec<u8>| {
         let key = Keys::new(pem).unwrap();
-        let verify = |token: &str| Claims::verify(token, &key, now()).map(|_| ());
+        let verify = |token: &str| Claims::verify(token, &key, now(), &hubs()).map(|_| ());
         let head = format!(r#"{{"alg":"{algorithm}"}}"#);
         let token = signed(&head, ALL, sign);
         assert_eq!(verify(&token), Ok(()), "{algorithm}");
@@ -169,4 +173,85 @@ fn an_invalid_key_is_refused_with_advice() {
         assert_eq!(Key::new(&text).map(|_| ()), Err(error), "{text}");
     }
     assert!(!format!("{:?}", Key::new(SECRET)).contains("Change"));
+}
+
+/// An access token with these claims instead of, or beside, valid ones.
+fn access_token(typ: &str, changes: &Value) -> String {
+    let mut claims = serde_json::json!({
+        "iss": "https://example.com", "aud": "https://hub.example/.well-known/mercure", "exp": 1_000_600,
+        "authorization_details": [
+            { "type": access_token::DETAIL_TYPE, "actions": ["subscribe"], "topics": [{ "match": "a" }], "payload": { "n": 1 } },
+            { "type": access_token::DETAIL_TYPE, "actions": ["subscribe", "later"],
+              "topics": [{ "match": "/books/:id", "match_type": "urlpattern" }, { "match": "b" }], "payload": { "n": 2 } },
+            { "type": access_token::DETAIL_TYPE, "actions": ["publish"], "topics": [{ "match": "*" }] },
+            { "type": "https://example.com/other", "actions": 1 },
+        ],
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        claims[name] = value.clone();
+    }
+    hs256_with(&format!(r#"{{"alg":"HS256","typ":"{typ}"}}"#), &claims.to_string(), SECRET)
+}
+
+#[test]
+fn access_tokens_have_authorization_details() {
+    for typ in ["at+jwt", "AT+JWT", "application/at+jwt"] {
+        let claims = verify(&access_token(typ, &serde_json::json!({}))).unwrap();
+        assert!(claims.is_access_token && claims.publish.as_ref().unwrap()[0].matches("anything"));
+        let matches = |topic| claims.subscribe.as_ref().unwrap().iter().any(|own| own.matches(topic));
+        assert!(matches("a") && matches("b") && matches("/books/1") && matches("https://hub.example/books/1"));
+        assert!(!matches("c") && !matches("/books/:id/x"));
+        let payload = |selector: Selector| claims.payload_of(&selector).map(String::from);
+        assert_eq!(payload(Selector::exact("a")).as_deref(), Some(r#"{"n":1}"#));
+        let pattern = Selector::url_pattern("/books/:id", &hubs()[0]).unwrap();
+        assert_eq!(payload(pattern).as_deref(), Some(r#"{"n":2}"#));
+        assert_eq!(payload(Selector::exact("c")), None);
+    }
+    let both = serde_json::json!({ "aud": ["x", "https://other.example/.well-known/mercure"] });
+    assert!(verify(&access_token("at+jwt", &both)).is_ok());
+    // Without details it allows nothing; the claim of 0.x alone makes it a token of 0.x.
+    let none = verify(&hs256_with(
+        r#"{"alg":"HS256","typ":"at+jwt"}"#,
+        r#"{"iss":"a","aud":"https://hub.example/.well-known/mercure","exp":2000000}"#,
+        SECRET,
+    ));
+    let none = none.unwrap();
+    assert!(none.is_access_token && none.publish.is_none() && none.subscribe.is_none());
+    assert!(!verify(&hs256_with(r#"{"alg":"HS256","typ":"at+jwt"}"#, ALL, SECRET)).unwrap().is_access_token);
+    // The details of a token that is not an access token count for nothing.
+    assert!(verify(&access_token("JWT", &serde_json::json!({}))).unwrap().publish.is_none());
+}
+
+#[test]
+fn access_tokens_that_are_not_valid_in_every_part_are_refused() {
+    let detail = |changes: Value| {
+        let mut detail = serde_json::json!({
+            "type": access_token::DETAIL_TYPE, "actions": ["publish"], "topics": [{ "match": "a" }]
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            detail[name] = value.clone();
+        }
+        serde_json::json!({ "authorization_details": [detail] })
+    };
+    let json = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    assert!(verify(&access_token("at+jwt", &detail(json("{}")))).is_ok());
+    for (changes, error) in [
+        (json(r#"{"exp":null}"#), TokenError::Claims),
+        (json(r#"{"exp":1}"#), TokenError::Expired),
+        (json(r#"{"nbf":1000001}"#), TokenError::NotYet),
+        (json(r#"{"iss":""}"#), TokenError::Claims),
+        (json(r#"{"iss":null}"#), TokenError::Claims),
+        (json(r#"{"aud":null}"#), TokenError::Audience),
+        (json(r#"{"aud":["https://hub.example"]}"#), TokenError::Audience),
+        (json(r#"{"authorization_details":{}}"#), TokenError::Claims),
+        (json(r#"{"authorization_details":["x"]}"#), TokenError::Claims),
+        (detail(json(r#"{"actions":[]}"#)), TokenError::Claims),
+        (detail(json(r#"{"actions":["publish",1]}"#)), TokenError::Claims),
+        (detail(json(r#"{"topics":[]}"#)), TokenError::Claims),
+        (detail(json(r#"{"topics":["a"]}"#)), TokenError::Claims),
+        (detail(json(r#"{"topics":[{"match":"a","match_type":"other"}]}"#)), TokenError::Claims),
+        (detail(json(r#"{"payload":1}"#)), TokenError::Claims),
+    ] {
+        assert_eq!(verify(&access_token("at+jwt", &changes)).err(), Some(error), "{changes}");
+    }
 }

@@ -3,6 +3,7 @@
 mod authorization;
 mod delivery;
 mod key_sets;
+mod matchers;
 mod protocol;
 mod restarts;
 mod scripts;

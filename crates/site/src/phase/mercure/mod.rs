@@ -13,13 +13,16 @@ use crate::refusal::Refusal;
 use crate::responder::{Context, Responder};
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_mercure::PATH;
 use howdah_mercure::document::{SubscriptionsPath, allows};
+use howdah_mercure::{DETAIL_TYPE, EVENT_TYPE, PATH};
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const MERCURE_LAST_EVENT_ID: HeaderName = HeaderName::from_static("mercure-last-event-id");
+/// Path of the hub's metadata (RFC 9728).
+const METADATA: &str = "/.well-known/oauth-protected-resource/.well-known/mercure";
 
 /// Responds to subscribers and publishers of the site's hub.
 pub(crate) struct MercureHub;
@@ -28,6 +31,7 @@ pub(crate) struct MercureHub;
 enum Resource {
     Hub,
     Subscriptions(SubscriptionsPath),
+    Metadata,
 }
 
 impl MercureHub {
@@ -36,6 +40,9 @@ impl MercureHub {
         let path = exchange.head.target.path();
         if path == PATH.as_bytes() {
             return Some(Resource::Hub);
+        }
+        if path == METADATA.as_bytes() {
+            return Some(Resource::Metadata);
         }
         SubscriptionsPath::new(path).map(Resource::Subscriptions)
     }
@@ -66,6 +73,9 @@ impl Responder for MercureHub {
             Some(Resource::Subscriptions(_)) => {
                 explaining.respond(StatusCode::OK, "200: subscriptions of the Mercure hub, with a token for that");
             }
+            Some(Resource::Metadata) => {
+                explaining.respond(StatusCode::OK, "200: metadata of the Mercure hub (RFC 9728)");
+            }
             None => {}
         }
     }
@@ -86,7 +96,8 @@ async fn respond(exchange: &mut Exchange, resource: Resource, body: &mut Request
         (&(Method::GET | Method::HEAD), Resource::Subscriptions(requested)) => {
             subscriptions(mercure, exchange, &requested)
         }
-        (_, Resource::Subscriptions(_)) => {
+        (&(Method::GET | Method::HEAD), Resource::Metadata) => Ok(metadata(exchange)),
+        (_, Resource::Subscriptions(_) | Resource::Metadata) => {
             Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, OPTIONS"))
         }
     };
@@ -109,7 +120,10 @@ fn admit_origin(mercure: &Mercure, exchange: &Exchange, response: &mut Response)
     if with_cookies {
         headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
     }
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Last-Event-ID, Link"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Last-Event-ID, Mercure-Last-Event-ID, Link"),
+    );
 }
 
 /// Returns the response to a CORS preflight request.
@@ -127,22 +141,47 @@ fn preflight() -> Response {
     response
 }
 
-/// Returns the list of subscriptions, or one of them.
+/// Returns the hub's metadata for clients of Mercure 1.0.
+fn metadata(exchange: &Exchange) -> Response {
+    let document = serde_json::json!({
+        "resource": authorization::hub_url(exchange),
+        "authorization_details_types_supported": [DETAIL_TYPE],
+        "bearer_methods_supported": ["header"],
+        "mercure_cookie": authorization::COOKIE,
+        "mercure_subscriptions": true,
+    });
+    let mut response = Response::new(Body::full(Bytes::from(document.to_string())));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Returns the list of subscriptions, or one of them: of 1.0 for access tokens, else of 0.x.
 fn subscriptions(mercure: &Mercure, exchange: &Exchange, requested: &SubscriptionsPath) -> Result<Response, Refusal> {
-    let claims = authorization::of_subscriber(mercure, exchange)?.ok_or_else(authorization::missing)?;
+    let claims = authorization::of_subscriber(mercure, exchange)?;
+    let claims = claims.ok_or_else(|| authorization::missing(exchange))?;
+    let is_new = claims.is_access_token;
     if !allows(claims.subscribe.as_deref().unwrap_or_default(), requested) {
-        return Err(Refusal::new(StatusCode::FORBIDDEN));
+        return Err(authorization::insufficient(exchange, is_new, "a path that the token does not allow"));
     }
     let hub = exchange.site.server.hubs().of(&exchange.site.settings.name);
-    let (document, last) = requested.document(&hub).ok_or(Refusal::new(StatusCode::NOT_FOUND))?;
+    let document = if is_new { requested.active_document(&hub) } else { requested.document(&hub) };
+    let (document, last) = document.ok_or(Refusal::new(StatusCode::NOT_FOUND))?;
     let mut response = Response::new(Body::full(Bytes::from(document)));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/ld+json"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(if is_new { "application/json" } else { "application/ld+json" }),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, must-revalidate"));
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", last.replace('"', ""))) {
         headers.insert(header::ETAG, tag);
     }
-    if let Ok(link) = HeaderValue::from_str(&format!("<{PATH}>; rel=\"mercure\"")) {
+    let mut link = format!("<{PATH}>; rel=\"mercure\"");
+    if is_new {
+        let last = last.replace(['"', '\\'], "");
+        link += &format!("; last-event-id=\"{last}\"; type=\"{EVENT_TYPE}\"; content-type=\"application/json\"");
+    }
+    if let Ok(link) = HeaderValue::from_str(&link) {
         headers.insert(header::LINK, link);
     }
     Ok(response)

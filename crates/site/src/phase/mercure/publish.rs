@@ -21,7 +21,9 @@ pub(super) async fn respond(
 ) -> Result<Response, Refusal> {
     // Checked before the body is read, so that unauthorized clients cannot upload anything.
     let claims = authorization::of_publisher(mercure, exchange)?;
-    let allowed = claims.publish.filter(|allowed| !allowed.is_empty()).ok_or(Refusal::new(StatusCode::FORBIDDEN))?;
+    let forbidden = |reason| authorization::insufficient(exchange, claims.is_access_token, reason);
+    let allowed = claims.publish.as_ref().filter(|allowed| !allowed.is_empty());
+    let allowed = allowed.ok_or_else(|| forbidden("a token that is not a publisher's"))?;
     let media_type = exchange.head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let media_type = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if !media_type.eq_ignore_ascii_case(FORM) {
@@ -29,9 +31,12 @@ pub(super) async fn respond(
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE).because(reason));
     }
     let publication = Publication::from_form(&spool::read_own(exchange, body, MAX_FORM).await?).map_err(mistake)?;
+    if claims.is_access_token {
+        publication.check_reserved(&authorization::hub_url(exchange)).map_err(mistake)?;
+    }
     let may = |topic: &String| allowed.iter().any(|selector| selector.matches(topic));
     if !publication.topics.iter().all(may) {
-        return Err(Refusal::new(StatusCode::FORBIDDEN).because("a topic that the token does not allow"));
+        return Err(forbidden("a topic that the token does not allow"));
     }
     let update = publication.into_update().map_err(mistake)?;
     let site = &exchange.site;
@@ -54,6 +59,8 @@ fn mistake(why: PublicationError) -> Refusal {
             Refusal::bad_request("a `topic`, an `id` or a `type` with a control character")
         }
         PublicationError::ReservedId => Refusal::bad_request("an `id` that begins with `#` or is `earliest`"),
+        PublicationError::ReservedTopic => Refusal::bad_request("the topic `*`, or one below the hub's own path"),
+        PublicationError::ReservedType => Refusal::bad_request("the `type` `mercure`, which is reserved"),
         PublicationError::Retry => Refusal::bad_request("a `retry` that is not a number of milliseconds"),
         PublicationError::NoRandom => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR),
     }

@@ -1,12 +1,12 @@
-//! Subscribers: selectors in the query, and the stream of events.
+//! Subscribers: selectors (0.x) or matchers (1.0) in the query, and the stream of events.
 
 use super::events::Events;
-use super::{LAST_EVENT_ID, authorization};
+use super::{LAST_EVENT_ID, MERCURE_LAST_EVENT_ID, authorization};
 use crate::exchange::Exchange;
 use crate::mercure::Mercure;
 use crate::refusal::Refusal;
 use howdah_live::{Interest, QueueLimits, Selector, SlowPolicy};
-use howdah_mercure::{form, new_id};
+use howdah_mercure::{Claims, MatchType, MatcherError, form, new_id};
 use howdah_protocol::{Body, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -23,15 +23,18 @@ const MAX_QUEUE: (usize, usize) = (256, 1 << 20);
 
 pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response, Refusal> {
     let claims = authorization::of_subscriber(mercure, exchange)?;
-    let (allowed, payload, expires) = match claims {
-        Some(claims) if claims.subscribe.is_some() || mercure.anonymous => {
-            (claims.subscribe.unwrap_or_default(), claims.payload, claims.expires)
+    let mut claims = match claims {
+        Some(claims) if claims.subscribe.is_some() || mercure.anonymous => claims,
+        Some(claims) => {
+            let reason = "a token that is not a subscriber's";
+            return Err(authorization::insufficient(exchange, claims.is_access_token, reason));
         }
-        Some(_) => return Err(Refusal::new(StatusCode::FORBIDDEN).because("a token that is not a subscriber's")),
-        None if mercure.anonymous => (Vec::new(), None, None),
-        None => return Err(authorization::missing()),
+        None if mercure.anonymous => Claims::default(),
+        None => return Err(authorization::missing(exchange)),
     };
-    let (selectors, last) = asked(exchange)?;
+    let Asked { selectors, last, has_matchers } = asked(exchange)?;
+    let payloads = has_matchers.then(|| selectors.iter().map(|selector| claims.payload_of(selector)).collect());
+    let (allowed, payload, expires) = (claims.subscribe.take().unwrap_or_default(), claims.payload, claims.expires);
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
     for (name, value) in [
@@ -52,7 +55,7 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
         return Err(Refusal::over_budget());
     }
     let id = new_id().ok_or(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))?;
-    let interest = Interest { selectors, allowed, id: id.into(), payload, trusted: false };
+    let interest = Interest { selectors, allowed, id: id.into(), payload, payloads, trusted: false };
     let site = &exchange.site;
     let hub = site.server.hubs().of(&site.settings.name);
     let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: MAX_QUEUE.0, max_bytes: MAX_QUEUE.1, charge };
@@ -60,7 +63,7 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
     if last.is_some()
         && let Ok(id) = HeaderValue::from_str(joined.preceding.as_str())
     {
-        headers.insert(LAST_EVENT_ID, id);
+        headers.insert(if has_matchers { MERCURE_LAST_EVENT_ID } else { LAST_EVENT_ID }, id);
     }
     let metrics = site.server.metrics.clone();
     let events = Events::new(hub, joined.subscription, mercure.heartbeat, expires, metrics);
@@ -68,10 +71,28 @@ pub(super) fn respond(mercure: &Mercure, exchange: &Exchange) -> Result<Response
     Ok(response)
 }
 
-/// Returns the selectors of the query, and the id of the last event that the subscriber has received.
-fn asked(exchange: &Exchange) -> Result<(Vec<Selector>, Option<String>), Refusal> {
-    let (mut selectors, mut last) = (Vec::new(), None);
+/// The query of a subscriber.
+struct Asked {
+    selectors: Vec<Selector>,
+    /// The id of the last event that the subscriber has received.
+    last: Option<String>,
+    /// The selectors are matchers of Mercure 1.0.
+    has_matchers: bool,
+}
+
+fn asked(exchange: &Exchange) -> Result<Asked, Refusal> {
+    let (mut selectors, mut last, mut has_matchers, mut has_topics) = (Vec::new(), None, false, false);
+    let hub = authorization::hub_url(exchange);
     for (name, value) in form::fields(exchange.query().unwrap_or_default()) {
+        if let Some(kind) = MatchType::of_parameter(&name) {
+            if selectors.len() == MAX_SELECTORS {
+                return Err(Refusal::bad_request("more than 100 matchers"));
+            }
+            selectors.push(kind.and_then(|kind| kind.selector(&value, &hub)).map_err(mistake)?);
+            has_matchers = true;
+            continue;
+        }
+        has_topics |= name == "topic";
         match &*name {
             "topic" if value.len() > MAX_LENGTH => {
                 return Err(Refusal::bad_request("a `topic` of more than 4096 bytes"));
@@ -80,16 +101,30 @@ fn asked(exchange: &Exchange) -> Result<(Vec<Selector>, Option<String>), Refusal
                 return Err(Refusal::bad_request("more than 100 topics"));
             }
             "topic" => selectors.push(Selector::new(&value)),
-            "lastEventID" => _ = last.get_or_insert(value),
+            "lastEventID" | "last_event_id" => _ = last.get_or_insert(value),
             _ => {}
         }
     }
     if selectors.is_empty() {
-        return Err(Refusal::bad_request("no `topic`"));
+        return Err(Refusal::bad_request("no `topic` or `match`"));
+    }
+    if has_matchers && has_topics {
+        return Err(Refusal::bad_request("both `topic` and `match`"));
     }
     if selectors.iter().map(Selector::cost).sum::<usize>() > MAX_COST {
         return Err(Refusal::bad_request("templates that are too complex together"));
     }
     let named = exchange.head.headers.get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
-    Ok((selectors, named.or(last).filter(|id| !id.is_empty())))
+    Ok(Asked { selectors, last: named.or(last).filter(|id| !id.is_empty()), has_matchers })
+}
+
+fn mistake(why: MatcherError) -> Refusal {
+    Refusal::bad_request(match why {
+        MatcherError::Type => {
+            "a parameter that begins with `match` and is not `match`, `match_exact` or `match_urlpattern`"
+        }
+        MatcherError::Long => "a matcher of more than 4096 bytes",
+        MatcherError::Character => "a matcher with control or format characters",
+        MatcherError::Pattern => "a URL pattern that is invalid or too complex",
+    })
 }
