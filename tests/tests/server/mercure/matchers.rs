@@ -188,7 +188,7 @@ scenario!(
                 && link.ends_with("; type=\"mercure\"; content-type=\"application/json\""),
             "{link}"
         );
-        assert_eq!(one.expect(200).json::<Value>(), begun);
+        assert_eq!(one.expect(200).json(), begun);
         let list: Value = ask("/.well-known/mercure/subscriptions", &api).expect(200).json();
         assert_eq!(
             (list["type"].as_str(), list["subscriptions"].as_array().unwrap().len()),
