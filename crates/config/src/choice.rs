@@ -7,12 +7,12 @@ macro_rules! choice {
     (
         $(#[doc = $edoc:literal])+
         $name:ident, default $default:ident {
-            $( $(#[doc = $doc:literal])+ $variant:ident = $word:literal, )+
+            $( $(#[doc = $doc:literal])* $variant:ident = $word:literal, )+
         }
     ) => {
         $(#[doc = $edoc])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $( $(#[doc = $doc])+ $variant, )+ }
+        pub enum $name { $( $(#[doc = $doc])* $variant, )+ }
 
         impl $name {
             /// All words, in order.
@@ -60,7 +60,6 @@ choice! {
         Namespaces = "namespaces",
         /// Changing or watching the kernel.
         Kernel = "kernel",
-        /// The kernel's key rings.
         Keys = "keys",
         /// A second way to make system calls.
         IoUring = "io_uring",
@@ -70,11 +69,8 @@ choice! {
         Clock = "clock",
         /// Typing into a terminal in the user's name.
         Terminal = "terminal",
-        /// UDP sockets.
         Udp = "udp",
-        /// Unix sockets.
         Unix = "unix",
-        /// Starting processes.
         Fork = "fork",
     }
 }
@@ -82,9 +78,7 @@ choice! {
 choice! {
     /// A version of TLS.
     TlsVersion, default Tls12 {
-        /// RFC 5246.
         Tls12 = "1.2",
-        /// RFC 8446.
         Tls13 = "1.3",
     }
 }
@@ -92,11 +86,8 @@ choice! {
 choice! {
     /// Client certificates.
     ClientAuth, default Off {
-        /// No certificate is requested.
         Off = "off",
-        /// A certificate is optional.
         Optional = "optional",
-        /// A certificate is required.
         Required = "required",
     }
 }
@@ -126,7 +117,6 @@ choice! {
 choice! {
     /// `Host` that an upstream server receives.
     ProxyHost, default Request {
-        /// The requested host.
         Request = "request",
         /// The server's own name.
         Upstream = "upstream",
@@ -136,11 +126,8 @@ choice! {
 choice! {
     /// Headers that tell upstream servers about the client.
     ForwardedFields, default XForwarded {
-        /// From `X-Forwarded-For` and its kin.
         XForwarded = "x-forwarded",
-        /// From `Forwarded` (RFC 7239).
         Forwarded = "forwarded",
-        /// Not at all.
         Off = "off",
     }
 }
@@ -162,7 +149,6 @@ choice! {
     TrustedHeader, default For {
         /// The client's address, as a list.
         For = "X-Forwarded-For",
-        /// The client's scheme.
         Proto = "X-Forwarded-Proto",
         /// The host that the client asked for.
         Host = "X-Forwarded-Host",
@@ -178,11 +164,8 @@ choice! {
 choice! {
     /// A coding that responses are compressed with.
     Algorithm, default Gzip {
-        /// Zstandard.
         Zstd = "zstd",
-        /// Brotli.
         Brotli = "br",
-        /// Gzip.
         Gzip = "gzip",
     }
 }
@@ -198,7 +181,6 @@ choice! {
         Info = "info",
         /// Also details that help to find a fault.
         Debug = "debug",
-        /// Everything.
         Trace = "trace",
     }
 }
@@ -218,9 +200,7 @@ choice! {
 choice! {
     /// Requests whose spans are sent.
     Sampler, default ParentRatio {
-        /// All.
         AlwaysOn = "always_on",
-        /// None.
         AlwaysOff = "always_off",
         /// A share of all traces, selected by trace id.
         Ratio = "traceidratio",
@@ -238,9 +218,7 @@ choice! {
     ParentTrust, default Trusted {
         /// Those of trusted proxies.
         Trusted = "trusted",
-        /// All callers.
         Always = "always",
-        /// No callers.
         Never = "never",
     }
 }

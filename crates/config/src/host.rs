@@ -3,10 +3,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use crate::kind::Kind;
-use crate::value::Value;
 use howdah_rules::host::MAX_LEN;
-use howdah_rules::tree::{Node, Tree};
 
 /// The hosts of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,22 +59,6 @@ impl fmt::Display for HostPattern {
             Self::Exact(name) => f.write_str(name),
             Self::Below(name) => write!(f, "*.{name}"),
         }
-    }
-}
-
-impl Value for HostPattern {
-    const KIND: Kind = Kind::Host;
-
-    fn from_node(node: &Node) -> Option<Self> {
-        if let Tree::Text(text) = &node.tree { Self::new(text) } else { None }
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::new(text)
-    }
-
-    fn show(&self) -> String {
-        howdah_rules::tree::quoted(&self.to_string())
     }
 }
 

@@ -19,16 +19,17 @@ impl NamePattern {
         is_name.then(|| Self { text: pattern.to_owned(), exempts, glob: Glob::new(name) })
     }
 
-    /// The pattern's text.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
     /// `true` if a list matches this file: some pattern matches, and none exempts it.
     pub fn any(list: &[Self], name: &[u8]) -> bool {
         let is_named =
             |exempts| list.iter().any(|pattern| pattern.exempts == exempts && pattern.glob.matches_any_case(name));
         is_named(false) && !is_named(true)
+    }
+}
+
+impl std::fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

@@ -43,7 +43,6 @@ impl Value for Duration {
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// The number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
@@ -90,6 +89,14 @@ impl Value for ByteSize {
     }
 }
 
+fn number_or_text(node: &Node) -> Option<String> {
+    match &node.tree {
+        Tree::Integer(count) => Some(count.to_string()),
+        Tree::Text(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
 /// Number of workers of a pool: always `min`, which may be 0, and up to `max` under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerRange {
@@ -103,11 +110,7 @@ impl Value for WorkerRange {
     const KIND: Kind = Kind::Workers;
 
     fn from_node(node: &Node) -> Option<Self> {
-        match &node.tree {
-            Tree::Integer(count) => Self::from_text(&count.to_string()),
-            Tree::Text(text) => Self::from_text(text),
-            _ => None,
-        }
+        Self::from_text(&number_or_text(node)?)
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -136,11 +139,7 @@ impl Value for SpareWorkers {
     const KIND: Kind = Kind::Workers;
 
     fn from_node(node: &Node) -> Option<Self> {
-        match &node.tree {
-            Tree::Integer(count) => Self::from_text(&count.to_string()),
-            Tree::Text(text) => Self::from_text(text),
-            _ => None,
-        }
+        Self::from_text(&number_or_text(node)?)
     }
 
     fn from_text(text: &str) -> Option<Self> {

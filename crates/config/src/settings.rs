@@ -339,7 +339,6 @@ settings! {
 pub const DEFAULT_POOL: &str = "default";
 
 impl Settings {
-    /// The pool with this name.
     pub fn pool(&self, name: &str) -> Option<&PoolSettings> {
         self.pools.iter().find(|pool| pool.name == name)
     }

@@ -9,6 +9,7 @@ use crate::choice::{
     Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, Mode, ParentTrust, Proof, ProxyHost,
     RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader,
 };
+use crate::host::HostPattern;
 use crate::kind::Kind;
 use crate::pattern::NamePattern;
 use crate::secret::{HIDDEN, Secret, without_password};
@@ -252,40 +253,27 @@ impl Value for ListenAddr {
     }
 }
 
-impl Value for TrustedProxy {
-    const KIND: Kind = Kind::Network;
+/// Types with a syntax of their own, which their `Display` writes.
+macro_rules! parsed {
+    ($($ty:ty: $kind:ident, $parse:expr;)+) => { $(
+        impl Value for $ty {
+            const KIND: Kind = Kind::$kind;
 
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
+            fn from_text(text: &str) -> Option<Self> {
+                $parse(text)
+            }
 
-    fn show(&self) -> String {
-        quoted(&self.to_string())
-    }
+            fn show(&self) -> String {
+                quoted(&self.to_string())
+            }
+        }
+    )+ };
 }
-
-impl Value for UpstreamAddr {
-    const KIND: Kind = Kind::Upstream;
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn show(&self) -> String {
-        quoted(&self.to_string())
-    }
-}
-
-impl Value for NamePattern {
-    const KIND: Kind = Kind::NamePattern;
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::new(text)
-    }
-
-    fn show(&self) -> String {
-        quoted(self.as_str())
-    }
+parsed! {
+    TrustedProxy: Network, |text: &str| text.parse().ok();
+    UpstreamAddr: Upstream, |text: &str| text.parse().ok();
+    NamePattern: NamePattern, NamePattern::new;
+    HostPattern: Host, HostPattern::new;
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use crate::mode::Mode;
 use crate::state::Change;
 use serde::{Deserialize, Serialize};
 
-/// Severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

@@ -32,7 +32,6 @@ pub struct PoolConfig {
 }
 
 impl PoolConfig {
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.settings.name
     }

@@ -46,7 +46,6 @@ pub enum FaultKind {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}{}", kind.label(), detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default())]
 pub struct Fault {
-    /// The kind of fault.
     pub kind: FaultKind,
     /// Details for the log (never shown to clients).
     pub detail: Option<Box<str>>,
@@ -58,7 +57,6 @@ impl Fault {
         Self { kind, detail: None }
     }
 
-    /// A fault with details.
     pub fn with(kind: FaultKind, detail: impl Into<Box<str>>) -> Self {
         Self { kind, detail: Some(detail.into()) }
     }

@@ -44,7 +44,6 @@ pub struct Pool {
     limits: Arc<parts::Limits>,
 }
 
-/// The parts of a new pool.
 pub struct PoolParts {
     pub config: PoolConfig,
     pub io_threads: IoThreads,

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// Snapshot of a pool's state.
 #[derive(Debug, Clone, Serialize)]
 pub struct PoolStatus {
-    /// Its name.
     pub name: String,
     pub mode: Mode,
     /// PHP's version, once it has booted.
@@ -62,7 +61,6 @@ pub struct PoolStatus {
     pub workers_spare: usize,
     /// In an on-demand pool, requests that found it without a worker, and their waits.
     pub cold_starts: Option<ColdStartStatus>,
-    /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
     /// Number of finished requests.
     pub requests: u64,
@@ -108,7 +106,6 @@ pub struct PoolStatus {
     pub suspected: Vec<SuspectedRoute>,
     /// Connection pools (`Howdah\Pool`) by name, summed over all workers.
     pub connection_pools: Vec<ConnectionPool>,
-    /// The profile of its sandbox.
     pub sandbox: SandboxProfile,
     /// Additional needs that a learning sandbox has found.
     pub sandbox_needs: BTreeSet<Need>,

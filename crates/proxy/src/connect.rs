@@ -22,7 +22,7 @@ pub(crate) async fn connect(group: &Group, server: &Server) -> Result<Link, Stri
 
 async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
     if let UpstreamPlace::Unix(path) = &server.address.place {
-        return UnixStream::connect(path).await.map(Transport::Unix);
+        return Ok(Box::new(UnixStream::connect(path).await?));
     }
     let addresses = server.addresses.get().await?;
     let stream = TcpStream::connect(&*addresses).await.inspect_err(|_| server.addresses.invalidate())?;
@@ -30,9 +30,8 @@ async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
     stream.set_nodelay(true)?;
     match (&group.tls, &server.name) {
         (Some(config), Some(name)) => {
-            let connected = TlsConnector::from(config.clone()).connect(name.clone(), stream).await?;
-            Ok(Transport::Tls(Box::new(connected)))
+            Ok(Box::new(TlsConnector::from(config.clone()).connect(name.clone(), stream).await?))
         }
-        _ => Ok(Transport::Tcp(stream)),
+        _ => Ok(Box::new(stream)),
     }
 }

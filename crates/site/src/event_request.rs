@@ -170,7 +170,6 @@ impl EventRequest {
     }
 }
 
-/// Returns a host of the site.
 pub(crate) fn host_of(site: &SiteSettings) -> String {
     let named = site.hosts.iter().find_map(|host| match host {
         HostPattern::Exact(name) => Some(name.clone()),

@@ -19,7 +19,6 @@ pub use crate::explanation::{Explanation, ScriptRun};
 /// The request to explain.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The method.
     pub method: String,
     /// `http://host/path?query`, or only the path.
     pub url: String,

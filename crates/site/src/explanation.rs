@@ -18,11 +18,9 @@ pub struct Explanation {
     pub location: Option<String>,
     /// The proxy that the request is forwarded to.
     pub proxy: Option<String>,
-    /// The script that runs.
     pub script: Option<ScriptRun>,
 }
 
-/// A script that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptRun {
     /// `SCRIPT_FILENAME`.
@@ -31,7 +29,6 @@ pub struct ScriptRun {
     pub name: String,
     /// `PATH_INFO`.
     pub path_info: String,
-    /// Its pool.
     pub pool: String,
 }
 

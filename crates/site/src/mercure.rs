@@ -161,7 +161,6 @@ impl Hubs {
         Self { all: Mutex::default(), broker: Some(broker) }
     }
 
-    /// The hub of a site.
     pub fn of(&self, site: &str) -> Hub {
         self.find(site).hub
     }

@@ -79,7 +79,6 @@ impl Refusal {
         self.page.as_ref()
     }
 
-    /// The status.
     pub const fn status(&self) -> StatusCode {
         self.status
     }

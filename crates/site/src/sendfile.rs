@@ -52,7 +52,6 @@ struct Directory {
     files: Arc<StaticFiles>,
 }
 
-/// The directories.
 #[derive(Debug, Default)]
 pub struct SendfileDirectories {
     by_address: Vec<Directory>,

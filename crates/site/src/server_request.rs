@@ -19,7 +19,6 @@ use std::task::{Context, Poll};
 pub struct ServerRequest<'a> {
     /// The reason why it is made.
     pub purpose: Purpose,
-    /// The site that it is for.
     pub site: &'a Site,
     /// Value of `Host`; `None` for a host of the site.
     pub host: Option<&'a str>,

@@ -57,7 +57,6 @@ pub struct Site {
     /// Number of this release. It increases when the root's link leads to another directory (`root_links`).
     pub release: u32,
     releases: Option<Releases<Self>>,
-    /// Its settings.
     pub settings: SiteSettings,
     /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
     pub root: PathBuf,

@@ -48,7 +48,6 @@ pub enum ConfigError {
     /// The authorities for client certificates cannot be used.
     #[error("{0}")]
     ClientCa(String),
-    /// An error of rustls.
     #[error("TLS cannot be set up: {0}")]
     Rustls(#[from] rustls::Error),
 }

@@ -13,7 +13,6 @@ pub(crate) type Violation = (u16, &'static str);
 pub struct Close {
     /// The code; `None` if the frame has none, which applications see as 1005.
     pub code: Option<u16>,
-    /// The reason.
     pub reason: Bytes,
 }
 

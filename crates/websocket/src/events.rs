@@ -23,7 +23,6 @@ pub type HandlerFuture = Pin<Box<dyn Future<Output = u16> + Send>>;
 /// Output of an application to a connection that it holds itself.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// A message.
     Message(Update),
     /// The close; nothing follows.
     Close(Close),

@@ -23,7 +23,6 @@ pub enum Incoming {
     Message(Bytes, bool),
     /// A ping, to be answered with this payload.
     Ping(Bytes),
-    /// A pong.
     Pong,
     /// The client closes the connection; nothing follows.
     Close(Close),

@@ -37,7 +37,6 @@ pub(crate) fn pong(payload: &[u8]) -> Bytes {
     frame(PONG, payload)
 }
 
-/// A ping.
 pub(crate) fn ping() -> Bytes {
     Bytes::from_static(&[PING, 0])
 }

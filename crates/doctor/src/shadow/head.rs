@@ -92,7 +92,6 @@ impl Fields {
     }
 }
 
-/// The head of a request.
 #[derive(Debug)]
 pub(super) struct RequestHead {
     pub(super) method: String,
@@ -202,7 +201,6 @@ impl RequestHead {
     }
 }
 
-/// The head of a response.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     pub(super) status: u16,

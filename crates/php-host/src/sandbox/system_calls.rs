@@ -241,7 +241,6 @@ fn add(rules: &mut Rules, group: &Group) -> Result<(), String> {
     Ok(())
 }
 
-/// Groups that a profile refuses.
 pub(crate) fn refused(profile: &Profile) -> Result<Vec<&'static Group>, String> {
     if let Some(name) = profile.allow.iter().chain(&profile.deny).find(|name| GROUPS.iter().all(|g| g.name != **name)) {
         return Err(format!("this howdah-php has no group of system calls \"{name}\""));

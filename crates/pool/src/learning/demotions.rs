@@ -86,7 +86,6 @@ pub struct DemotedRoute {
     slow: bool,
 }
 
-/// A suspected route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SuspectedRoute {
     pub route: String,

@@ -86,7 +86,6 @@ impl Refusal {
     }
 }
 
-/// Reads a target.
 pub(crate) fn read(target: &[u8]) -> Result<Target<'_>, Refusal> {
     let text = std::str::from_utf8(target).map_err(|_| Refusal::Text)?;
     let (path, query) = split(text);

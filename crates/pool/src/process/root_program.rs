@@ -18,7 +18,6 @@ pub struct RootProgram {
     pub binary: PathBuf,
     /// Its `argv[0]`.
     pub name: OsString,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Variables that are set for this program only, not for other processes.
     pub env: Vec<(String, String)>,

@@ -9,7 +9,6 @@
 //! | condemned | –       | –        | –                | ending, the first why |
 //! | ending    | –       | –        | –                | –                     |
 
-/// State of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum WorkerState {
     /// Forked, but not ready yet.

@@ -26,7 +26,6 @@ pub(crate) struct Pending {
     pub(crate) given_back: usize,
     /// Key of its expected duration.
     pub(crate) key: RouteKey,
-    /// Its expected duration.
     pub(crate) expected: ExpectedDuration,
     /// No worker was serving when it arrived.
     pub(crate) cold: bool,

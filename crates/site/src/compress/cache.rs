@@ -88,7 +88,6 @@ pub enum Found {
 
 /// A body to look up, wherever its bytes are stored.
 pub trait Original {
-    /// Its length.
     fn length(&self) -> usize;
     /// Fills `to` with the bytes from position `from`.
     fn copy_to(&self, from: usize, to: &mut [u8]);

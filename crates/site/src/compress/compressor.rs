@@ -55,7 +55,6 @@ impl CompressionRequest {
 /// Encoding of a response, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
-    /// The algorithm.
     pub algorithm: Algorithm,
     /// The source of the encoded body.
     pub how: EncodingSource,

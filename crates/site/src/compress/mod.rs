@@ -38,7 +38,6 @@ use howdah_config::Algorithm;
 /// An algorithm and its level. Together with the input, they determine the compressed body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coding {
-    /// The algorithm.
     pub algorithm: Algorithm,
     /// Its own level: gzip 1 to 9 (libdeflate's up to 12), brotli 0 to 11, zstd 1 to 22.
     pub level: u8,

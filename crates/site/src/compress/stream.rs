@@ -234,7 +234,6 @@ impl Encoded {
     }
 }
 
-/// Result of a poll.
 type Part = Poll<Option<io::Result<Chunk>>>;
 
 impl ChunkStream for Encoded {

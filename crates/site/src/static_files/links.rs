@@ -118,7 +118,6 @@ struct LinkChain {
     roots: bool,
     /// The first that leads out of the root.
     leaves: Option<PathBuf>,
-    /// The last.
     last: Option<PathBuf>,
 }
 

@@ -118,7 +118,6 @@ pub(crate) fn run_for_script(
 pub enum Miss {
     /// The file does not exist or is not a regular file: 404, or the front controller.
     NotFound,
-    /// A directory.
     Directory,
     /// Hidden by policy: a dotfile, PHP source, or a link that is not followed. 404 without details.
     Hidden,

@@ -3,12 +3,11 @@
 
 use super::directive::Directive;
 use super::page::Page;
-use super::table::{Row, Scope, apply, dropped, page};
+use super::table::{Row, Scope, accept, apply, dropped, page};
 
 const TABLE: &[Row] = &[
     page("server", "mode = \"snapshot\"; for worker mode see the package howdah/octane", |_, page| {
-        page.keys.set("mode", "snapshot");
-        true
+        accept!(page.keys.set("mode", "snapshot"))
     })
     .changed(),
     page("https", "nothing: addresses without https://", |https, _| https.word(0) == "false"),

@@ -4,7 +4,7 @@ use super::directive::Directive;
 use super::flat;
 use super::page::Page;
 use super::site::Rule;
-use super::table::{Row, Scope, apply, dropped, page};
+use super::table::{Row, Scope, accept, apply, dropped, page};
 use super::yaml;
 use howdah_config::quoted;
 
@@ -27,10 +27,7 @@ const TABLE: &[Row] = &[
         page.section("php").set_in("env", name, env.word(0));
         true
     }),
-    page("http.address", "listen", |addr, page| {
-        page.listen.push(addr.word(0).replace("tcp://", ""));
-        true
-    }),
+    page("http.address", "listen", |addr, page| accept!(page.listen.push(addr.word(0).replace("tcp://", "")))),
     page("http.pool.num_workers", "workers", |number, page| {
         page.keys.write("workers", number.word(0));
         number.word(0).parse::<u16>().is_ok_and(|number| number > 0)
@@ -53,10 +50,7 @@ const TABLE: &[Row] = &[
         page.section("http").set("max_body", &format!("{}M", size.word(0)));
         size.word(0).parse::<u64>().is_ok()
     }),
-    page("http.static.dir", "root", |dir, page| {
-        page.keys.set("root", dir.word(0));
-        true
-    }),
+    page("http.static.dir", "root", |dir, page| accept!(page.keys.set("root", dir.word(0)))),
     dropped("server.user|server.group", "set php.user"),
     dropped("http.uploads.*", "upload_tmp_dir in php.ini, and static.never_send for names"),
     dropped("fcgi.address", "write \"fastcgi:ADDRESS\" into listen"),
@@ -81,13 +75,9 @@ const TABLE: &[Row] = &[
         true
     }),
     page("http.trusted_subnets", "http.trusted_proxies", |networks, page| {
-        page.section("http").set_list("trusted_proxies", &networks.words);
-        true
+        accept!(page.section("http").set_list("trusted_proxies", &networks.words))
     }),
-    page("http.ssl.address", "listen", |addr, page| {
-        page.listen.push(format!("https://{}", addr.word(0)));
-        true
-    }),
+    page("http.ssl.address", "listen", |addr, page| accept!(page.listen.push(format!("https://{}", addr.word(0))))),
     page("http.ssl.cert|http.ssl.key", "tls.certificates", |_, _| true),
     page("logs.level", "log.level", |level, page| {
         page.section("log").set("level", level.word(0));

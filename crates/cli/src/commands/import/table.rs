@@ -5,6 +5,18 @@ use super::directive::Directive;
 use super::page::Page;
 use super::site::{Rule, Site};
 
+/// Reason to drop a directive that needs no setting.
+pub(super) const BUILT_IN: &str = "it is built in, or set for the server as a whole";
+
+/// Writes a directive and accepts it.
+macro_rules! accept {
+    ($write:expr) => {{
+        $write;
+        true
+    }};
+}
+pub(super) use accept;
+
 /// A row. If a directive has several, the first that accepts its words applies.
 pub(super) struct Row {
     /// Names separated by `|`, case-insensitive; `*` at the end of a name matches any text.

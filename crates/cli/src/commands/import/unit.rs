@@ -5,7 +5,7 @@ use super::directive::Directive;
 use super::flat;
 use super::page::Page;
 use super::site::{Rule, SCRIPTS, Site};
-use super::table::{Row, Scope, apply, dropped, site};
+use super::table::{Row, Scope, accept, apply, dropped, site};
 use howdah_config::quoted;
 use serde_json::Value;
 
@@ -13,16 +13,11 @@ use serde_json::Value;
 const APPLICATION: &[Row] = &[
     site("type", "PHP runs here", |kind, _| kind.word(0).starts_with("php")),
     site("root|targets.*.root", "root", |root, site| {
-        site.keys.set("root", root.word(0).trim_end_matches('/'));
-        true
+        accept!(site.keys.set("root", root.word(0).trim_end_matches('/')))
     }),
-    site("index|targets.*.index", "index", |index, site| {
-        site.keys.set_list("index", &index.words);
-        true
-    }),
+    site("index|targets.*.index", "index", |index, site| accept!(site.keys.set_list("index", &index.words))),
     site("script|targets.*.script", "front_controller", |script, site| {
-        site.keys.set("front_controller", script.word(0).trim_start_matches('/'));
-        true
+        accept!(site.keys.set("front_controller", script.word(0).trim_start_matches('/')))
     }),
     site("processes", "pool.workers", |number, site| {
         site.section("pool").write("workers", number.word(0));
@@ -45,17 +40,11 @@ const APPLICATION: &[Row] = &[
         site.section("pool").write("max_requests", number.word(0));
         number.word(0).parse::<u64>().is_ok()
     }),
-    site("options.file", "pool.config", |file, site| {
-        site.section("pool").set("config", file.word(0));
-        true
-    }),
+    site("options.file", "pool.config", |file, site| accept!(site.section("pool").set("config", file.word(0)))),
     site("options.admin.*", "pool.admin_ini", |value, site| of_name(value, site, "admin_ini", "options.admin.")),
     site("options.user.*", "pool.ini", |value, site| of_name(value, site, "ini", "options.user.")),
     site("environment.*", "pool.env", |value, site| of_name(value, site, "env", "environment.")),
-    site("user", "pool.user", |user, site| {
-        site.section("pool").set("user", user.word(0));
-        true
-    }),
+    site("user", "pool.user", |user, site| accept!(site.section("pool").set("user", user.word(0)))),
     dropped("group", "write it after the user: \"USER:GROUP\""),
     dropped("working_directory|isolation.*|stdout|stderr", "see [sandbox] and the guide of settings"),
 ];

@@ -2,19 +2,14 @@
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site, escaped};
-use crate::commands::import::table::{Row, dropped, rule, site};
+use crate::commands::import::table::{BUILT_IN, Row, accept, dropped, rule, site};
 use howdah_htaccess::Validity;
-
-const BUILT_IN: &str = "it is built in, or set for the server as a whole";
 
 pub(super) const TABLE: &[Row] = &[
     site("ServerName", "hosts", |name, site| host(name.word(0), site)),
     site("ServerAlias", "hosts", |names, site| names.words.iter().all(|name| host(name, site))),
     dropped("ServerAlias", "hosts are names or *.NAME"),
-    site("DocumentRoot", "root", |root, site| {
-        site.keys.set("root", root.word(0).trim_end_matches('/'));
-        true
-    }),
+    site("DocumentRoot", "root", |root, site| accept!(site.keys.set("root", root.word(0).trim_end_matches('/')))),
     site("DirectoryIndex", "index", |names, site| {
         let names: &[String] = if names.word(0) == "disabled" { &[] } else { &names.words };
         site.keys.set_list("index", names);
@@ -31,24 +26,20 @@ pub(super) const TABLE: &[Row] = &[
         true
     }),
     rule("FallbackResource", "front_controller", |script, rule| {
-        rule.keys.set("front_controller", if script.word(0) == "disabled" { "" } else { script.word(0) });
-        true
+        accept!(rule.keys.set("front_controller", if script.word(0) == "disabled" { "" } else { script.word(0) }))
     }),
     site("AllowOverride", "nothing: .htaccess files are not read", |what, _| what.word(0).eq_ignore_ascii_case("None")),
     site("AllowOverride|AllowOverrideList", "htaccess, with all that these files may say", |_, site| {
-        site.keys.write("htaccess", "true");
-        true
+        accept!(site.keys.write("htaccess", "true"))
     })
     .changed(),
     dropped("AllowOverride*", "htaccess is for a whole site"),
     site("SSLEngine", "listen", |_, _| true),
     site("SSLCertificateFile", "tls.certificates", |file, site| {
-        site.certificate.0 = Some(file.word(0).to_owned());
-        true
+        accept!(site.certificate.0 = Some(file.word(0).to_owned()))
     }),
     site("SSLCertificateKeyFile", "tls.certificates", |file, site| {
-        site.certificate.1 = Some(file.word(0).to_owned());
-        true
+        accept!(site.certificate.1 = Some(file.word(0).to_owned()))
     }),
     dropped("SSLCertificateChainFile", "append it to the file of SSLCertificateFile"),
     site("CustomLog|TransferLog", "log.access, in the combined format", |log, site| {
@@ -94,14 +85,8 @@ pub(super) const TABLE: &[Row] = &[
     dropped("Order|Satisfy", "Allow and Deny have become allow and deny"),
     rule("AuthType", "auth", |kind, _| kind.word(0).eq_ignore_ascii_case("Basic")),
     rule("AuthType", "all clients are refused: there are only names with passwords (Basic)", refused).changed(),
-    rule("AuthName", "auth.realm", |name, rule| {
-        rule.keys.set("auth.realm", name.word(0));
-        true
-    }),
-    rule("AuthUserFile", "auth.file", |file, rule| {
-        rule.keys.set("auth.file", file.word(0));
-        true
-    }),
+    rule("AuthName", "auth.realm", |name, rule| accept!(rule.keys.set("auth.realm", name.word(0)))),
+    rule("AuthUserFile", "auth.file", |file, rule| accept!(rule.keys.set("auth.file", file.word(0)))),
     dropped("AuthBasicProvider", "passwords are in a file"),
     rule("Redirect|RedirectPermanent|RedirectTemp", "redirect", redirect),
     rule("RedirectMatch", "redirect", redirect_match),
@@ -126,20 +111,14 @@ pub(super) const TABLE: &[Row] = &[
         let seconds = seconds(&time.words.join(" "));
         seconds.inspect(|age| rule.keys.set("cache_control", &format!("max-age={age}"))).is_some()
     }),
-    rule("SetEnv", "env", |env, rule| {
-        rule.keys.set_in("env", env.word(0), env.word(1));
-        true
-    }),
+    rule("SetEnv", "env", |env, rule| accept!(rule.keys.set_in("env", env.word(0), env.word(1)))),
     dropped("AddHandler|Action|FcgidWrapper|ProxyFCGI*|FastCgi*", "PHP runs here, for names that end in .php"),
     rule("SetHandler", "built in: PHP runs here", |handler, _| handler.word(0).contains("php") || is_fcgi(handler)),
     rule("SetHandler", "php", |handler, rule| {
         rule.keys.write("php", "false");
         matches!(handler.word(0), "none" | "default-handler" | "None")
     }),
-    rule("RemoveHandler|RemoveType", "php", |_, rule| {
-        rule.keys.write("php", "false");
-        true
-    }),
+    rule("RemoveHandler|RemoveType", "php", |_, rule| accept!(rule.keys.write("php", "false"))),
     dropped("AddType", BUILT_IN),
     rule("ProxyPass|ProxyPassMatch", "built in: PHP runs here", |to, _| is_fcgi(to)),
     rule("ProxyPass", "proxy", proxy),

@@ -3,31 +3,17 @@
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::Rule;
-use crate::commands::import::table::{Row, dropped, page, rule, site};
-
-const BUILT_IN: &str = "it is built in, or set for the server as a whole";
+use crate::commands::import::table::{BUILT_IN, Row, accept, dropped, page, rule, site};
 
 pub(super) const GLOBALS: &[Row] = &[
-    page("email", "acme.email", |email, page| {
-        page.section("acme").set("email", email.word(0));
-        true
-    }),
-    page("acme_ca", "acme.directory", |url, page| {
-        page.section("acme").set("directory", url.word(0));
-        true
-    }),
-    page("acme_ca_root", "acme.ca_file", |file, page| {
-        page.section("acme").set("ca_file", file.word(0));
-        true
-    }),
+    page("email", "acme.email", |email, page| accept!(page.section("acme").set("email", email.word(0)))),
+    page("acme_ca", "acme.directory", |url, page| accept!(page.section("acme").set("directory", url.word(0)))),
+    page("acme_ca_root", "acme.ca_file", |file, page| accept!(page.section("acme").set("ca_file", file.word(0)))),
     page("num_threads", "workers", |number, page| {
         page.keys.write("workers", number.word(0));
         number.word(0).parse::<u16>().is_ok()
     }),
-    page("max_wait_time", "queue_timeout", |time, page| {
-        page.keys.set("queue_timeout", time.word(0));
-        true
-    }),
+    page("max_wait_time", "queue_timeout", |time, page| accept!(page.keys.set("queue_timeout", time.word(0)))),
     page("php_ini", "php.ini", |value, page| {
         let lone = [value.clone()];
         let block =
@@ -37,18 +23,12 @@ pub(super) const GLOBALS: &[Row] = &[
         pairs.iter().for_each(|(name, text)| page.section("php").set_in("ini", name, text));
         true
     }),
-    page("grace_period", "grace", |time, page| {
-        page.keys.set("grace", time.word(0));
-        true
-    }),
+    page("grace_period", "grace", |time, page| accept!(page.keys.set("grace", time.word(0)))),
     page("trusted_proxies", "http.trusted_proxies", |networks, page| {
         page.section("http").set_list("trusted_proxies", &super::matcher::networks(&networks.words[1..]));
         networks.word(0) == "static"
     }),
-    page("debug", "log.level", |_, page| {
-        page.section("log").set("level", "debug");
-        true
-    }),
+    page("debug", "log.level", |_, page| accept!(page.section("log").set("level", "debug"))),
     dropped("admin|persist_config", "the admin address has state, metrics and reload, and no settings"),
     dropped("order|local_certs|skip_install_trust|auto_https|http_port|https_port|default_bind|storage|log", BUILT_IN),
     dropped("max_threads|max_idle_time", "workers may be a range: \"2-16\""),
@@ -88,10 +68,7 @@ pub(super) const TABLE: &[Row] = &[
         }
         true
     }),
-    rule("log_skip|skip_log", "access_log", |_, rule| {
-        rule.keys.write("access_log", "false");
-        true
-    }),
+    rule("log_skip|skip_log", "access_log", |_, rule| accept!(rule.keys.write("access_log", "false"))),
     site("request_body", "http.max_body", |body, site| {
         let size = size(body);
         size.inspect(|size| site.section("http").set("max_body", size)).is_some()
@@ -147,11 +124,7 @@ pub(super) const TABLE: &[Row] = &[
         }
         is_status(status) && !body.contains('{')
     }),
-    rule("abort", "deny: 403 instead of a closed connection", |_, rule| {
-        rule.deny();
-        true
-    })
-    .changed(),
+    rule("abort", "deny: 403 instead of a closed connection", |_, rule| accept!(rule.deny())).changed(),
     rule("header", "headers", |header, rule| {
         let lines = header.block.clone().unwrap_or_else(|| vec![as_line(header)]);
         lines.iter().filter(|line| line.name != "defer").all(|line| field(line, rule))
@@ -167,15 +140,10 @@ pub(super) const TABLE: &[Row] = &[
         auth.inner().iter().all(|user| user.word(0).starts_with("$2"))
     }),
     rule("basic_auth|basicauth", "all clients are refused: write the passwords by hand", |_, rule| {
-        rule.deny();
-        true
+        accept!(rule.deny())
     })
     .changed(),
-    rule("forward_auth", "all clients are refused: the application must ask", |_, rule| {
-        rule.deny();
-        true
-    })
-    .changed(),
+    rule("forward_auth", "all clients are refused: the application must ask", |_, rule| accept!(rule.deny())).changed(),
     rule("file_server", "files, without scripts", |server, rule| {
         rule.keys.write("front_controller", "\"\"");
         if server.words.iter().any(|word| word == "browse") || server.inner().iter().any(|one| one.name == "browse") {

@@ -2,9 +2,7 @@
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, Site};
-use crate::commands::import::table::{Row, dropped, rule, site};
-
-const BUILT_IN: &str = "it is built in, or set for the server as a whole";
+use crate::commands::import::table::{BUILT_IN, Row, accept, dropped, rule, site};
 
 pub(super) const TABLE: &[Row] = &[
     site("listen", "listen", listen),
@@ -16,20 +14,16 @@ pub(super) const TABLE: &[Row] = &[
     site("root", "root", |root, site| text(root, site, "root")),
     site("index", "index", index),
     site("ssl_certificate", "tls.certificates", |file, site| {
-        site.certificate.0 = Some(file.word(0).to_owned());
-        true
+        accept!(site.certificate.0 = Some(file.word(0).to_owned()))
     }),
     site("ssl_certificate_key", "tls.certificates", |file, site| {
-        site.certificate.1 = Some(file.word(0).to_owned());
-        true
+        accept!(site.certificate.1 = Some(file.word(0).to_owned()))
     }),
     site("client_max_body_size", "http.max_body", |size, site| {
-        site.section("http").set("max_body", &size.word(0).to_ascii_uppercase());
-        true
+        accept!(site.section("http").set("max_body", &size.word(0).to_ascii_uppercase()))
     }),
     rule("client_max_body_size", "max_body", |size, rule| {
-        rule.keys.set("max_body", &size.word(0).to_ascii_uppercase());
-        true
+        accept!(rule.keys.set("max_body", &size.word(0).to_ascii_uppercase()))
     }),
     rule("access_log", "access_log", |log, rule| {
         rule.keys.write("access_log", "false");
@@ -39,28 +33,17 @@ pub(super) const TABLE: &[Row] = &[
     dropped("error_log", "the server has one error log: [log] error"),
     rule("return", "redirect, status or deny", returned),
     rule("rewrite", "rewrite or redirect", rewritten),
-    rule("index", "index", |names, rule| {
-        rule.keys.set_list("index", &of_directory(names));
-        true
-    }),
+    rule("index", "index", |names, rule| accept!(rule.keys.set_list("index", &of_directory(names)))),
     rule("expires", "cache_control", |time, rule| {
         let seconds = seconds(time.word(0));
         seconds.inspect(|seconds| rule.keys.set("cache_control", &format!("max-age={seconds}"))).is_some()
     }),
     rule("add_header", "headers", |header, rule| {
-        !header.word(1).contains('$') && {
-            rule.keys.set_in("headers", header.word(0), header.word(1));
-            true
-        }
+        !header.word(1).contains('$') && accept!(rule.keys.set_in("headers", header.word(0), header.word(1)))
     }),
     rule("alias", "alias", |path, rule| of_rule(path, rule, "alias")),
     rule("root", "root", |path, rule| of_rule(path, rule, "root")),
-    rule("autoindex", "listing", |on, rule| {
-        on.word(0) == "on" && {
-            rule.keys.write("listing", "true");
-            true
-        }
-    }),
+    rule("autoindex", "listing", |on, rule| on.word(0) == "on" && accept!(rule.keys.write("listing", "true"))),
     dropped("autoindex", "directories are not listed anyway"),
     rule("proxy_pass", "proxy", |addr, rule| !addr.word(0).contains('$') && of_rule(addr, rule, "proxy")),
     rule("error_page", "error_pages", |page, rule| {
