@@ -94,9 +94,8 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
         lines.push("tls.http3 = true".to_owned());
     }
     if is_stressed() {
-        // Timeouts for slow clients must hit clients that the scenario makes slow, not those that a busy machine makes
-        // slow.
-        let limits = ["http.client_timeout", "http.idle_timeout"];
+        // Timeouts must hit clients and boots that the scenario makes slow, not those that a busy machine makes slow.
+        let limits = ["http.client_timeout", "http.idle_timeout", "boot_timeout"];
         let unset = limits.iter().filter(|limit| setup.settings.iter().all(|(key, _)| key != *limit));
         lines.extend(unset.map(|limit| format!("{limit} = \"10m\"")));
     }

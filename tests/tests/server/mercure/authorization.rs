@@ -3,7 +3,7 @@
 use super::{
     HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, hub, openssl, publish, published, publisher, token, tokens,
 };
-use howdah_tests::{Request, scenario};
+use howdah_tests::{Request, limit, scenario};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -130,7 +130,7 @@ scenario!(private_updates_reach_authorized_subscribers_alone, howdah_only = "a M
 },);
 
 scenario!(a_subscription_ends_when_its_token_expires, howdah_only = "a Mercure hub is Howdah's", closed, |site| {
-    let claims = json!({ "exp": now() + 2, "mercure": { "subscribe": ["*"] } });
+    let claims = json!({ "exp": now() + limit(2000).as_secs(), "mercure": { "subscribe": ["*"] } });
     let token = tokens(&[(SUBSCRIBERS, "HS256", json!({ "alg": "HS256" }), claims)]).remove(0);
     let request = bearer(Request::get(&format!("{HUB}?topic=a")), &token);
     let subscriber = Subscriber::open(site.target(), &request);
