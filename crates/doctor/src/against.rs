@@ -26,7 +26,7 @@ pub struct Origin {
     pub address: String,
     /// Host of the address, with the port unless that is 80.
     host: String,
-    place: SocketAddr,
+    pub(crate) place: SocketAddr,
 }
 
 impl Origin {
@@ -47,14 +47,6 @@ impl Origin {
         let mut found = named.to_socket_addrs().with_context(|| format!("cannot find {host}"))?;
         let place = found.next().with_context(|| format!("{host} has no address"))?;
         Ok(Self { address: address.to_owned(), host: host.to_owned(), place })
-    }
-
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    pub(crate) const fn place(&self) -> SocketAddr {
-        self.place
     }
 }
 

@@ -73,9 +73,9 @@ pub fn shadow(options: &Options, origin: &Origin, wanted: &Shadow) -> Result<Com
     // A port in use is reported before anything starts.
     let listener = listen(&wanted.listen)?;
     let address = listener.local_addr()?;
-    let is_any = address.ip().is_unspecified() && origin.place().ip().is_loopback();
-    if address.port() == origin.place().port() && (is_any || address.ip() == origin.place().ip()) {
-        bail!("{} is the proxy's own address", origin.address());
+    let is_any = address.ip().is_unspecified() && origin.place.ip().is_loopback();
+    if address.port() == origin.place.port() && (is_any || address.ip() == origin.place.ip()) {
+        bail!("{} is the proxy's own address", origin.address);
     }
     // Each client needs two descriptors.
     let limit = getrlimit(Resource::Nofile);
@@ -86,12 +86,11 @@ pub fn shadow(options: &Options, origin: &Origin, wanted: &Shadow) -> Result<Com
     let tally = Arc::new(Tally::default());
     let (sampler, queue) = Sampler::new(wanted.share, wanted.sessions, Arc::clone(&tally));
     let (sampler, limits) = (Arc::new(sampler), Limits::default());
-    let proxy = Arc::new(Proxy { old: origin.place(), sampler, tally: Arc::clone(&tally), limits });
+    let proxy = Arc::new(Proxy { old: origin.place, sampler, tally: Arc::clone(&tally), limits });
     let front = Front::start(listener, Arc::clone(&proxy))?;
     (options.progress)(&format!(
         "listening on {address}: passing requests on to {}, copying {} % of GET requests",
-        origin.address(),
-        wanted.share
+        origin.address, wanted.share
     ));
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -104,7 +103,7 @@ pub fn shadow(options: &Options, origin: &Origin, wanted: &Shadow) -> Result<Com
     if !front.end() {
         (options.progress)("cut requests that were still running");
     }
-    let comparison = tally.comparison(&options.application, origin.address());
+    let comparison = tally.comparison(&options.application, &origin.address);
     if comparison.pages == 0 {
         let why = comparison.traffic.as_ref().map(ToString::to_string).unwrap_or_default();
         bail!("no response was compared: {why}");

@@ -27,12 +27,10 @@ impl Supervisor {
         self.failures = failures;
         let pause = Duration::from_millis(100 * u64::from(failures).pow(2)).min(MAX_BACKOFF);
         self.not_before = Some(now + pause);
-        if self.failure_logged.as_ref().is_some_and(|(at, last)| now < *at + REPEAT_AFTER && is_same_cause(last, &why))
-        {
-            tracing::debug!(pool, failures, "{why}; next attempt in {pause:?}");
+        if self.was_logged(&why, REPEAT_AFTER) {
+            tracing::debug!(pool = self.pool.name(), failures, "{why}; next attempt in {pause:?}");
         } else {
-            tracing::error!(pool, failures, "{why}; next attempt in {pause:?}");
-            self.failure_logged = Some((now, why.clone()));
+            tracing::error!(pool = self.pool.name(), failures, "{why}; next attempt in {pause:?}");
         }
         let mut scheduler = self.pool.lock();
         if !scheduler.serves() && self.failures >= FAILURES_UNTIL_DOWN {
@@ -44,10 +42,20 @@ impl Supervisor {
         // Shown by `status` from the first failure on, while requests still wait for the next attempt.
         self.pool.update_about(|about| about.last_error = Some(why));
     }
+
+    /// `true` if the last failed boot that was logged had this cause, less than `lately` ago. Otherwise remembers it.
+    pub(super) fn was_logged(&mut self, why: &str, lately: Duration) -> bool {
+        let known =
+            self.failure_logged.as_ref().is_some_and(|(at, last)| at.elapsed() < lately && is_same_cause(last, why));
+        if !known {
+            self.failure_logged = Some((Instant::now(), why.to_owned()));
+        }
+        known
+    }
 }
 
 /// `true` if two reasons for failed boots differ only in numbers: each attempt has another process id.
-pub(super) fn is_same_cause(one: &str, other: &str) -> bool {
+fn is_same_cause(one: &str, other: &str) -> bool {
     let words = |text: &str| {
         text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };

@@ -2,7 +2,6 @@
 //! boot that fails, and the next attempt can be delayed.
 
 use super::Supervisor;
-use super::failed_boot::is_same_cause;
 use crate::process::worker_state::WorkerState;
 use howdah_transport::zygote_protocol::Finding;
 use std::time::{Duration, Instant};
@@ -26,10 +25,8 @@ impl Supervisor {
         let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.failures.min(10))).min(MAX_BACKOFF);
         self.failures += 1;
         self.not_before = Some(now + pause);
-        let mut is_known = false;
-        self.pool.update_about(|about| {
-            is_known = about.last_error.replace(why.clone()).is_some_and(|last| is_same_cause(&last, &why));
-        });
+        self.pool.update_about(|about| about.last_error = Some(why.clone()));
+        let is_known = self.was_logged(&why, Duration::MAX);
         let name = self.pool.name();
         if is_known {
             tracing::debug!(pool = name, "the application still does not boot, next attempt in {pause:?}");

@@ -237,9 +237,6 @@ PHP_METHOD(Howdah_Coroutine, park) {
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE_OR_NULL(seconds, forever)
     ZEND_PARSE_PARAMETERS_END();
-    if (ZEND_NUM_ARGS() == 0) {
-        forever = true;
-    }
     coroutine *self = waiting_coroutine();
     if (self == NULL) {
         RETURN_THROWS();
@@ -287,9 +284,6 @@ PHP_METHOD(Howdah_Coroutine, join) {
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE_OR_NULL(seconds, forever)
     ZEND_PARSE_PARAMETERS_END();
-    if (ZEND_NUM_ARGS() == 0) {
-        forever = true;
-    }
     coroutine_object *object = of(Z_OBJ_P(ZEND_THIS));
     if (object->self == NULL) {
         RETURN_TRUE;

@@ -449,7 +449,7 @@ PHP_METHOD(Howdah_WebSocketConnection, receive) {
     Z_PARAM_OPTIONAL
     Z_PARAM_DOUBLE_OR_NULL(seconds, forever)
     ZEND_PARSE_PARAMETERS_END();
-    zend_string *message = receive(of(Z_OBJ_P(ZEND_THIS)), async_until(seconds, ZEND_NUM_ARGS() == 0 || forever));
+    zend_string *message = receive(of(Z_OBJ_P(ZEND_THIS)), async_until(seconds, forever));
     if (message == NULL) {
         RETURN_NULL();
     }
