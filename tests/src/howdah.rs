@@ -94,8 +94,9 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
         lines.push("tls.http3 = true".to_owned());
     }
     if is_stressed() {
-        // Timeouts must hit clients and boots that the scenario makes slow, not those that a busy machine makes slow.
-        let limits = ["http.client_timeout", "http.idle_timeout", "boot_timeout"];
+        // Timeouts must hit clients, boots and requests that the scenario makes slow, not those that a busy machine makes
+        // slow.
+        let limits = ["http.client_timeout", "http.idle_timeout", "boot_timeout", "queue_timeout", "deadline"];
         let unset = limits.iter().filter(|limit| setup.settings.iter().all(|(key, _)| key != *limit));
         lines.extend(unset.map(|limit| format!("{limit} = \"10m\"")));
     }
@@ -109,10 +110,11 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u1
 /// The durations without a setting that differ for this scenario. As for the timeouts above, a disturbed machine must not
 /// look like a slow client.
 fn times(setup: &Setup) -> Option<String> {
-    const HEADER: &str = "http.header_timeout";
     let mut times = setup.times.clone();
-    if is_stressed() && !times.iter().any(|time| time.starts_with(HEADER)) {
-        times.push(format!("{HEADER}=10m"));
+    for name in ["http.header_timeout", "mercure.heartbeat"] {
+        if is_stressed() && !times.iter().any(|time| time.starts_with(name)) {
+            times.push(format!("{name}=10m"));
+        }
     }
     (!times.is_empty()).then(|| times.join(","))
 }

@@ -59,8 +59,19 @@ impl WebSocket {
         self.conn.send(frame(first, payload.as_ref()));
     }
 
-    /// Reads the next frame; `None` if the server has closed the connection.
+    /// Reads the next frame; `None` if the server has closed the connection. Answers pings, as every client does: the
+    /// server sends them to clients that were silent, and on a slow machine they were.
     pub fn try_next(&mut self) -> Option<Frame> {
+        loop {
+            let frame = self.any_next()?;
+            if frame.first != PING {
+                return Some(frame);
+            }
+            let _ = self.conn.try_send(&self::frame(PONG, &frame.payload));
+        }
+    }
+
+    fn any_next(&mut self) -> Option<Frame> {
         let first = self.conn.raw_byte()?;
         let mut bytes = |n| self.conn.raw_bytes(n);
         let short = bytes(1)[0];

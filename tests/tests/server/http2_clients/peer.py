@@ -2,6 +2,7 @@
 `conformance.py`, whose first two arguments identify the server.
 """
 
+import os
 import socket
 import ssl
 import struct
@@ -23,6 +24,8 @@ from hyperframe.frame import (
 )
 
 PORT, CA = int(sys.argv[1]), sys.argv[2]
+# In seconds; `make test-stress` slows everything down.
+TIMEOUT = 600 if "HOWDAH_TEST_STRESS" in os.environ else 60
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 CODES = [
@@ -64,7 +67,7 @@ class Client:
     def __init__(self, preface=True, settings=b""):
         context = ssl.create_default_context(cafile=CA)
         context.set_alpn_protocols(["h2"])
-        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", PORT), timeout=60), server_hostname="localhost")
+        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", PORT), timeout=TIMEOUT), server_hostname="localhost")
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.buffer = b""
         self.status, self.bodies, self.resets, self.ended = {}, {}, {}, set()

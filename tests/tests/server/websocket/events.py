@@ -11,7 +11,7 @@ import websockets
 async def one(number):
     trust = {"ssl": ssl.create_default_context(cafile=sys.argv[2])}
     packs = "deflate" if number % 2 else None
-    async with websockets.connect(sys.argv[1], max_size=None, compression=packs, **trust) as connection:
+    async with websockets.connect(sys.argv[1], max_size=None, open_timeout=None, ping_interval=None, compression=packs, **trust) as connection:
         assert bool(connection.extensions) == bool(packs)
         for message in [f"hello {number}", b"\x00\xff", "", "x" * 70_000, b"y" * 1_048_576, "\u00e4 \U0001f600"]:
             await connection.send(message)
@@ -19,7 +19,7 @@ async def one(number):
         await (await connection.ping())
         await connection.close(4001, "done")
         assert connection.close_code == 4001
-    async with websockets.connect(sys.argv[1], compression=packs, **trust) as connection:
+    async with websockets.connect(sys.argv[1], open_timeout=None, ping_interval=None, compression=packs, **trust) as connection:
         await connection.send(b"z" * 1_048_577)
         try:
             await connection.recv()

@@ -27,6 +27,8 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
+# In seconds; `make test-stress` slows everything down.
+TIMEOUT = 600 if "HOWDAH_TEST_STRESS" in os.environ else 60
 PORT, CA, SCENARIO, PATH = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
 # The server's own sockets are for pages of the same origin.
 ORIGIN = f"https://localhost:{PORT}" if SCENARIO == "hold" else "https://localhost"
@@ -36,7 +38,7 @@ class Connection:
     def __init__(self):
         context = ssl.create_default_context(cafile=CA)
         context.set_alpn_protocols(["h2"])
-        plain = socket.create_connection(("127.0.0.1", PORT), timeout=60)
+        plain = socket.create_connection(("127.0.0.1", PORT), timeout=TIMEOUT)
         self.socket = context.wrap_socket(plain, server_hostname="localhost")
         assert self.socket.selected_alpn_protocol() == "h2"
         config = h2.config.H2Configuration(validate_outbound_headers=False, normalize_outbound_headers=False)

@@ -10,7 +10,7 @@ import websockets
 
 async def one(url, number):
     trust = {"ssl": ssl.create_default_context(cafile=sys.argv[2])} if url.startswith("wss:") else {}
-    async with websockets.connect(url, max_size=None, **trust) as connection:
+    async with websockets.connect(url, max_size=None, open_timeout=None, ping_interval=None, **trust) as connection:
         for message in [f"hello {number}", b"\x00\xff", "", "x" * 70_000, b"y" * 2_000_000]:
             await connection.send(message)
             assert await connection.recv() == message
