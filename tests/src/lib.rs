@@ -101,6 +101,12 @@ pub fn patience(usual: Duration) -> Duration {
     usual * if is_stressed() { 10 } else { 1 }
 }
 
+/// A number of connections that are opened one after the other: a tenth in `make test-stress`, or the first would be given
+/// up before the last is open.
+pub fn crowd(usual: usize) -> usize {
+    usual / if is_stressed() { 10 } else { 1 }
+}
+
 pub(crate) fn is_stressed() -> bool {
     std::env::var_os("HOWDAH_TEST_STRESS").is_some()
 }

@@ -4,7 +4,7 @@ use super::proxy_connect::{client, said};
 use super::websocket_events::{closed, open};
 use howdah_tests::process::{PATIENCE, eventually, signal};
 use howdah_tests::websocket::{BINARY, TEXT, WebSocket, frame};
-use howdah_tests::{Mode, Request, Setup, Site, php, run};
+use howdah_tests::{Mode, Request, Setup, Site, crowd, php, run};
 use rustix::process::Signal;
 
 const HOLD: &str = php!("websocket_held/hold.php");
@@ -185,7 +185,7 @@ fn one_process_holds_many_connections_and_serves_other_requests() {
         Mode::Async,
         |s| hold(s).setting("concurrency", "600"),
         |site| {
-            let mut sockets: Vec<_> = (0..500).map(|_| open(site, "").0).collect();
+            let mut sockets: Vec<_> = (0..crowd(500)).map(|_| open(site, "").0).collect();
             for (number, socket) in sockets.iter_mut().enumerate() {
                 socket.send(TEXT, format!("{number}"));
             }
