@@ -253,7 +253,7 @@ impl Value for ListenAddr {
     }
 }
 
-/// Types with a syntax of their own, which their `Display` writes.
+/// Types that are shown as their `Display` writes them, with the function that parses them.
 macro_rules! parsed {
     ($($ty:ty: $kind:ident, $parse:expr;)+) => { $(
         impl Value for $ty {
