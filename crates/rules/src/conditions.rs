@@ -1,12 +1,12 @@
 //! Evaluates the conditions of a rule for a request, cheapest first.
 
 use crate::pattern::{PathPattern, TextPattern};
+use crate::query::Reading;
 use crate::regex::TooManySteps;
 use crate::request::Request;
 use crate::rule::{Conditions, Kind};
 use http::{HeaderMap, HeaderName, Method};
 use ipnet::IpNet;
-use percent_encoding::percent_decode;
 use std::net::IpAddr;
 
 /// Result of a condition; `None` if the rule does not have it.
@@ -87,14 +87,14 @@ impl Conditions {
         exists: ExistsFn<'_>,
     ) -> Result<Option<Key>, TooManySteps> {
         for key in present.keys().filter(|&key| !(path_fits && key == Key::Path)) {
-            if self.holds(key, request, exists)? == Some(false) {
+            if self.holds(key, request, Reading::Any, exists)? == Some(false) {
                 return Ok(Some(key));
             }
         }
         Ok(None)
     }
 
-    /// The key of the first condition that holds.
+    /// The key of the first condition that holds, of those in `not`.
     pub(crate) fn holds_one(
         &self,
         present: Present,
@@ -102,26 +102,25 @@ impl Conditions {
         exists: ExistsFn<'_>,
     ) -> Result<Option<Key>, TooManySteps> {
         for key in present.keys() {
-            if self.holds(key, request, exists)? == Some(true) {
+            if self.holds(key, request, Reading::Every, exists)? == Some(true) {
                 return Ok(Some(key));
             }
         }
         Ok(None)
     }
 
-    fn holds(&self, key: Key, request: &Request<'_>, exists: ExistsFn<'_>) -> ConditionResult {
+    fn holds(&self, key: Key, request: &Request<'_>, reading: Reading, exists: ExistsFn<'_>) -> ConditionResult {
         match key {
             Key::Https => Ok(self.https.map(|https| https == request.https)),
-            Key::Method => Ok(one_of(&self.method, |method| {
-                method == request.method || (*method == Method::GET && *request.method == Method::HEAD)
-            })),
+            Key::Method => Ok(one_of(&self.method, |method| is_method(method, request.method, reading))),
             Key::Host => one_fits(&self.host, |host| host.matches(Some(request.host))),
             Key::Path => one_fits(&self.path, |path| path.matches(request.path)),
             Key::Client => Ok((!self.client.is_empty()).then(|| contains(&self.client, request.client))),
-            Key::Header => each_fits(&self.header, |(name, pattern)| header_fits(request.headers, name, pattern)),
-            Key::Query => each_fits(&self.query, |(name, pattern)| {
-                pattern.matches(part(request.query.unwrap_or_default(), name).as_deref())
-            }),
+            Key::Header => {
+                each_fits(&self.header, |(name, pattern)| header_fits(request.headers, name, pattern, reading))
+            }
+            Key::Query if self.query.is_empty() => Ok(None),
+            Key::Query => self.query.hold(request.query.unwrap_or_default(), reading).map(Some),
             Key::Exists => Ok((!self.exists.is_empty()).then(|| exists(&self.exists))),
         }
     }
@@ -136,7 +135,7 @@ impl Conditions {
             Key::Path => list(self.path.iter().map(PathPattern::text).collect()),
             Key::Client => list(self.client.iter().map(ToString::to_string).collect()),
             Key::Header => pairs(self.header.iter().map(|(name, pattern)| (name.as_str(), pattern))),
-            Key::Query => pairs(self.query.iter().map(|(name, pattern)| (&**name, pattern))),
+            Key::Query => self.query.describe(),
             Key::Exists => list(self.exists.iter().map(|kind| kind.word().to_owned()).collect()),
         }
     }
@@ -179,37 +178,34 @@ fn each_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> 
     Ok((!list.is_empty()).then_some(true))
 }
 
+/// Methods are case-sensitive (RFC 9110, 9.1), but Symfony and others convert them to upper case.
+fn is_method(method: &Method, requested: &Method, reading: Reading) -> bool {
+    let is_read = reading == Reading::Any && method.as_str().eq_ignore_ascii_case(requested.as_str());
+    method == requested || is_read || (*method == Method::GET && *requested == Method::HEAD)
+}
+
 /// `true` if an address is in one of the networks.
 pub(crate) fn contains(list: &[IpNet], client: Option<IpAddr>) -> bool {
     let Some(client) = client.map(|client| client.to_canonical()) else { return false };
     list.iter().any(|network| network.contains(&client))
 }
 
-/// `true` if one line of a header matches.
-fn header_fits(headers: &HeaderMap, name: &HeaderName, pattern: &TextPattern) -> Result<bool, TooManySteps> {
+/// `true` if one line of a header matches, or each, as `reading` demands.
+fn header_fits(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    pattern: &TextPattern,
+    reading: Reading,
+) -> Result<bool, TooManySteps> {
     let mut lines = headers.get_all(name).iter().peekable();
     if lines.peek().is_none() {
         return pattern.matches(None);
     }
     for line in lines {
-        if pattern.matches(Some(line.as_bytes()))? {
-            return Ok(true);
+        let fits = pattern.matches(Some(line.as_bytes()))?;
+        if fits == (reading == Reading::Any) {
+            return Ok(fits);
         }
     }
-    Ok(false)
-}
-
-/// The first value of a query parameter, decoded.
-fn part(query: &[u8], name: &str) -> Option<Vec<u8>> {
-    query.split(|&b| b == b'&').find_map(|pair| {
-        let at = pair.iter().position(|&b| b == b'=');
-        let (key, value) = at.map_or((pair, &b""[..]), |at| (&pair[..at], &pair[at + 1..]));
-        (decode_form(key) == name.as_bytes()).then(|| decode_form(value))
-    })
-}
-
-/// Decodes percent-encoding and `+`; invalid sequences are kept.
-fn decode_form(text: &[u8]) -> Vec<u8> {
-    let spaced: Vec<u8> = text.iter().map(|&b| if b == b'+' { b' ' } else { b }).collect();
-    percent_decode(&spaced).collect()
+    Ok(reading == Reading::Every)
 }

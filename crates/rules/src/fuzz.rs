@@ -55,7 +55,8 @@ fn rule(at: usize, line: &[u8]) -> Option<Rule> {
     match kind {
         'p' => conditions.path.push(PathPattern::new(pattern).ok()?),
         'h' => conditions.host.push(TextPattern::new(pattern).ok()?),
-        'q' => conditions.query.push(("q".into(), TextPattern::new(pattern).ok()?)),
+        'q' => conditions.query.parts.push(("q".into(), TextPattern::new(pattern).ok()?)),
+        'w' => conditions.query.whole.push(TextPattern::new(pattern).ok()?),
         _ => conditions.path.push(PathPattern::Regex(Regex::new(pattern).ok()?)),
     }
     // Skips input that the reader of rules would refuse.

@@ -38,7 +38,7 @@ keys! {
     Condition "path" "The path, decoded: `*` stands for any text, slashes included; `~` begins a regular expression, whose groups are `$1` or `${name}` in targets." r#"["/uploads/*", "*.bak"]"#;
     Condition "method" "Methods. `GET` stands for `HEAD` too." r#"["GET", "POST"]"#;
     Condition "header" "Headers, all of which must match: a text with `*`, a regular expression after `~`, `true` for any value, `false` for none." r#"{ User-Agent = "~(?i)bot", Cookie = false }"#;
-    Condition "query" "Query parameters, all of which must match, written in the same way." r#"{ page = "*", debug = false }"#;
+    Condition "query" "Query parameters, all of which must match, written in the same way; or a pattern of the whole query as sent." r#"{ page = "*", debug = false }"#;
     Condition "client" "The client's address or network." r#"["10.0.0.0/8", "2001:db8::/32"]"#;
     Condition "https" "`true` for encrypted client connections, `false` for others." "false";
     Condition "exists" "What the path names: a `file`, a `directory`, or neither (`no`)." r#""no""#;

@@ -21,6 +21,7 @@ pub mod path;
 pub mod pattern;
 pub mod presets;
 pub mod quantity;
+pub mod query;
 mod read;
 mod read_actions;
 mod read_response;

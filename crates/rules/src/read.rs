@@ -153,8 +153,16 @@ impl Reader<'_> {
                         .collect()
                 }
                 "query" => {
-                    let pairs = self.pairs(key, node);
-                    conditions.query = pairs.into_iter().map(|(name, pattern, _)| (name.into(), pattern)).collect();
+                    conditions.query.whole = match &node.tree {
+                        Tree::Table(_) => Vec::new(),
+                        Tree::Bool(true) => vec![TextPattern::Present],
+                        Tree::Bool(false) => vec![TextPattern::Absent],
+                        _ => self.each(key, node, TextPattern::new),
+                    };
+                    if matches!(node.tree, Tree::Table(_)) {
+                        let pairs = self.pairs(key, node).into_iter();
+                        conditions.query.parts = pairs.map(|(name, pattern, _)| (name.into(), pattern)).collect();
+                    }
                 }
                 "client" => conditions.client = self.each(key, node, network),
                 "https" => conditions.https = self.flag(key, node),

@@ -4,6 +4,7 @@
 use crate::auth::Auth;
 use crate::limit::Limit;
 use crate::pattern::{PathPattern, TextPattern};
+use crate::query::QueryConditions;
 use crate::response::ResponseChange;
 use crate::template::Template;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -40,8 +41,8 @@ pub struct Conditions {
     pub method: Vec<Method>,
     /// Headers, all of which must match.
     pub header: Vec<(HeaderName, TextPattern)>,
-    /// Query parameters, all of which must match.
-    pub query: Vec<(Box<str>, TextPattern)>,
+    /// The query.
+    pub query: QueryConditions,
     /// The client's address.
     pub client: Vec<IpNet>,
     /// The connection to the client is encrypted.

@@ -1,4 +1,5 @@
-//! Rules protect an alias's directory, error pages and pools' pages in every spelling of their paths.
+//! Rules protect an alias's directory, error pages and pools' pages in every spelling of their paths, and parameters in
+//! every spelling of theirs.
 
 use howdah_tests::{Mode, Request, run};
 
@@ -116,6 +117,63 @@ fn no_spelling_reaches_protected_aliases_error_pages_or_status() {
             assert!(through.is_empty(), "{through:?}");
             assert_eq!(site.get_ok("/aliased/"), "open");
             assert_eq!(site.send(&Request::get("/none")).status, 404);
+        },
+    );
+}
+
+/// The script is the judge: a request passes a rule only if PHP sees no such parameter.
+#[test]
+fn no_spelling_of_a_parameter_passes_a_rule_and_reaches_the_script() {
+    let names = [
+        "do_it",
+        "do.it",
+        "do%2eit",
+        "do+it",
+        "do%20it",
+        "%20do_it",
+        "do[it",
+        "do_it%00",
+        "do_it%00x",
+        "Do_it",
+        ".do_it",
+        "do_it[]",
+        "do_it[x][y]",
+        "do.it[]",
+        "do[it]",
+        "[do_it]",
+        "do__it",
+        "do_it2",
+        "do-it",
+        "do_it]",
+        "%64o_it",
+    ];
+    let values = ["=rm", "=%72m", "=r%6d", "=RM", "=rm&do_it=x", "", "=", "=rm%00", "==rm"];
+    run(
+        Mode::Classic,
+        |s| {
+            s.setting("rule", "[{ query = { do_it = 'rm' }, deny = true }]").php(
+                "index.php",
+                "$seen = (array) ($_GET['do_it'] ?? []);
+                 array_walk_recursive($seen, function ($value) { if ($value === 'rm') echo 'REACHED'; });",
+            )
+        },
+        |site| {
+            let (mut through, mut refused) = (Vec::new(), 0);
+            for name in names {
+                for value in values {
+                    for before in ["", "do_it=x&", "&", "a=1&"] {
+                        let target = format!("/index.php?{before}{name}{value}");
+                        let response = site.send(&Request::get(&target));
+                        refused += usize::from(response.status == 403);
+                        if response.text().contains("REACHED") {
+                            through.push(target);
+                        }
+                    }
+                }
+            }
+            assert!(through.is_empty(), "{through:?}");
+            assert!(refused > 100, "{refused}");
+            assert_eq!(site.get_ok("/index.php?do_it=x&do[it]=rm"), "");
         },
     );
 }

@@ -128,19 +128,23 @@ fn path(test: &Test, is_negated: bool, rule: &mut Rule) -> Option<()> {
     Some(())
 }
 
-/// A condition on a header. A rule has one for each header, and `not` one in all, because those in it would have to hold
+fn header(name: &str) -> String {
+    format!("header.{}", quoted(name))
+}
+
+/// A condition on a header, or on the query. A rule has one for each header, and `not` one in all, because those in it would have to hold
 /// together.
 fn part(variable: &str, test: &Test, is_negated: bool, rule: &mut Rule) -> Option<Result<(), String>> {
-    let name = match variable {
-        "HTTP_USER_AGENT" => "User-Agent",
-        "HTTP_REFERER" => "Referer",
-        "HTTP_COOKIE" => "Cookie",
-        "HTTP_ACCEPT" => "Accept",
-        "HTTP_FORWARDED" => "Forwarded",
-        "HTTP_PROXY_CONNECTION" => "Proxy-Connection",
-        other => other.strip_prefix("HTTP:")?,
+    let key = match variable {
+        "QUERY_STRING" => "query".to_owned(),
+        "HTTP_USER_AGENT" => header("User-Agent"),
+        "HTTP_REFERER" => header("Referer"),
+        "HTTP_COOKIE" => header("Cookie"),
+        "HTTP_ACCEPT" => header("Accept"),
+        "HTTP_FORWARDED" => header("Forwarded"),
+        "HTTP_PROXY_CONNECTION" => header("Proxy-Connection"),
+        other => header(other.strip_prefix("HTTP:")?),
     };
-    let key = format!("header.{}", quoted(name));
     let value = match test {
         Test::Given(_) => {
             let value = if is_negated { "false" } else { "true" };
@@ -155,7 +159,7 @@ fn part(variable: &str, test: &Test, is_negated: bool, rule: &mut Rule) -> Optio
             let texts: Vec<String> = texts.iter().map(|text| escaped(text)).collect();
             format!("~^(?:{})$", texts.join("|"))
         }
-        Test::Regex(_, regex) if !fits_empty(regex) => format!("~{regex}"),
+        Test::Regex(_, regex) if !fits_empty(regex) || key == "query" => format!("~{regex}"),
         _ => return None,
     };
     if !is_negated {

@@ -160,7 +160,9 @@ fn conditions_of_rewrites_become_those_of_rules() {
             "path = \"~^/(.*)$\" not = { path = \"~^/a\" } rewrite = \"/b/$1\"",
         ),
         // A condition that has no counterpart, at a rule that refuses.
-        ("RewriteCond %{QUERY_STRING} sql\nRewriteRule ^/a - [F]", "[[site.rule]] path = \"~^/a\" deny = true"),
+        ("RewriteCond %{TIME_HOUR} 3\nRewriteRule ^/a - [F]", "[[site.rule]] path = \"~^/a\" deny = true"),
+        ("RewriteCond %{QUERY_STRING} a.*b [NC]\nRewriteRule ^/a - [F]", "query = \"~(?i)a.*b\" deny = true"),
+        ("RewriteCond %{QUERY_STRING} !^$\nRewriteRule ^/a - [F]", "query = true deny = true"),
         (
             "RewriteCond %{THE_REQUEST} x\nRewriteRule ^ - [G]",
             "# ALL CLIENTS ARE REFUSED because of conditions in the lines 3",
@@ -170,7 +172,7 @@ fn conditions_of_rewrites_become_those_of_rules() {
         assert!(rules.contains(expected), "{inner}\nexpected: {expected}\nfound: {rules}\n{report}");
     }
     for (inner, why) in [
-        ("RewriteCond %{QUERY_STRING} a\nRewriteRule ^ - [L]\nRewriteRule ^/x /y", "a rule before it ends the list"),
+        ("RewriteCond %{TIME_HOUR} 3\nRewriteRule ^ - [L]\nRewriteRule ^/x /y", "a rule before it ends the list"),
         ("RewriteRule ^/x - [C]\nRewriteRule ^/x /y", "a rule before it chains or skips"),
         ("RewriteRule ^ - [S=1]\nRewriteRule ^/x /y", "a rule before it chains or skips"),
     ] {
@@ -292,7 +294,7 @@ fn expressions_of_sections_become_the_conditions_of_rules() {
     assert!(!rules.contains("[[site.rule]]") && report.contains("Require all granted: dropped"), "{rules}\n{report}");
     for (expression, is_read) in [
         ("%{TIME_HOUR} == 3", true),
-        ("%{QUERY_STRING} =~ /a=b/", true),
+        ("%{THE_REQUEST} =~ /a=b/", true),
         ("%{HTTP_HOST} == 'a' && %{HTTP_HOST} =~ /b/", true),
         ("%{HTTP:A} !~ /a/ && %{HTTP:B} !~ /b/", true),
         ("%{HTTP:A} =~ /.*/", true),

@@ -1,6 +1,6 @@
 //! Converts the conditions of nginx's `if` to conditions of a rule.
 
-use crate::commands::import::site::Rule;
+use crate::commands::import::site::{Rule, escaped};
 use howdah_config::quoted;
 
 /// A comparison with the value of a variable.
@@ -47,7 +47,7 @@ pub(super) fn of_value(words: &[String], variable: &str, value: &str) -> Option<
 }
 
 /// Removes the parentheses around the words of a condition, which may be words themselves.
-fn inside(words: &[String]) -> Vec<String> {
+pub(super) fn inside(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
     if let Some(rest) = words.first().and_then(|first| first.strip_prefix('(')).map(str::to_owned) {
         words[0] = rest;
@@ -84,6 +84,7 @@ fn compare(variable: &str, test: &Test<'_>, negated: bool, rule: &mut Rule) -> O
         ("$scheme", Test::Text("https")) | ("$https", Test::Text("on") | Test::Given) => https(true),
         ("$scheme", Test::Text("http")) | ("$https", Test::Text("")) => https(false),
         ("$uri" | "$document_uri" | "$request_uri", test) => return path(variable, test, negated, rule),
+        ("$is_args", Test::Given) => rule.when.write("query", if negated { "false" } else { "true" }),
         (variable, test) => {
             let part = if negated { &mut rule.unless } else { &mut rule.when };
             match (variable, test) {
@@ -97,7 +98,8 @@ fn compare(variable: &str, test: &Test<'_>, negated: bool, rule: &mut Rule) -> O
                     match test {
                         Test::Given => part.write(&key, "true"),
                         Test::Text("") => part.write(&key, "false"),
-                        Test::Text(text) if text.contains('*') => return None,
+                        // Patterns without `~` ignore the case.
+                        Test::Text(text) if text.contains('*') || negated => part.set(&key, &exactly(text)),
                         Test::Text(text) => part.set(&key, text),
                         Test::Regex(regex) => part.set(&key, &format!("~{regex}")),
                     }
@@ -108,10 +110,14 @@ fn compare(variable: &str, test: &Test<'_>, negated: bool, rule: &mut Rule) -> O
     Some(())
 }
 
+fn exactly(text: &str) -> String {
+    format!("~^{}$", escaped(text))
+}
+
 fn path(variable: &str, test: &Test<'_>, negated: bool, rule: &mut Rule) -> Option<()> {
     let path = match test {
         Test::Text(path) if !path.contains(['*', '?']) => (*path).to_owned(),
-        // `$request_uri` has the query, which paths of rules do not have.
+        // `$request_uri` has the query, which paths of rules do not have: see `request_uri`.
         Test::Regex(regex) if variable != "$request_uri" || !regex.contains("\\?") => format!("~{regex}"),
         _ => return None,
     };
@@ -125,12 +131,13 @@ fn path(variable: &str, test: &Test<'_>, negated: bool, rule: &mut Rule) -> Opti
     Some(())
 }
 
-/// The key for a header or a parameter of the query.
+/// The key for a header, the query or a parameter of it.
 pub(super) fn request_part(variable: &str) -> Option<String> {
     if let Some(parameter) = variable.strip_prefix("$arg_") {
         return Some(format!("query.{}", quoted(parameter)));
     }
     let name = match variable {
+        "$args" | "$query_string" => return Some("query".to_owned()),
         "$content_type" => "content_type",
         _ => variable.strip_prefix("$http_")?,
     };

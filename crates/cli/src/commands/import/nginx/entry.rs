@@ -2,6 +2,7 @@
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::nginx::condition::{alternatives, request_part};
+use crate::commands::import::nginx::request_uri::is_of_path;
 use crate::commands::import::site::{Rule, escaped, fits_empty, joined};
 use std::net::IpAddr;
 
@@ -124,6 +125,9 @@ impl Subject {
             (_, Key::Default) => return Ok(Vec::new()),
             (Self::Path(true), Key::Text(text) | Key::Regex(text)) if text.contains('?') && is_of_query(key) => {
                 return Err(format!("paths of rules have no query: {text}"));
+            }
+            (Self::Path(true), Key::Regex(regex)) if !is_of_path(regex) => {
+                return Err(format!("~{regex} may match in the query, which paths of rules do not have: use $uri"));
             }
             (Self::Path(_), Key::Text(path)) if path.contains(char::is_alphabetic) => any_case(path),
             (Self::Path(_), Key::Text(path)) if path.starts_with('/') && !path.contains('*') => path.clone(),

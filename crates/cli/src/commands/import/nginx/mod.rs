@@ -12,6 +12,7 @@ mod file;
 mod location;
 mod map;
 mod part;
+mod request_uri;
 mod table;
 
 use super::directive::Directive;

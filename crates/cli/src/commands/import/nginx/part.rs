@@ -7,10 +7,11 @@ use super::condition;
 use super::file;
 use super::location::{Location, fixed_script, location, root};
 use super::map::{self, ENTRY, UNKNOWN};
+use super::request_uri;
 use crate::commands::import::directive::Directive;
 use crate::commands::import::include::names_file;
 use crate::commands::import::report::refuses;
-use crate::commands::import::site::{Rule, Site, is_for_all_directories};
+use crate::commands::import::site::{Keys, Rule, Site, is_for_all_directories};
 use crate::commands::import::table::Scope;
 
 pub(super) const BY_HAND: &str = "write its conditions as a rule by hand";
@@ -236,7 +237,16 @@ impl Import {
         let uses_groups = |part: &Directive| part.name == "return" && part.words.iter().any(|word| word.contains("$1"));
         // A refused request needs no variable.
         let is_variable = |part: &Directive| part.name == "set" && !inner.iter().any(refuses);
-        let is_known = condition::add(&directive.words, &mut rule).is_some()
+        let mut further = Vec::new();
+        if inner.iter().any(refuses) && base.paths.is_empty() {
+            let words = condition::inside(&directive.words);
+            further = request_uri::further(&words.iter().map(String::as_str).collect::<Vec<_>>(), base);
+        }
+        let mut has_counterpart = condition::add(&directive.words, &mut rule).is_some();
+        if !has_counterpart && let Some(other) = further.pop() {
+            (rule, has_counterpart) = (other, true);
+        }
+        let is_known = has_counterpart
             && inner.iter().all(|part| part.block.is_none() && !is_variable(part))
             && (has_path(&rule) || !inner.iter().any(uses_groups));
         if !is_known {
@@ -244,6 +254,9 @@ impl Import {
         }
         self.page.report.say(directive, "taken: the conditions of a rule");
         self.under(rule, inner, own, base, site);
+        let keys = site.rules.last().map_or_else(Keys::default, |rule| rule.keys.clone());
+        further.iter_mut().for_each(|rule| rule.keys = keys.clone());
+        site.rules.extend(further);
     }
 
     /// An `if` without a counterpart.

@@ -90,6 +90,9 @@ fn each_directive_has_its_counterpart() {
         ("if ($http_user_agent ~* (a|b)) { return 403; }", "header.\"User-Agent\" = \"~(?i)(a|b)\" deny = true"),
         ("if ($http_referer = \"\") { return 403; }", "header.\"Referer\" = false deny = true"),
         ("if ($arg_x) { return 404; }", "query.\"x\" = true status = 404"),
+        ("if ($args ~* \"union.*select\") { return 403; }", "query = \"~(?i)union.*select\" deny = true"),
+        ("if ($query_string = \"\") { return 404; }", "query = false status = 404"),
+        ("if ($http_x_key != Ab) { return 403; }", "not = { header.\"X-Key\" = \"~^Ab$\" } deny = true"),
         ("if ($scheme != https) { return 301 https://$host$request_uri; }", "https = false redirect"),
         ("if ($host !~ ^www) { return 404; }", "not = { host = \"~^www\" } status = 404"),
         (
@@ -259,6 +262,7 @@ fn directives_that_name_a_map_become_a_rule_for_each_of_its_entries() {
             "return 403: changed: all clients are refused: the value of a map can only be compared",
         ),
         ("$request_uri $b { /a?b=c 1; }", "if ($b) { return 404; }", "paths of rules have no query"),
+        ("$request_uri $b { ~*sql 1; }", "if ($b) { return 403; }", "may match in the query"),
         (
             "$uri $b { /a/b x; }",
             "location /a/ { add_header X-A $b; }",
@@ -367,5 +371,34 @@ fn directives_outside_of_servers_are_reported_with_their_setting() {
         "limit_req zone=a: dropped: write a rule with `limit`",
     ] {
         assert!(page.contains(report), "{report}\n{page}");
+    }
+}
+
+#[test]
+fn refusals_by_the_request_uri_hold_for_its_query() {
+    for (condition, expected) in [
+        ("~* \"(sql|exec)\"", &["path = \"~(?i)(sql|exec)\" deny", "query = \"~(?i)(sql|exec)\" deny"][..]),
+        ("~ ^/a$", &["path = \"~^/a$\" deny"]),
+        ("~ ^/a/(.*)$", &["path = \"~^/a/(.*)$\" deny"]),
+        ("~ ^/a(.+)$", &["path = \"~^/a(.+)$\" deny", "path = \"~^/a$\" query = true deny"]),
+        ("~ \"^/a\\?b=(c|d)$\"", &["path = \"~^/a$\" query = \"~^b=(c|d)$\" deny"]),
+        ("~ ^/a.*b", &["path = \"~^/a.*b\" deny", "path = \"~^/a\" query = \"~b\" deny"]),
+        ("~ ^/a.b", &["path = \"~^/a.b\" deny", "path = \"~^/a$\" query = \"~^b\" deny"]),
+        ("~ \"^/a[^x]b|^/c$\"", &["path = \"~^/a[^x]b|^/c$\" deny", "path = \"~^/a$\" query = \"~^b\" deny"]),
+        ("~ ^/a(b.*c)?d", &["path = \"~^/a(b.*c)?d\" deny", "path = \"~^/a\" query = \"~d\" deny"]),
+        ("!= /a", &["not = { path = \"/a\" } deny", "path = \"/a\" query = true deny"]),
+        ("!~ ^/a$", &["not = { path = \"~^/a$\" } deny", "path = \"~^/a$\" query = true deny"]),
+        ("!~ ^/a/", &["not = { path = \"~^/a/\" } deny"]),
+    ] {
+        let page =
+            imported(&format!("server {{ root /usr; if ($request_uri {condition}) {{ return 403; }} }}")).unwrap();
+        drop(loaded(&page));
+        let rules = page.split("\n# The lines").next().unwrap().replace('\n', " ").replace('\'', "\"");
+        let found: Vec<&str> =
+            rules.split("[[site.rule]]").skip(1).filter(|rule| rule.contains("deny = true")).collect();
+        assert_eq!(found.len(), expected.len(), "{condition}: {rules}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!(found.trim().trim_end_matches(" = true"), *expected, "{condition}: {rules}");
+        }
     }
 }
