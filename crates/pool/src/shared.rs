@@ -206,6 +206,9 @@ impl Shared {
             }
         }
         let submitted = scheduler.submit(pending, io_threads::current(), now);
+        if std::mem::take(&mut scheduler.supervisor_dozes) {
+            self.notify_supervisor(Event::RequestsBegin);
+        }
         if scheduler.wants_workers() {
             self.notify_supervisor(Event::RequestsWait);
         }

@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) mod deadline;
+mod dozing;
 mod failed_boot;
 mod fallback;
 mod generation;
@@ -88,6 +89,8 @@ pub(crate) struct Supervisor {
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// No process is started before the first reload.
     waits_for_order: bool,
+    /// The number of accepted requests when none was under way, and when that was.
+    idle_since: Option<(u64, Instant)>,
     /// Since when this fallback pool has had nothing to do.
     unneeded_since: Option<Instant>,
     /// There is no zygote until a request needs it.
@@ -136,6 +139,7 @@ impl Supervisor {
             shrunk_at: None,
             stop: None,
             waits_for_order: false,
+            idle_since: None,
             unneeded_since: None,
             rests: false,
             refused: None,
@@ -162,22 +166,24 @@ impl Supervisor {
 
     /// Runs until the pool is stopped.
     pub(crate) async fn run(mut self) {
-        let mut tick = tokio::time::interval(TICK);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut next_tick = Instant::now();
         loop {
             let due = tokio::select! {
                 event = self.events.recv() => match event {
                     Some(event) => WakeUp::Event(event),
                     None => return,
                 },
-                _ = tick.tick() => WakeUp::Tick,
+                () = sleep_until(Some(next_tick)) => WakeUp::Tick,
                 () = sleep_until(self.grow_at) => WakeUp::Growth,
             };
+            let is_tick = matches!(due, WakeUp::Tick);
             match catch_unwind(AssertUnwindSafe(|| self.step(due))) {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(_) => self.start_over(),
             }
+            let now = Instant::now();
+            next_tick = if is_tick { now + self.pause() } else { next_tick.min(now + TICK) };
         }
     }
 
@@ -228,7 +234,7 @@ impl Supervisor {
                 self.retire_used_up();
                 self.finish_reload_if_ready();
             }
-            Event::WorkerRetires => {}
+            Event::WorkerRetires | Event::RequestsBegin => {}
             Event::RequestsWait => {
                 self.grow_at.get_or_insert(Instant::now() + scaling::GROW_AFTER);
                 if self.target == 0 {

@@ -318,7 +318,8 @@ impl<H: Handler> Unstarted<H> {
         loop {
             let message = tokio::select! {
                 message = receiver.recv(), if !closed => message,
-                _ = tick.tick() => {
+                // Without a connection nothing times out: an idle thread sleeps.
+                _ = tick.tick(), if leaving || draining || thread.open.load(Relaxed) > 0 => {
                     if thread.look() && (leaving || draining) && receiver.is_empty() {
                         return;
                     }

@@ -26,7 +26,9 @@ pub(crate) enum Reading {
 }
 
 impl QueryConditions {
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// `true` for the condition that always holds.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.whole.is_empty() && self.parts.is_empty()
     }
 

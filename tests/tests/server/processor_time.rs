@@ -1,4 +1,4 @@
-//! Processor time of a pool's workers and of the server, for capacity planning.
+//! Processor time of a pool's workers and of the server, for capacity planning, and what an idle server takes.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, script_scenario};
@@ -46,5 +46,43 @@ script_scenario!(
         let _ = Conn::open(&site.howdah().admin()).exchange(&order).expect(200);
         grows("a worker that has ended");
         assert!(seconds(site, "howdah_processor_seconds_total") > 0.0);
+    }
+);
+
+/// Times that the threads of the server have been woken.
+fn wake_ups(site: &Site) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", site.howdah().pid())).unwrap();
+    let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let number = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    statuses.filter_map(number).sum()
+}
+
+script_scenario!(
+    a_server_without_requests_leaves_the_processor_asleep,
+    howdah_only = "counts wake-ups of Howdah's threads",
+    |s| {
+        s.workers(2)
+            .setting("deadline", "\"1s\"")
+            .allow_log("past the deadline")
+            .allow_log("killed by a signal")
+            .php("index.php", "echo 'fast';")
+            .php("slow.php", "sleep(20);")
+    },
+    |site| {
+        assert_eq!(site.get_ok("/"), "fast");
+        // A tick of 100 ms and one of 500 ms take 54 in a second.
+        let sleeps = eventually(PATIENCE, || {
+            let before = wake_ups(site);
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            wake_ups(site) - before <= 15
+        });
+        assert!(sleeps, "{}", site.log());
+        // The first request after that is watched from its start.
+        let begun = std::time::Instant::now();
+        assert_eq!(site.send(&Request::get("/slow.php")).status, 504);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
     }
 );

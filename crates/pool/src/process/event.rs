@@ -19,6 +19,8 @@ pub(crate) enum Event {
     },
     /// A worker takes no more requests, or will soon stop: it can be replaced before it ends.
     WorkerRetires,
+    /// The first request since the supervisor began to doze.
+    RequestsBegin,
     /// A request has to wait: the pool may have to grow.
     RequestsWait,
     /// A worker is ending because files that its boot read have changed since.

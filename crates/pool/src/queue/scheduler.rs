@@ -81,6 +81,8 @@ pub(crate) struct Scheduler {
     pub(crate) stopping: bool,
     /// The supervisor wants to be notified when a request has to wait.
     asks_for_workers: bool,
+    /// The supervisor wants to be notified of the next request.
+    pub(crate) supervisor_dozes: bool,
     /// Workers run many requests at once.
     multiplexed: bool,
     /// Number of requests that can compute at the same time.
