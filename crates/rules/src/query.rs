@@ -15,7 +15,7 @@ pub struct QueryConditions {
     pub parts: Vec<(Box<str>, TextPattern)>,
 }
 
-/// How to read a request that programs understand differently, such as `?id=1&id=2` (PHP's scripts see one value, or all
+/// Ways to read a request that programs understand differently, such as `?id=1&id=2` (PHP's scripts see one value, or all
 /// in an array) or the method `delete` (which frameworks take for `DELETE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {

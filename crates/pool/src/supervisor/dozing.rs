@@ -1,13 +1,13 @@
-//! A pool without requests is looked at once a second instead of ten times: an idle server should leave the processor
-//! asleep. The next request wakes the supervisor, so no limit on its time is enforced later.
+//! The supervisor checks a pool without requests once a second instead of ten times, so that the processor of an idle
+//! server can sleep. The next request wakes the supervisor: its time limits are enforced as precisely as before.
 
 use super::{Supervisor, TICK};
 use std::time::{Duration, Instant};
 
-/// Between two ticks of an idle pool: the finest step of its timers (`shrink_after`, `max_pool_memory`).
+/// Time between two ticks of an idle pool, and thus the precision of `shrink_after` and `max_pool_memory` there.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 
-/// Time without a request after which a pool counts as idle, so that requests every few milliseconds wake nobody.
+/// Time without a request after which a pool counts as idle, so that requests every few milliseconds need not wake it.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 
 impl Supervisor {
