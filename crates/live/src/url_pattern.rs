@@ -26,7 +26,7 @@ pub struct UrlPattern {
     components: [Matcher; 8],
 }
 
-/// What a component of a URL has to be.
+/// Condition for a component of a URL.
 #[derive(Debug)]
 enum Matcher {
     Anything,

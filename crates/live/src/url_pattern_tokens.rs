@@ -92,7 +92,7 @@ fn regexp(text: &[char], begin: usize) -> Result<(Kind, usize, String), NotAPatt
     if inner.is_empty() { Err(NotAPattern) } else { Ok((Kind::Regexp, at, inner.iter().collect())) }
 }
 
-/// How often a part may occur.
+/// Number of times that a part may occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Modifier {
     One,
@@ -195,7 +195,7 @@ impl Parser<'_> {
         text
     }
 
-    /// What a name, a regular expression or `*` at this position matches.
+    /// The value of a name, a regular expression or `*` at this position.
     fn value(&mut self, name: Option<String>) -> Result<Option<Value>, NotAPattern> {
         let is_named = name.is_some();
         if let Some(name) = name {

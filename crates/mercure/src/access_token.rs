@@ -1,7 +1,7 @@
 //! Claims of Mercure 1.0: access tokens (RFC 9068) with authorization details (RFC 9396).
 
+use crate::claims::{Claims, MAX_SELECTORS, TokenError};
 use crate::matcher;
-use crate::token::{Claims, MAX_SELECTORS, TokenError};
 use howdah_live::Selector;
 use serde_json::{Map, Value};
 use std::time::SystemTime;
@@ -71,15 +71,4 @@ fn add(claims: &mut Claims, detail: &Map<String, Value>, hub: &str, left: &mut u
         claims.payloads.push((topics, payload));
     }
     Some(())
-}
-
-impl Claims {
-    /// The payload of a subscription with this matcher: that of the first detail that matches it as if it were a topic.
-    pub fn payload_of(&self, matcher: &Selector) -> Option<Box<str>> {
-        let is_of = |allowed: &Selector| {
-            allowed.matches(matcher.text()) || (allowed.is_same_kind(matcher) && allowed.text() == matcher.text())
-        };
-        let (_, payload) = self.payloads.iter().find(|(topics, _)| topics.iter().any(is_of))?;
-        payload.clone()
-    }
 }

@@ -41,7 +41,7 @@ fn found(subscriber: &Subscriber, parts: &[&str]) -> Vec<Map<String, Value>> {
     all.map(|(selector, payload)| subscription(interest, selector, payload, true)).collect()
 }
 
-/// The updates that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
+/// The updates of 1.0 that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
 /// event's topic are left out.
 pub(crate) fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     interest.matched().filter_map(move |(selector, payload)| {

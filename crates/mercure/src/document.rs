@@ -1,6 +1,6 @@
 //! Subscriptions as JSON-LD documents (0.x), for the subscription API and its events.
 
-use crate::{PATH, active, form, new_id};
+use crate::{PATH, form, new_id};
 use howdah_live::{Hub, Interest, Selector, Subscriber, Update, any_matches};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -74,12 +74,11 @@ impl SubscriptionsPath {
     }
 }
 
-/// The updates that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
+/// The updates of 0.x that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
 /// event's topic are left out.
-pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
+pub(crate) fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     let selectors: &[Selector] = if interest.payloads.is_none() { &interest.selectors } else { &[] };
-    let of_matchers = active::events(hub, interest, active);
-    let of_selectors = selectors.iter().filter_map(move |selector| {
+    selectors.iter().filter_map(move |selector| {
         let topic: Arc<str> = SubscriptionsPath::one(selector.text(), &interest.id).path().into();
         if !hub.is_watched(&topic) {
             return None;
@@ -89,8 +88,7 @@ pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Ite
         document.insert("@context".to_owned(), CONTEXT.into());
         let data = Value::Object(document).to_string().into();
         Some(Update { id, topics: Box::new([topic]), private: true, data, ..Update::default() })
-    });
-    of_selectors.chain(of_matchers)
+    })
 }
 
 /// `true` if one of these selectors allows this path of the API.

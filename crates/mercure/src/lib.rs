@@ -1,11 +1,12 @@
 //! The Mercure protocol (0.x, and 1.0 as of draft 08), without HTTP: tokens, forms, events and the documents of subscriptions.
 //!
-//! Reading order: `key`, `keys`, `token` and `access_token` (authorization), `matcher` (topics of 1.0), `form`, `publication` and `event` (from a form to an update),
+//! Reading order: `key`, `keys`, `claims`, `token` and `access_token` (authorization), `matcher` (topics of 1.0), `form`, `publication` and `event` (from a form to an update),
 //! `document` and `active` (lists of subscriptions of 0.x and 1.0).
 #![forbid(unsafe_code)]
 
 mod access_token;
 mod active;
+mod claims;
 pub mod document;
 pub mod event;
 pub mod form;
@@ -17,17 +18,23 @@ mod token;
 
 pub use access_token::DETAIL_TYPE;
 pub use active::EVENT_TYPE;
+pub use claims::{Claims, TokenError};
 pub use key::KeyError;
 pub use keys::Keys;
 pub use matcher::{MatchType, MatcherError};
 pub use publication::{Publication, PublicationError, check_id};
-pub use token::{Claims, TokenError};
 
 use aws_lc_rs::rand;
+use howdah_live::{Hub, Interest, Update};
 use std::fmt::Write as _;
 
 /// Path of the hub.
 pub const PATH: &str = "/.well-known/mercure";
+
+/// The updates that announce a subscriber's subscriptions (`active`) or their end, in the form of their version.
+pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
+    document::events(hub, interest, active).chain(active::events(hub, interest, active))
+}
 
 /// A new id: a random UUID (RFC 9562, version 4) as a URN. `None`: the system has no random bytes.
 pub fn new_id() -> Option<String> {

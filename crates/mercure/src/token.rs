@@ -1,6 +1,7 @@
 //! JSON Web Tokens (RFC 7519) in compact serialization, and their claims about Mercure.
 
 use crate::access_token;
+use crate::claims::{Claims, MAX_SELECTORS, TokenError};
 use crate::keys::Keys;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,48 +11,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum length of a token.
 const MAX_LENGTH: usize = 16 * 1024;
-/// Maximum number of selectors of a claim.
-pub(crate) const MAX_SELECTORS: usize = 1000;
-
-/// The claims of a verified token.
-#[derive(Debug, Default)]
-pub struct Claims {
-    /// The topics that the bearer may publish to. `None`: the bearer may not publish.
-    pub publish: Option<Vec<Selector>>,
-    /// The topics whose private updates its bearer may receive. `None`: no subscriptions of this bearer.
-    pub subscribe: Option<Vec<Selector>>,
-    /// Data about the bearer, as JSON.
-    pub payload: Option<Box<str>>,
-    /// The time at which it expires.
-    pub expires: Option<SystemTime>,
-    /// It is an access token of Mercure 1.0.
-    pub is_access_token: bool,
-    /// For each detail of an access token that allows to subscribe: its topics, and data about such subscriptions.
-    pub(crate) payloads: Vec<(Vec<Selector>, Option<Box<str>>)>,
-}
-
-/// Reason why a token is refused, for the log only: clients do not learn it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
-    #[error("not a token of three parts in base64url")]
-    Malformed,
-    #[error("a `kid` that no key has")]
-    KeyId,
-    #[error("an algorithm that the key is not for")]
-    Algorithm,
-    #[error("critical extensions, which are not supported")]
-    Critical,
-    #[error("a wrong signature")]
-    Signature,
-    #[error("claims that are not understood")]
-    Claims,
-    #[error("an audience that is not this hub")]
-    Audience,
-    #[error("expired")]
-    Expired,
-    #[error("not valid yet")]
-    NotYet,
-}
 
 impl Claims {
     /// Verifies a token at this time and returns its claims. `hubs`: the hub's URLs, of which an access token must name

@@ -175,7 +175,7 @@ fn an_invalid_key_is_refused_with_advice() {
     assert!(!format!("{:?}", Key::new(SECRET)).contains("Change"));
 }
 
-/// An access token with these claims instead of, or beside, valid ones.
+/// An access token with these claims and otherwise valid ones.
 fn access_token(typ: &str, changes: &Value) -> String {
     let mut claims = serde_json::json!({
         "iss": "https://example.com", "aud": "https://hub.example/.well-known/mercure", "exp": 1_000_600,

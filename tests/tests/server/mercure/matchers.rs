@@ -1,4 +1,4 @@
-//! Mercure 1.0 (draft 08) beside 0.x: matchers, access tokens with authorization details, and what follows from them.
+//! Mercure 1.0 (draft 08) on the hub of 0.x: matchers, access tokens with authorization details, and what follows from them.
 
 use super::{
     HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, hub, publish, published, publisher, token, token_with,
@@ -126,7 +126,7 @@ scenario!(
             json!({ "authorization_details": details("publish", books.clone()) }),
         );
         assert_eq!(publish(site, &of_id_token, "topic=https://example.com/books/1").status, 403);
-        // What hubs publish themselves is reserved.
+        // Topics and types of the hub itself are reserved.
         let everything = access_token(site, SECRET, details("publish", json!([{ "match": "*" }])));
         for form in ["topic=*", "topic=a&topic=https://x/.well-known/%256Dercure/subscriptions", "topic=a&type=mercure"]
         {

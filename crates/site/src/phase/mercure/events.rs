@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use howdah_live::{Event, Hub, Subscription};
-use howdah_mercure::{document, event};
+use howdah_mercure::{event, events};
 use howdah_observe::Metrics;
 use howdah_protocol::{Chunk, ChunkStream};
 use std::io;
@@ -43,7 +43,7 @@ impl Events {
         let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default().min(MAX_WAIT);
         let ends = expires.map(|at| now + left(at));
         let timer = Box::pin(sleep_until(ends.unwrap_or(now + heartbeat).min(now + heartbeat)));
-        document::events(&hub, &subscription.subscriber().interest, true).for_each(|update| _ = hub.notify(update));
+        events(&hub, &subscription.subscriber().interest, true).for_each(|update| _ = hub.notify(update));
         Self { hub, subscription, heartbeat, sent: now, timer, ends, is_new: true, metrics }
     }
 
@@ -111,6 +111,6 @@ impl Drop for Events {
     fn drop(&mut self) {
         self.metrics.mercure_subscribers.dec();
         let interest = &self.subscription.subscriber().interest;
-        document::events(&self.hub, interest, false).for_each(|update| _ = self.hub.notify(update));
+        events(&self.hub, interest, false).for_each(|update| _ = self.hub.notify(update));
     }
 }
