@@ -205,8 +205,12 @@ namespace Howdah {
          *
          * @param string|null $after an id: first sends the kept messages that were published after the one with this id; all
          *     kept messages for "earliest" and for an unknown id
+         * @param int|null $keep from now on at most this many messages wait for the client, and if it is too slow the oldest
+         *     are dropped, whatever their channel; otherwise such a client loses its connection
+         *
+         * @throws \ValueError if $keep is not from 1 to 65536
          */
-        public static function subscribe(string $connection, string $channel, ?string $after = null): void {}
+        public static function subscribe(string $connection, string $channel, ?string $after = null, ?int $keep = null): void {}
 
         public static function unsubscribe(string $connection, string $channel): void {}
 
@@ -332,7 +336,7 @@ namespace Howdah {
         public function close(int $code = 1000, string $reason = ''): void {}
 
         /** @see WebSocket::subscribe() */
-        public function subscribe(string $channel, ?string $after = null): void {}
+        public function subscribe(string $channel, ?string $after = null, ?int $keep = null): void {}
 
         public function unsubscribe(string $channel): void {}
 

@@ -215,6 +215,12 @@ impl Subscriber {
         Poll::Pending
     }
 
+    /// From now on at most this many updates wait, and the oldest are dropped.
+    pub fn drop_oldest(&self, max_updates: usize) {
+        let mut queue = self.queue.lock();
+        (queue.queue_limits.slow, queue.queue_limits.max_updates) = (SlowPolicy::DropOldest, max_updates.max(1));
+    }
+
     /// The channels that the subscriber has joined.
     pub fn channels(&self) -> Vec<Channel> {
         self.queue.lock().channels.clone()

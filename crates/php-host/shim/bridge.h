@@ -38,7 +38,7 @@ enum howdah_live_kind {
     // Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
     HOWDAH_LIVE_KIND_CLOSE = 2,
     // Adds a WebSocket connection to the subscribers of each `Topic`. With `After`, messages published after that id
-    // are sent first.
+    // are sent first. With `Keep`, a client that is too slow loses its oldest messages and not its connection.
     HOWDAH_LIVE_KIND_SUBSCRIBE = 3,
     // Removes a WebSocket connection from the subscribers of each `Topic`.
     HOWDAH_LIVE_KIND_UNSUBSCRIBE = 4,
@@ -79,6 +79,8 @@ enum howdah_live_field {
     HOWDAH_LIVE_FIELD_PRIVATE = 9,
     // The id of the last message that a client has received.
     HOWDAH_LIVE_FIELD_AFTER = 10,
+    // The number of messages that may wait for a client, in decimal digits; beyond it the oldest are dropped.
+    HOWDAH_LIVE_FIELD_KEEP = 11,
 };
 typedef uint16_t howdah_live_field;
 

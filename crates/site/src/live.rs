@@ -53,6 +53,9 @@ impl SiteLive {
             LiveKind::Subscribe => {
                 let link = self.link(server, order)?;
                 let after = order.field(LiveField::After).map(text);
+                if let Some(keep) = order.field(LiveField::Keep).and_then(|keep| text(keep).parse().ok()) {
+                    link.drop_oldest(keep);
+                }
                 for channel in order.all(LiveField::Topic).map(text) {
                     if let Err(why) = link.subscribe(&channel, None, after.as_deref()) {
                         tracing::warn!(target: "howdah::websocket", site = &*self.site, "cannot subscribe: {why}");

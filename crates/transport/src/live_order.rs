@@ -26,7 +26,7 @@ pub enum LiveKind {
     /// Closes a WebSocket connection: `Code` (decimal), `Data` (the reason).
     Close = 2,
     /// Adds a WebSocket connection to the subscribers of each `Topic`. With `After`, messages published after that id
-    /// are sent first.
+    /// are sent first. With `Keep`, a client that is too slow loses its oldest messages and not its connection.
     Subscribe = 3,
     /// Removes a WebSocket connection from the subscribers of each `Topic`.
     Unsubscribe = 4,
@@ -83,6 +83,8 @@ pub enum LiveField {
     Private = 9,
     /// The id of the last message that a client has received.
     After = 10,
+    /// The number of messages that may wait for a client, in decimal digits; beyond it the oldest are dropped.
+    Keep = 11,
 }
 
 /// An order whose lengths and numbers have been checked.

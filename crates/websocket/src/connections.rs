@@ -90,6 +90,11 @@ impl Link {
         self.hub.send_last(&self.subscriber, channel)
     }
 
+    /// From now on at most this many messages wait for the client, and the oldest are dropped.
+    pub fn drop_oldest(&self, max_messages: usize) {
+        self.subscriber.drop_oldest(max_messages);
+    }
+
     /// Ends a subscription; `false` if there is none.
     pub fn unsubscribe(&self, channel: &str) -> bool {
         self.hub.leave(&self.subscriber, channel)
@@ -332,6 +337,20 @@ mod tests {
         stage.publish("a", "5");
         registered.link.subscribe("b", None, None).unwrap();
         assert_eq!(drain(&registered.link).0, ["2", "4", "5"]);
+    }
+
+    #[test]
+    fn a_client_may_lose_its_oldest_messages_instead_of_its_connection() {
+        let stage = Fixture::new(1 << 26);
+        let registered = stage.open();
+        registered.link.subscribe("news", None, None).unwrap();
+        registered.link.drop_oldest(2);
+        ["1", "2", "3"].map(|text| stage.publish("news", text));
+        registered.link.send(message(b"alone", false));
+        assert!(registered.link.is_open());
+        assert_eq!(drain(&registered.link).0, ["3", "alone"]);
+        stage.publish("news", "4");
+        assert_eq!(drain(&registered.link).0, ["4"]);
     }
 
     #[test]

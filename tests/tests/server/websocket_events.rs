@@ -275,6 +275,29 @@ fn a_client_that_reads_nothing_loses_its_connection_and_others_get_every_message
 }
 
 #[test]
+fn a_client_that_reads_nothing_may_lose_its_oldest_messages_instead() {
+    run(
+        Mode::Classic,
+        |s| chat(s.workers(1)),
+        |site| {
+            let (mut lazy, _) = open(site, "room=a&keep=2");
+            lazy.conn.shrink_receive_buffer();
+            for _ in 0..24 {
+                assert_eq!(site.get_ok("/chat.php?publish=a&long=1000000"), "no event");
+            }
+            assert_eq!(site.get_ok("/chat.php?publish=a&text=last"), "no event");
+            let mut count = 0;
+            while lazy.next(TEXT) != "last" {
+                count += 1;
+            }
+            assert!((1..20).contains(&count), "{count} of 24 arrived");
+            assert_eq!(site.get_ok("/chat.php?publish=a&text=on"), "no event");
+            assert_eq!(lazy.next(TEXT), "on");
+        },
+    );
+}
+
+#[test]
 fn connections_survive_a_reload_and_their_clients_come_back_after_a_stop() {
     run(
         Mode::Classic,

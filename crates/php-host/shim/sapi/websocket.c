@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define MAX_MESSAGE (1 << 20)
+/* Maximum number of messages that may wait for a client that drops the oldest. */
+#define MAX_KEPT 65536
 #define MAX_STATE 4096
 
 static zend_class_entry *event_class;
@@ -83,10 +85,25 @@ static void order_close(const zend_string *connection, zend_long code, const zen
     }
 }
 
-static void order_channel(howdah_live_kind kind, const zend_string *connection, const zend_string *channel,
-                          const zend_string *after) {
-    if (order_begin(kind) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) &&
-        order_text(HOWDAH_LIVE_FIELD_TOPIC, channel) && order_optional(HOWDAH_LIVE_FIELD_AFTER, after)) {
+static void order_unsubscribe(const zend_string *connection, const zend_string *channel) {
+    if (order_begin(HOWDAH_LIVE_KIND_UNSUBSCRIBE) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) &&
+        order_text(HOWDAH_LIVE_FIELD_TOPIC, channel)) {
+        howdah_rs_live_send();
+    }
+}
+
+/* Without `keeps`, a client that is too slow loses its connection. */
+static void order_subscribe(const zend_string *connection, const zend_string *channel, const zend_string *after,
+                            zend_long keep, bool keeps, uint32_t argument) {
+    if (keeps && (keep < 1 || keep > MAX_KEPT)) {
+        zend_argument_value_error(argument, "must be from 1 to %d", MAX_KEPT);
+        return;
+    }
+    char digits[8];
+    int length = snprintf(digits, sizeof digits, "%d", keeps ? (int)keep : 0);
+    if (order_begin(HOWDAH_LIVE_KIND_SUBSCRIBE) && order_text(HOWDAH_LIVE_FIELD_CONNECTION, connection) &&
+        order_text(HOWDAH_LIVE_FIELD_TOPIC, channel) && order_optional(HOWDAH_LIVE_FIELD_AFTER, after) &&
+        (!keeps || order_field(HOWDAH_LIVE_FIELD_KEEP, digits, (size_t)length))) {
         howdah_rs_live_send();
     }
 }
@@ -263,13 +280,16 @@ PHP_METHOD(Howdah_WebSocket, close) {
 
 PHP_METHOD(Howdah_WebSocket, subscribe) {
     zend_string *connection, *channel, *after = NULL;
-    ZEND_PARSE_PARAMETERS_START(2, 3)
+    zend_long keep = 0;
+    bool is_null = true;
+    ZEND_PARSE_PARAMETERS_START(2, 4)
     Z_PARAM_STR(connection)
     Z_PARAM_STR(channel)
     Z_PARAM_OPTIONAL
     Z_PARAM_STR_OR_NULL(after)
+    Z_PARAM_LONG_OR_NULL(keep, is_null)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(HOWDAH_LIVE_KIND_SUBSCRIBE, connection, channel, after);
+    order_subscribe(connection, channel, after, keep, !is_null, 4);
 }
 
 PHP_METHOD(Howdah_WebSocket, unsubscribe) {
@@ -278,7 +298,7 @@ PHP_METHOD(Howdah_WebSocket, unsubscribe) {
     Z_PARAM_STR(connection)
     Z_PARAM_STR(channel)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(HOWDAH_LIVE_KIND_UNSUBSCRIBE, connection, channel, NULL);
+    order_unsubscribe(connection, channel);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, send) {
@@ -305,12 +325,15 @@ PHP_METHOD(Howdah_WebSocketEvent, close) {
 
 PHP_METHOD(Howdah_WebSocketEvent, subscribe) {
     zend_string *channel, *after = NULL;
-    ZEND_PARSE_PARAMETERS_START(1, 2)
+    zend_long keep = 0;
+    bool is_null = true;
+    ZEND_PARSE_PARAMETERS_START(1, 3)
     Z_PARAM_STR(channel)
     Z_PARAM_OPTIONAL
     Z_PARAM_STR_OR_NULL(after)
+    Z_PARAM_LONG_OR_NULL(keep, is_null)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(HOWDAH_LIVE_KIND_SUBSCRIBE, connection_of(ZEND_THIS), channel, after);
+    order_subscribe(connection_of(ZEND_THIS), channel, after, keep, !is_null, 3);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, unsubscribe) {
@@ -318,7 +341,7 @@ PHP_METHOD(Howdah_WebSocketEvent, unsubscribe) {
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_STR(channel)
     ZEND_PARSE_PARAMETERS_END();
-    order_channel(HOWDAH_LIVE_KIND_UNSUBSCRIBE, connection_of(ZEND_THIS), channel, NULL);
+    order_unsubscribe(connection_of(ZEND_THIS), channel);
 }
 
 PHP_METHOD(Howdah_WebSocketEvent, setState) {

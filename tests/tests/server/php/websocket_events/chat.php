@@ -24,7 +24,7 @@ switch ($event->type) {
         header('Sec-WebSocket-Protocol: chat');
         $event->setState('0');
         if (isset($_GET['room'])) {
-            $event->subscribe($_GET['room']);
+            $event->subscribe($_GET['room'], keep: isset($_GET['keep']) ? (int) $_GET['keep'] : null);
         }
         $event->send("welcome $event->connection");
         break;
