@@ -63,6 +63,22 @@ final class Code
         'wp_remote_get', 'wp_remote_post', 'wp_remote_request', 'wp_safe_remote_get', 'wp_safe_remote_post', 'curl_init',
     ];
 
+    /**
+     * Plugins and themes up to these versions that were read, and run for two visitors with different addresses, headers and
+     * cookies: what their code does before the hook wp is the same for all anonymous visitors.
+     */
+    private const CHECKED = [
+        'akismet' => '5.6', 'advanced-custom-fields' => '6.8', 'classic-editor' => '1.6', 'contact-form-7' => '6.1',
+        'hello-elementor' => '3.4', 'oceanwp' => '4.1',
+    ];
+
+    /** Plugins that must see each request before the hook wp: no setting makes them fit. */
+    private const UNFIT = [
+        'litespeed-cache' => 'it is a page cache', 'redirection' => 'it redirects at the hook init',
+        'woocommerce' => 'it loads the cart of the visitor at the hook init',
+        'w3-total-cache' => 'it is a page cache', 'wordfence' => 'its firewall checks each request at the hook init',
+    ];
+
     /** Returns the loaded files of these, without WordPress's own. */
     public static function loaded(): array
     {
@@ -82,19 +98,40 @@ final class Code
     {
         $trusted = array_filter(array_map('trim', explode(',', (string) getenv('HOWDAH_WORDPRESS_TRUST'))));
         foreach ($files as $file) {
-            $isTrusted = \in_array(self::owner($file), $trusted, true);
+            $name = self::owner($file);
+            if (isset(self::UNFIT[$name])) {
+                return "$name: " . self::UNFIT[$name];
+            }
+            $isTrusted = \in_array($name, $trusted, true) || self::isChecked($name);
             if (self::choosesByAnUnknownHost($file)) {
                 return "$file: it chooses by the host, and the boot knows none: serve each host by a [[site]] with only"
                     . ' that one in `hosts`';
             }
             $place = $isTrusted ? null : self::place($file);
             if ($place !== null) {
-                return "$place: it may look at the request while WordPress boots; if it does not before the hook wp,"
-                    . ' put ' . self::owner($file) . ' into HOWDAH_WORDPRESS_TRUST';
+                $checked = isset(self::CHECKED[$name]) ? " ($name was checked up to " . self::CHECKED[$name] . ')' : '';
+
+                return "$place: it may look at the request while WordPress boots$checked; if it does not before the hook wp,"
+                    . " put $name into HOWDAH_WORDPRESS_TRUST";
             }
         }
 
         return null;
+    }
+
+    /** Returns whether this plugin or theme is one of those that were checked, in no newer version. */
+    private static function isChecked(string $name): bool
+    {
+        $heads = isset(self::CHECKED[$name]) ? [...glob(\WP_PLUGIN_DIR . "/$name/*.php") ?: [], get_theme_root() . "/$name/style.css"] : [];
+        foreach ($heads as $file) {
+            $head = (string) @file_get_contents($file, length: 8192);
+            if (preg_match('/^[ \t\/*#@]*(?:Plugin|Theme) Name:/mi', $head) === 1
+                && preg_match('/^[ \t\/*#@]*Version:\s*(\d+(?:\.\d+)?)/mi', $head, $found) === 1) {
+                return version_compare($found[1], self::CHECKED[$name], '<=');
+            }
+        }
+
+        return false;
     }
 
     /** Returns the plugin or theme of a file by its directory, or the file's name. */

@@ -24,7 +24,7 @@ fn errors_are_reported_with_their_line() {
         ("<ElseIf \"true\">\n</ElseIf>", "<ElseIf> without <If>"),
         ("php_admin_value a b", "php_admin_value: is not for .htaccess files"),
         ("RewriteMap a txt:/x", "is not for .htaccess files"),
-        ("Require nonsense", "Require nonsense is not known"),
+        ("Require nonsense", "unknown condition Require nonsense"),
         ("Require not ip 10.1.2.3", "put it into <RequireAll>"),
         ("Require ip example.org", "`example.org` is neither an address nor a network"),
         ("Order sideways", "neither allow,deny nor deny,allow"),
@@ -75,7 +75,7 @@ fn host_names_that_are_not_looked_up_exclude_no_client() {
 fn directives_without_effect_are_logged_and_unknown_ones_are_errors() {
     let read = read(b"SetOutputFilter DEFLATE\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
     assert_eq!(read.notes.iter().map(|note| note.line).collect::<Vec<_>>(), [1, 2]);
-    assert!(mistake("NoSuchThing x\n").contains("NoSuchThing is not known"));
+    assert!(mistake("NoSuchThing x\n").contains("unknown directive NoSuchThing"));
 }
 
 #[test]

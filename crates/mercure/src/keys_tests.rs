@@ -152,7 +152,7 @@ fn a_broken_set_is_refused_and_names_its_key() {
         (key(json!({ "kty": "RSA", "e": "AQAB" })), "has no valid `n`"),
         (key(json!({ "kty": "RSA", "n": "AQ", "e": "AQAB", "d": "AQ" })), "is a private key"),
         (key(json!({ "kty": "EC", "crv": "P-256", "x": zeros, "y": zeros })), "not a point of its curve"),
-        (key(json!({ "kty": "EC", "crv": "P-256", "x": "AA", "y": zeros })), "have not 32 bytes"),
+        (key(json!({ "kty": "EC", "crv": "P-256", "x": "AA", "y": zeros })), "coordinates that do not have 32 bytes"),
         (key(json!({ "kty": "OKP", "crv": "Ed25519", "x": "AA" })), "has a broken Ed25519 key"),
         (key(json!({ "kty": "oct", "k": "AAAA", "kid": 1 })), "has a `kid` that is not a string"),
         (json!({ "keys": vec![oct("x", SECRET); MAX_KEYS + 1] }).to_string(), "33 keys; at most 32"),

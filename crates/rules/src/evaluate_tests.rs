@@ -351,8 +351,8 @@ fn a_later_rule_decides_the_pool_and_a_share_persists_until_another() {
 }
 
 #[test]
-fn bytes_without_a_proxy_header_are_refused() {
+fn actions_that_contradict_each_other_are_refused() {
     let said = problems("[[rule]]\nproxy = \"a\"\npool = \"b\"\nworkers = 1\n");
-    assert!(said.contains("pool: does not go with `proxy`") && said.contains("workers: does not go"), "{said}");
+    assert!(said.contains("pool: cannot be combined with `proxy`") && said.contains("workers: cannot be"), "{said}");
     assert!(problems("[[rule]]\nweight = 0\n").contains("weight: must be from 1 to 1000"));
 }

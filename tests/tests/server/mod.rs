@@ -133,5 +133,6 @@ mod websocket_queries;
 mod websocket_seen;
 mod websocket_swoole;
 mod wordpress_hosts;
+mod wordpress_plugins;
 mod worker_trust;
 mod wrong_lengths;

@@ -124,7 +124,7 @@ async fn questions_are_answered_while_bodies_arrive() {
 }
 
 #[tokio::test]
-async fn a_worker_that_asks_without_reading_answers_is_killed() {
+async fn a_worker_that_asks_without_reading_responses_is_killed() {
     let mut stage = TestPool::new(10);
     let mut evil = stage.worker().await;
     let response = stage.get().await;

@@ -155,6 +155,6 @@ mod tests {
             assert!(of(&format!("[www]\n{pool}")).unwrap_err().contains(message), "{pool}");
         }
         assert!(of("<?php\n").is_err());
-        assert!(of("[global]\n").unwrap_err().contains("there is no pool"));
+        assert!(of("[global]\n").unwrap_err().contains("no section [NAME]"));
     }
 }
