@@ -198,7 +198,7 @@ mod tests {
             let read = LiveOrder::parse(whole[..end].to_vec().into());
             assert_eq!(read.is_some(), ends.contains(&end), "{end}");
         }
-        for (kind, field) in [(0, 1), (11, 1), (1, 0), (1, 11), (u16::MAX, 1)] {
+        for (kind, field) in [(0, 1), (11, 1), (1, 0), (1, 12), (u16::MAX, 1)] {
             assert_eq!(LiveOrder::parse(order(kind, &[(field, b"")]).into()), None, "{kind} {field}");
         }
         let too_many = vec![(2u16, &b""[..]); MAX_FIELDS];
