@@ -252,7 +252,7 @@ fn encoded(name: Component, text: &str, is_path: bool) -> Result<String, NotAPat
         Component::Protocol => {
             let text = text.to_ascii_lowercase();
             let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-            return if text.bytes().all(is_scheme) { Ok(text) } else { Err(NotAPattern) };
+            if text.bytes().all(is_scheme) { Ok(text) } else { Err(NotAPattern) }
         }
         Component::Username => url.set_username(text).map(|()| url.username().to_owned()).map_err(|()| NotAPattern),
         Component::Password => {
