@@ -185,7 +185,7 @@ fn check_says_which_hosts_the_certificates_of_a_site_are_not_for() {
         ),
         (
             format!("{top}{}", site("\"shop.example\"", &format!("auto = true\n{own}"))),
-            "auto: goes without `certificates`",
+            "auto: cannot be combined with `certificates`",
         ),
         (
             format!("{top}{}", site("\"shop.example\"", "min_version = \"1.3\"")),
