@@ -60,7 +60,7 @@ scenario!(
         .php("few/seen.php", SEEN)
         .php("own/seen.php", SEEN)
         .php("large/raw.php", "echo strlen(file_get_contents('php://input'));")
-        .expect_log("was not kept")
+        .expect_log("and was dropped")
         .expect_log("request body exceeds 8388608")
         .allow_log("request body exceeds")
         .allow_log("exceeds the limit of"),

@@ -73,7 +73,7 @@ fn no_request_switches_opcache_off_for_those_that_follow() {
                     .file("ruled/.htaccess", "php_flag opcache.enable off\n")
                     .php("seen.php", php!("settings_of_requests/opcache.php"))
                     .php("ruled/seen.php", php!("settings_of_requests/opcache.php"));
-                if stays { s.expect_log("opcache.enable of an .htaccess file does not count") } else { s }
+                if stays { s.expect_log("opcache.enable of an .htaccess file has no effect") } else { s }
             },
             |site| {
                 let plain = seen(site, "/seen.php");
