@@ -39,14 +39,14 @@ fn a_transaction_left_open_is_an_error_with_its_places() {
         Mode::Async,
         |s| {
             setup(s, &[("transactions.php", include_str!("php/library/transactions.php"))])
-                .expect_log("A connection was returned to the pool \"shop\" with an open transaction, which was rolled back; given back at")
+                .expect_log("A connection was returned to the pool \"shop\" with an open transaction, which was rolled back; returned at")
                 .expect_log("A connection of the pool \"shop\" was left with an open transaction at its coroutine's end")
                 .allow_log("with an open transaction")
         },
         |site| {
             passes(site, &format!("/?case=transactions&sql={}&redis={}", sql.port, redis.port));
             for texts in
-                [["\"shop\"", "given back at"], ["\"shop\"", "coroutine's end"], ["\"redis\"", "given back at"]]
+                [["\"shop\"", "returned at"], ["\"shop\"", "coroutine's end"], ["\"redis\"", "returned at"]]
             {
                 let line = site.wait_for_log(&texts);
                 assert!(

@@ -70,7 +70,7 @@ fn pooled_mysql_connections_are_as_good_as_new() {
         Mode::Async,
         |s| {
             setup(s, &[("pool_mysql.php", include_str!("php/library/pool_mysql.php"))])
-                .expect_log("with an open transaction, which was rolled back; given back at")
+                .expect_log("with an open transaction, which was rolled back; returned at")
         },
         |site| passes(site, &format!("/?case=pool_mysql&port={}", server.port)),
     );
