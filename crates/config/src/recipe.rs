@@ -113,7 +113,7 @@ fn pool(
         pool.compare_one_in = COMPARED;
     }
     if is_open("warmup_auto") {
-        pool.warmup_auto = mode == Mode::Snapshot;
+        pool.warmup_auto = mode == Mode::Snapshot && recipe.learns;
     }
     pool.script = Some(front);
     pool

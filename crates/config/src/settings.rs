@@ -93,10 +93,10 @@ settings! {
         /// for no application; or its name, such as `wordpress`.
         ///
         /// Its rules come before those of `[[rule]]`: what is private, where visitors upload to, its front controller. With
-        /// `mode` snapshot or worker and no `script` or `boot`, the server boots `symfony`, `laravel` and `wordpress`
-        /// (snapshot only) once for many requests. The front controller then runs in a pool named after the application, in
-        /// a site `SITE.APP`. Other scripts, and the front controller while that pool does not serve, run in classic mode. An
-        /// application that `auto` has found boots in mode snapshot if `mode` is not set.
+        /// `mode` snapshot or worker and no `script` or `boot`, the server boots `symfony` and `laravel`, and in
+        /// snapshot mode `wordpress` and `drupal`, once for many requests. The front controller then runs in a pool named
+        /// after the application, in a site `SITE.APP`. Other scripts, and the front controller while that pool does not
+        /// serve, run in classic mode. An application that `auto` has found boots in mode snapshot if `mode` is not set.
         ///
         /// One of `adminer`, `bedrock`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`,
         /// `nextcloud`, `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`,

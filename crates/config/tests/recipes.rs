@@ -11,6 +11,7 @@ fn a_recipe_pool_precedes_the_default_pool_and_watches_its_application() {
     for (name, watched) in [
         ("wordpress", "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}"),
         ("laravel", "vendor/composer/installed.php"),
+        ("drupal", "core/lib/Drupal.php"),
     ] {
         let site = Site::new(&format!("root = \"public\"\napp = \"{name}\"\nmode = \"snapshot\"\n"));
         site.write("public/index.php", "<?php");
@@ -19,6 +20,7 @@ fn a_recipe_pool_precedes_the_default_pool_and_watches_its_application() {
         assert_eq!((booted.name.as_str(), booted.mode), (name, Mode::Snapshot));
         assert_eq!(booted.script.as_deref(), Some(&*site.path().join("public/index.php")));
         assert!(booted.watch.iter().any(|pattern| pattern.ends_with(watched)), "{:?}", booted.watch);
+        assert_eq!((booted.warmup_auto, booted.warmup.len()), (name != "drupal", 1));
         assert_eq!(settings.pools[0].mode, Mode::Classic);
     }
 }
@@ -28,7 +30,7 @@ fn a_mode_that_a_recipe_does_not_support_is_an_error() {
     for (text, why) in [
         ("app = \"nothing\"", ":1: app: unknown application \"nothing\""),
         ("[[rule]]\npath = \"/a/*\"\napp = \"nothing\"", ":3: [rule] app: unknown application \"nothing\""),
-        ("app = \"drupal\"\nmode = \"snapshot\"", "needs a script, a boot file or an `app` that the server can boot"),
+        ("app = \"joomla\"\nmode = \"snapshot\"", "needs a script, a boot file or an `app` that the server can boot"),
         ("app = \"wordpress\"\nmode = \"worker\"", "the recipe wordpress needs mode snapshot, but `mode` is worker"),
         (
             "app = \"symfony\"\nmode = \"snapshot\"\nfront_controller = \"app.php\"",

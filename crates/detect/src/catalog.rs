@@ -1,6 +1,6 @@
 //! The known applications: signs that identify each, candidates for its document root, and its preset.
 
-use crate::recipe::{LARAVEL, Recipe, SYMFONY, WORDPRESS};
+use crate::recipe::{DRUPAL, LARAVEL, Recipe, SYMFONY, WORDPRESS};
 
 /// A known application.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub const CATALOG: &[Kind] = &[
         name: "drupal",
         title: "Drupal",
         app: Some("drupal"),
+        recipe: Some(&DRUPAL),
         roots: &["web", "docroot", "."],
         signs: &[
             Package("drupal/core"),

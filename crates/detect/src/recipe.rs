@@ -14,6 +14,8 @@ pub struct Recipe {
     /// `true` if the recipe takes the snapshot itself, and then each request runs the script as in classic mode.
     /// Otherwise the script, or the recipe instead of it, has a request loop.
     pub takes_snapshot: bool,
+    /// `true` if requests for frequent pages may run in the warm-up: the recipe undoes what they leave.
+    pub learns: bool,
     /// `true` if the boot may depend on the requested host, for example if the host selects the configuration.
     pub for_one_host: bool,
     /// Visitors whose requests may run on the booted application.
@@ -52,7 +54,7 @@ pub enum Watched {
 }
 
 /// All recipes.
-pub const RECIPES: &[Recipe] = &[SYMFONY, LARAVEL, WORDPRESS];
+pub const RECIPES: &[Recipe] = &[SYMFONY, LARAVEL, WORDPRESS, DRUPAL];
 
 const FRONT: &str = "index.php";
 
@@ -62,6 +64,7 @@ pub(crate) const SYMFONY: Recipe = Recipe {
     package: Some("symfony/runtime"),
     in_worker_mode: true,
     takes_snapshot: false,
+    learns: true,
     for_one_host: false,
     visitors: Visitors::All,
     watched: Watched::Project,
@@ -77,6 +80,7 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
     package: None,
     in_worker_mode: false,
     takes_snapshot: true,
+    learns: true,
     for_one_host: true,
     visitors: Visitors::Strangers {
         methods: &["GET", "HEAD"],
@@ -90,6 +94,25 @@ pub(crate) const WORDPRESS: Recipe = Recipe {
         "wp-content/{plugins,mu-plugins,themes,languages}/**/*.{php,html,json,mo}",
     ]),
     gain: "2.1 to 2.4",
+};
+
+/// Pages of anonymous visitors. Functions of Drupal keep data of a page in static variables, so none is rendered at boot.
+pub(crate) const DRUPAL: Recipe = Recipe {
+    name: "drupal",
+    script: FRONT,
+    package: None,
+    in_worker_mode: false,
+    takes_snapshot: false,
+    learns: false,
+    for_one_host: false,
+    visitors: Visitors::Strangers { methods: &["GET", "HEAD"], known_by: &["SESS"], previews: &[] },
+    watched: Watched::InRoot(&[
+        "index.php",
+        "autoload.php",
+        "core/lib/Drupal.php",
+        "{modules,themes,profiles}/**/*.{php,module,inc,install,profile,theme}",
+    ]),
+    gain: "3 to 4",
 };
 
 impl Recipe {

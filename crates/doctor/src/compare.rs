@@ -15,6 +15,9 @@ pub(crate) const NOT_COMPARED: &[&str] = &[
     "last-modified",
     "server",
     "age",
+    // Whether a cache of Drupal has answered.
+    "x-drupal-cache",
+    "x-drupal-dynamic-cache",
 ];
 
 /// Tolerance for lifetimes of cookies, in seconds: code that sets a cookie reads the clock twice, and a second may pass

@@ -35,6 +35,11 @@ static EMBEDDED: &[Embedded] = &[
             include_str!("../../../php/recipes/wordpress/blocks.php")
         ),
     },
+    Embedded {
+        name: "drupal",
+        path: c"/howdah:recipes/drupal.php",
+        text: include_str!("../../../php/recipes/drupal.php"),
+    },
 ];
 
 /// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and the time of its last

@@ -19,6 +19,7 @@ mod debugging_on_demand;
 mod demotion;
 mod deploy;
 mod development;
+mod drupal;
 mod early_hints;
 mod environment;
 mod error_page_in_browser;
