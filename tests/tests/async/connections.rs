@@ -45,9 +45,7 @@ fn a_transaction_left_open_is_an_error_with_its_places() {
         },
         |site| {
             passes(site, &format!("/?case=transactions&sql={}&redis={}", sql.port, redis.port));
-            for texts in
-                [["\"shop\"", "returned at"], ["\"shop\"", "coroutine's end"], ["\"redis\"", "returned at"]]
-            {
+            for texts in [["\"shop\"", "returned at"], ["\"shop\"", "coroutine's end"], ["\"redis\"", "returned at"]] {
                 let line = site.wait_for_log(&texts);
                 assert!(
                     line.contains("taken at") && line.contains("begins(") && line.contains("case=transactions"),

@@ -53,11 +53,7 @@ fn anonymous_visitors_get_pages_of_the_boot_which_is_never_outdated() {
             change(site, "container.txt", "second");
             assert_eq!(anonymous(site), "snapshot second one nobody 1 1", "{}", site.log());
             change(site, "sites/default/settings.php", &format!("<?php {}", SETTINGS.replace("one", "two")));
-            assert!(
-                eventually(PATIENCE, || anonymous(site) == "snapshot second two nobody 1 1"),
-                "{}",
-                site.log()
-            );
+            assert!(eventually(PATIENCE, || anonymous(site) == "snapshot second two nobody 1 1"), "{}", site.log());
         },
     );
 }
