@@ -345,7 +345,9 @@ mod tests {
         let registered = stage.open();
         registered.link.subscribe("news", None, None).unwrap();
         registered.link.drop_oldest(2);
-        ["1", "2", "3"].map(|text| stage.publish("news", text));
+        for text in ["1", "2", "3"] {
+            stage.publish("news", text);
+        }
         registered.link.send(message(b"alone", false));
         assert!(registered.link.is_open());
         assert_eq!(drain(&registered.link).0, ["3", "alone"]);
