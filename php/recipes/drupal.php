@@ -77,7 +77,7 @@ function evaluate(string $app_root, string $site_path, object $class_loader): ar
 function depends_on_request(string $root, object $loader): bool
 {
     $now = $_SERVER;
-    // What it includes only once is missing from both.
+    // A file that it includes once is missing from both results.
     $said = [];
     foreach (['192.0.2.1', '192.0.2.2'] as $at => $address) {
         $_SERVER = ['HTTP_HOST' => "$at.invalid", 'SERVER_NAME' => "$at.invalid", 'SERVER_PORT' => (string) (80 + $at),
@@ -95,7 +95,7 @@ final class Connections
 {
     private static ?object $kept = null;
 
-    /** Whether each worker can open this one. The others are closed before the snapshot. */
+    /** Returns whether each worker can open this connection. Others are closed before the snapshot. */
     public static function isOpenedByWorkers(Connection $connection): bool
     {
         $options = $connection->getConnectionOptions();
@@ -131,7 +131,7 @@ function declare_kernel(): void
         /** Size in bytes of a response in a rehearsal that the page cache does not have. */
         private const SIZE = 64 << 10;
 
-        /** What settings.php says, and the container's mark, at the snapshot; null until then. */
+        /** The settings of settings.php at the snapshot; null until then. */
         private ?array $said = null;
         private string $mark = '';
         private array $overrides = [];

@@ -15,7 +15,7 @@ pub(crate) const NOT_COMPARED: &[&str] = &[
     "last-modified",
     "server",
     "age",
-    // Whether a cache of Drupal has answered.
+    // Drupal: hit or miss of its caches.
     "x-drupal-cache",
     "x-drupal-dynamic-cache",
 ];

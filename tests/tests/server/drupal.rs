@@ -8,7 +8,7 @@ const FRONT: &str = "use Drupal\\Core\\DrupalKernel;\nuse Symfony\\Component\\Ht
     $autoloader = require_once 'autoload.php';\n$kernel = new DrupalKernel('prod', $autoloader);\n
     $request = Request::createFromGlobals();\n$response = $kernel->handle($request);\n$response->send();\n
     $kernel->terminate($request, $response);";
-const SETTINGS: &str = "$settings['name'] = 'one';\n$config['site']['name'] = $_SERVER['HTTP_X_NAME'] ?? 'nobody';\n\
+const SETTINGS: &str = "$settings['name'] = 'one';\n$config['site']['name'] = $_SERVER['HTTP_X_NAME'] ?? 'stranger';\n\
     $databases['default']['default'] = ['driver' => 'none'];";
 
 fn drupal(setup: Setup, settings: &str) -> Setup {
@@ -47,13 +47,13 @@ fn anonymous_visitors_get_pages_of_the_boot_which_is_never_outdated() {
                 assert_eq!(said, format!("snapshot first one {name} 1 1"));
             }
             let known = visit(site, Request::get("/").header("Cookie", "a=b; SESS0123=token"));
-            assert_eq!(known, "classic first one nobody 1 1");
+            assert_eq!(known, "classic first one stranger 1 1");
             assert!(visit(site, Request::new("POST", "/")).starts_with("classic"));
             // Drupal stores its container anew when a module is installed.
             change(site, "container.txt", "second");
-            assert_eq!(anonymous(site), "snapshot second one nobody 1 1", "{}", site.log());
+            assert_eq!(anonymous(site), "snapshot second one stranger 1 1", "{}", site.log());
             change(site, "sites/default/settings.php", &format!("<?php {}", SETTINGS.replace("one", "two")));
-            assert!(eventually(PATIENCE, || anonymous(site) == "snapshot second two nobody 1 1"), "{}", site.log());
+            assert!(eventually(PATIENCE, || anonymous(site) == "snapshot second two stranger 1 1"), "{}", site.log());
         },
     );
 }
@@ -67,7 +67,7 @@ fn a_boot_that_could_depend_on_the_request_is_refused_with_one_line() {
         |site| {
             let why = site.wait_for_log(&["settings.php depends on the request", "takes 3 to 4 times"]);
             assert_eq!(why.matches("depends on the request").count(), 1, "{why}");
-            assert_eq!(anonymous(site), "classic first site.example nobody 1 1");
+            assert_eq!(anonymous(site), "classic first site.example stranger 1 1");
         },
     );
 }
