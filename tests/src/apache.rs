@@ -152,6 +152,10 @@ TypesConfig /etc/mime.types
     Require all denied
 </FilesMatch>
 AddType application/x-httpd-php .php
+# Ignores files of others, such as /tmp/.htaccess.
+<Directory />
+    AllowOverride None
+</Directory>
 {hosts}"
     )
 }

@@ -66,7 +66,8 @@ impl Front {
             let (dir, hosts) = (dir.display(), hosts(port));
             format!(
                 "ServerRoot {dir}\nDefaultRuntimeDir {dir}\nPidFile {dir}/pid\nErrorLog {dir}/error.log\n{modules}{user}\n\
-                 ServerName localhost\nListen 127.0.0.1:{port}\nTypesConfig /etc/mime.types\n{hosts}"
+                 ServerName localhost\nListen 127.0.0.1:{port}\nTypesConfig /etc/mime.types\n\
+                 # Ignores files of others, such as /tmp/.htaccess.\n<Directory />\nAllowOverride None\n</Directory>\n{hosts}"
             )
         })
     }
