@@ -249,9 +249,9 @@ settings! {
         /// Compare one in this many GETs with classic mode, on an idle worker, after the response. A route that
         /// differs, is slower, or kills its workers then runs in classic mode: `howdah routes`. 0 for none.
         ///
-        /// The comparisons run in the first pool in classic mode that has the same root; for a pool that boots the `app`
-        /// of a site, in the site's pool. For modes other than classic, and requests without cookies, `Authorization` and
-        /// body. The default is 1000 for an application that `app = "auto"` boots.
+        /// Applies to pools in other modes than classic, and to requests without cookies, `Authorization` and body. They
+        /// are compared with the first pool in classic mode that has the same root; for a pool that boots the `app` of a
+        /// site, with the site's fallback. The default is 1000 for an application that `app = "auto"` boots.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
         /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool has no worker.

@@ -84,7 +84,7 @@ impl Server {
             interrupted::check()?;
             std::thread::sleep(POLL_INTERVAL);
         }
-        bail!("the server does not listen:\n{}", self.last_words())
+        bail!("the server did not listen within {START_TIMEOUT:?}; its log:\n{}", self.last_words())
     }
 
     pub(crate) const fn port(&self) -> u16 {

@@ -28,15 +28,15 @@ pub struct Claims {
 pub enum TokenError {
     #[error("not a token of three parts in base64url")]
     Malformed,
-    #[error("a `kid` that no key has")]
+    #[error("no key has its `kid`")]
     KeyId,
-    #[error("an algorithm that the key is not for")]
+    #[error("an algorithm other than the key's")]
     Algorithm,
     #[error("critical extensions, which are not supported")]
     Critical,
     #[error("a wrong signature")]
     Signature,
-    #[error("claims that are not understood")]
+    #[error("missing or malformed claims")]
     Claims,
     #[error("an audience that is not this hub")]
     Audience,

@@ -52,7 +52,7 @@ pub enum PublicationError {
     ManyTopics,
     #[error("a `topic`, an `id` or a `type` of more than 4096 bytes")]
     LongName,
-    #[error("a `topic`, an `id` or a `type` with a control character")]
+    #[error("a `topic`, an `id` or a `type` with a control or format character")]
     ControlCharacter,
     #[error("an `id` that begins with `#` or is `earliest`: these are reserved")]
     ReservedId,

@@ -119,7 +119,8 @@ impl Allowance {
         SendResult::Done
     }
 
-    /// Returns the request's bytes to the connection: the request has its response, or is gone.
+    /// Releases the bytes that this request reserved of its connection's limit. Called when the request has its response
+    /// or has been dropped.
     pub(crate) fn give_back(&mut self, of_connection: &AtomicUsize) {
         of_connection.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
     }

@@ -40,7 +40,7 @@ pub struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// The lookup of an outcome.
+    /// Builds the lookup from the outcome of the rules. What no rule sets stays `None`.
     pub(crate) fn new(site: &Site, outcome: &'a Outcome) -> Self {
         Self {
             path: outcome.path.as_deref(),

@@ -75,7 +75,10 @@ impl Log {
         match is_shared {
             true => end.appended.notify_one(),
             false if unshared == 1 => {
-                tracing::warn!("{}: too many updates are waiting, or one is too large: other servers miss it", end.key);
+                tracing::warn!(
+                    "an update of {} does not reach other servers: it is too large, or too many are waiting",
+                    end.key
+                );
             }
             false => {}
         }

@@ -1,9 +1,8 @@
-//! Sends load to a system: one trait, three generators that implement it, and a fourth for mixed loads.
-//!
-//! `wrk` measures throughput in a closed loop (each connection sends its next request when the response has arrived).
-//! The constant-rate generator of this crate measures latency in an open loop. [`tls`] sends load over TLS, also in a
-//! closed loop. All report the same [`LoadReport`]. [`ab`] and [`vegeta`] replace them where a published comparison
-//! used those. [`mixed`] sends several kinds of requests at once, in any rhythm, and reports each kind.
+//! Sends load to a system. [`RealLoad`] chooses between three generators: `wrk` measures throughput in a closed loop
+//! (each connection sends its next request when the response has arrived), the constant-rate generator of this crate
+//! latency in an open loop, and [`tls`] sends load over TLS in a closed loop. All report the same [`LoadReport`]. [`ab`]
+//! and [`vegeta`] replace them where a published comparison used those. [`mixed`] sends several kinds of requests at
+//! once, in any rhythm, and reports each kind.
 
 pub mod ab;
 pub mod client;

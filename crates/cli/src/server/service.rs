@@ -160,7 +160,9 @@ impl Service {
         if let Some(manager) = &self.manager
             && tokio::time::timeout(FLUSH_TIMEOUT, manager.heard()).await.is_err()
         {
-            tracing::warn!("the service manager does not read notifications: continuing without them");
+            tracing::warn!(
+                "the service manager did not acknowledge the new main process within {FLUSH_TIMEOUT:?}: exiting anyway"
+            );
         }
     }
 

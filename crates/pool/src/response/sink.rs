@@ -335,7 +335,7 @@ impl Inner {
             // A full disk: as without budget.
             Err(error) => {
                 if DISK_FULL.permit().is_some() {
-                    warn!(%error, "cannot spill a response to disk: its worker waits for the client");
+                    warn!(%error, "cannot spill a response to disk: it waits in its worker, and fails in async mode");
                 }
                 return Err(data);
             }

@@ -119,7 +119,7 @@ impl Supervisor {
                     tracing::warn!(
                         pool = name,
                         workers = self.target,
-                        "workers use {all} MiB, more than `max_pool_memory`, and the pool is at its minimum"
+                        "workers use {all} MiB, more than `max_pool_memory`, with the minimum number of workers"
                     );
                 }
                 return;

@@ -84,7 +84,7 @@ fn count(literals: &[u8], counts: &mut [u16; 256]) -> usize {
     literals.len()
 }
 
-/// Returns the number of bits of the counted bytes with an optimal code for single bytes.
+/// Returns the entropy of the counted bytes in bits. `total` is the sum of `counts`.
 fn entropy(counts: &[u16; 256], total: usize) -> f32 {
     let total = total as f32;
     let used = counts.iter().filter(|count| **count > 0).map(|count| f32::from(*count));

@@ -64,7 +64,7 @@ impl StoredCertificates {
         };
         let Some(copies) = self.storage.copies() else {
             if let Err(why) = read {
-                tracing::error!("{place}: {why}: ignoring it");
+                tracing::error!("cannot read {place}, so {name} has no stored certificate: {why}");
             }
             return shared;
         };
@@ -103,11 +103,11 @@ impl StoredCertificates {
                 Some(StoredCertificate { certificate, version: self.storage.version_of(&Self::file(name), pem) })
             }
             Ok(_) => {
-                tracing::error!("{place} is not for {name}: ignoring it");
+                tracing::error!("ignoring {place}: the certificate does not cover {name}");
                 None
             }
             Err(why) => {
-                tracing::error!("{place}: {why}: ignoring it");
+                tracing::error!("ignoring {place}: {why}");
                 None
             }
         }

@@ -63,7 +63,7 @@ scenario!(
         ] {
             assert_eq!(status(token), expected, "{token}");
         }
-        site.wait_for_log(&["token refused: a `kid` that no key has"]);
+        site.wait_for_log(&["token refused: no key has its `kid`"]);
 
         // The issuer adds a key, signs with it, and then removes the earlier one.
         let private = site.place().top.join("private.pem").to_str().unwrap().to_owned();

@@ -221,7 +221,7 @@ static bool is_new(const char *what, const char *place) {
     return length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL;
 }
 
-/* Reports each place once: the first frame of PHP code there. */
+/* Reports a call that blocks the process, once for each file and line of the innermost PHP frame. */
 void async_audit_blocked(void) {
     if (!enabled || coroutine_current == NULL) {
         return;

@@ -63,7 +63,7 @@ fn requests_queued_after_one_that_turns_out_to_be_long_go_to_an_idle_worker() {
 
 /// The ends of requests are read late: the request that the worker runs now counts.
 #[test]
-fn a_worker_between_requests_does_not_count_as_running_long() {
+fn running_time_counts_from_the_current_request_while_earlier_ends_are_unread() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
     for request in 0..3 {

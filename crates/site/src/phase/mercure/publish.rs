@@ -56,7 +56,7 @@ fn mistake(why: PublicationError) -> Refusal {
         PublicationError::ManyTopics => Refusal::bad_request("more than 100 topics"),
         PublicationError::LongName => Refusal::bad_request("a `topic`, an `id` or a `type` of more than 4096 bytes"),
         PublicationError::ControlCharacter => {
-            Refusal::bad_request("a `topic`, an `id` or a `type` with a control character")
+            Refusal::bad_request("a `topic`, an `id` or a `type` with a control or format character")
         }
         PublicationError::ReservedId => Refusal::bad_request("an `id` that begins with `#` or is `earliest`"),
         PublicationError::ReservedTopic => Refusal::bad_request("the topic `*`, or one below the hub's own path"),
