@@ -99,7 +99,7 @@ fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
     let errors = site.errors();
     assert!(errors[1].contains("howdah.toml:3: mode: mode \"snapshot\" needs a script"), "{errors:?}");
     assert_eq!(errors.len(), 2, "{errors:?}");
-    assert!(errors[0].contains("howdah.toml:2") && errors[0].contains("a recipe boots index.php"), "{errors:?}");
+    assert!(errors[0].contains("howdah.toml:2") && errors[0].contains("the recipe boots index.php"), "{errors:?}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn settings_that_cannot_work_are_reported_with_their_line() {
     for (text, expected) in [
         ("listen = \"https://:443\"\n".to_owned(), "howdah.toml:1: listen: https://0.0.0.0:443 needs a certificate"),
         ("[tls]\ncertificates = [\"a.pem\"]\n".to_owned(), "so they would not be used"),
-        ("[tls]\nredirect = true\n".to_owned(), "howdah.toml:2: [tls] redirect: there is nowhere to send clients to"),
+        ("[tls]\nredirect = true\n".to_owned(), "howdah.toml:2: [tls] redirect: needs an address to redirect to"),
         (format!("admin = \"https://127.0.0.1:1\"\n{https}"), "the admin endpoint does not support TLS"),
         (format!("{https}client_auth = \"required\"\n"), "howdah.toml:4: [tls] client_auth: needs `client_ca`"),
         (format!("{https}client_ca = \"ca.pem\"\n"), "has no effect while `client_auth` is \"off\""),
