@@ -182,7 +182,7 @@ scenario!(
     howdah_only = "a Mercure hub is Howdah's",
     |s| s.setting("mercure.publisher_key", "\"short\""),
     |site| {
-        let log = site.wait_for_log(&["mercure.publisher_key has 5 bytes"]);
+        let log = site.wait_for_log(&["mercure.publisher_key has only 5 bytes"]);
         assert!(!log.contains("\"short\""), "{log}");
     },
 );
