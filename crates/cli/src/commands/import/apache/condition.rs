@@ -132,8 +132,8 @@ fn header(name: &str) -> String {
     format!("header.{}", quoted(name))
 }
 
-/// A condition on a header, or on the query. A rule has one for each header, and `not` one in all, because those in it would have to hold
-/// together.
+/// A condition on a header, or on the query. A rule has one for each header, and `not` one in all, because those in it
+/// would have to hold together.
 fn part(variable: &str, test: &Test, is_negated: bool, rule: &mut Rule) -> Option<Result<(), String>> {
     let key = match variable {
         "QUERY_STRING" => "query".to_owned(),

@@ -1,6 +1,7 @@
 //! nginx's locations: their paths, and which of them nginx selects for a request.
 
 use crate::commands::import::directive::Directive;
+use crate::commands::import::nginx::request_uri::branches;
 use crate::commands::import::site::escaped;
 
 /// A location, with its priority in nginx.
@@ -64,29 +65,13 @@ impl Location {
         let prefix = escaped(self.prefix().trim_end_matches('/'));
         match anchored {
             _ if prefix.is_empty() => pattern.to_owned(),
-            Some(rest) if rest.starts_with(&prefix) && !has_alternatives(rest) => pattern.to_owned(),
+            Some(rest) if rest.starts_with(&prefix) && branches(rest).len() == 1 => pattern.to_owned(),
             None if !pattern.contains('^') => {
                 format!("{case}^{prefix}{below}.*(?:{})", pattern.trim_start_matches("(?i)"))
             }
             _ => format!("{case}^(?={prefix}{or_end}).*?(?:{})", pattern.trim_start_matches("(?i)")),
         }
     }
-}
-
-/// `true` if the pattern has a `|` outside of groups.
-fn has_alternatives(pattern: &str) -> bool {
-    let mut depth = 0_i32;
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => drop(chars.next()),
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            '|' if depth == 0 => return true,
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Makes the groups of a pattern capture nothing.

@@ -5,20 +5,14 @@ use crate::commands::import::site::{Rule, fits_empty};
 /// Rules for the requests that a refusing condition on `$request_uri` is for and that its rule, which compares the path,
 /// misses. They may be for more requests. Empty for other conditions.
 pub(super) fn further(words: &[&str], base: &Rule) -> Vec<Rule> {
-    let mut with_query = base.conditions();
-    with_query.when.write("query", "true");
     match words {
         ["$request_uri", "~", regex] => in_query(regex, base),
         ["$request_uri", "~*", regex] => in_query(&format!("(?i){regex}"), base),
         // A path that matches to its end no longer does with a query.
-        ["$request_uri", "!=", path] if !path.contains(['*', '?']) => {
-            with_query.paths = vec![(*path).to_owned()];
-            vec![with_query]
-        }
+        ["$request_uri", "!=", path] if !path.contains(['*', '?']) => vec![rule(base, Some((*path).to_owned()), None)],
         ["$request_uri", "!~" | "!~*", regex] if regex.contains('$') || regex.contains("(?!") => {
             let case = if words[1] == "!~" { "" } else { "(?i)" };
-            with_query.paths = vec![format!("~{case}{regex}")];
-            vec![with_query]
+            vec![rule(base, Some(format!("~{case}{regex}")), None)]
         }
         _ => Vec::new(),
     }
@@ -82,7 +76,7 @@ fn crossings(branch: &str) -> Vec<(String, Option<String>)> {
 }
 
 /// The alternatives of a pattern outside of its groups.
-fn branches(regex: &str) -> Vec<&str> {
+pub(super) fn branches(regex: &str) -> Vec<&str> {
     let (mut from, mut at, mut found) = (0, 0, Vec::new());
     while at < regex.len() {
         if regex[at..].starts_with('|') {
