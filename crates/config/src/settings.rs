@@ -112,7 +112,7 @@ settings! {
         /// with an unknown directive get 500, as under Apache.
         htaccess: bool = "false" flag("htaccess") example("true");
         /// Broker through which several servers share updates (Mercure, channels), certificates with their keys, and
-        /// rates of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for updates only.
+        /// rates of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for all but the rates.
         /// `rediss://` and `natss://` use TLS. `""` for none.
         ///
         /// `?ca=FILE` names additional CA certificates to verify it with, in PEM. Anyone who can read it can impersonate

@@ -2,29 +2,20 @@
 
 use crate::address::{Address, Scheme};
 use crate::nats::Nats;
-use crate::redis::{COMMAND_TIMEOUT, Redis, Value, cmd};
-use ::redis::Cmd;
+use crate::nats_values::NatsValues;
+use crate::redis::{Redis, Value};
+use crate::redis_values::{RedisValues, eval};
+use crate::values::Values;
 use rustls::ClientConfig;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-
-/// Lua script that updates a list of short-lived values: their names, surrounded by spaces.
-const WRITE_ANNOUNCED: &str = "local names = redis.call('get', KEYS[2]) or ' ' \
-    if not string.find(names, ' ' .. ARGV[3] .. ' ', 1, true) then names = names .. ARGV[3] .. ' ' end \
-    redis.call('set', KEYS[2], names, 'PX', ARGV[2]) \
-    return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])";
-const REMOVE_ANNOUNCED: &str = "local names = redis.call('get', KEYS[2]) or ' ' \
-    local from, to = string.find(names, ' ' .. ARGV[1] .. ' ', 1, true) \
-    if from then redis.call('set', KEYS[2], string.sub(names, 1, from) .. string.sub(names, to + 1), 'PX', ARGV[2]) end \
-    return redis.call('del', KEYS[1])";
 
 /// Lua script that takes a request out of a bucket. The bucket's value is the time at which it will be full again, in
 /// microseconds. Returns the time to wait.
@@ -38,12 +29,6 @@ const ADMIT: &str = "local time = redis.call('time') \
     return 0";
 /// Maximum time that a request waits for the broker's decision.
 const ADMIT_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// Lua script that only acts for the holder of a lock. Redis executes `EVAL` atomically.
-const EXTEND_OWN: &str =
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end";
-const REMOVE_OWN: &str =
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 
 /// A connection to a broker. Clones share it; its thread ends with the last one.
 #[derive(Clone)]
@@ -61,6 +46,7 @@ pub(crate) enum Kind {
 
 struct Shared {
     kind: Kind,
+    values: Box<dyn Values>,
     /// The last attempt to reach the rate limits' connection failed.
     rates_away: AtomicBool,
     runtime: Handle,
@@ -98,7 +84,18 @@ impl Broker {
             Scheme::Redis => Kind::Redis { values: redis(), rates: redis() },
             Scheme::Nats => Kind::Nats(Arc::new(Nats::new(address, tls))),
         };
-        Ok(Self(Arc::new(Shared { kind, rates_away: AtomicBool::new(false), runtime: handle, _running: running })))
+        let runtime = handle.clone();
+        let values: Box<dyn Values> = match &kind {
+            Kind::Redis { values, .. } => Box::new(RedisValues { redis: values.clone(), runtime }),
+            Kind::Nats(nats) => Box::new(NatsValues { nats: nats.clone(), runtime }),
+        };
+        Ok(Self(Arc::new(Shared {
+            kind,
+            values,
+            rates_away: AtomicBool::new(false),
+            runtime: handle,
+            _running: running,
+        })))
     }
 
     /// The broker's address for messages, without credentials.
@@ -109,36 +106,23 @@ impl Broker {
         }
     }
 
-    /// `true` if the broker supports values, locks and rates; NATS only supports logs.
-    pub fn has_values(&self) -> bool {
-        matches!(self.0.kind, Kind::Redis { .. })
+    /// Its values and locks.
+    pub(crate) fn values(&self) -> &dyn Values {
+        &*self.0.values
     }
 
     pub(crate) fn kind(&self) -> &Kind {
         &self.0.kind
     }
 
+    #[cfg(test)]
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.0.runtime
+    }
+
     /// Runs a task on the broker's thread.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.0.runtime.spawn(task).abort_handle()
-    }
-
-    /// Runs a command and blocks until it has ended, within a time limit.
-    pub(crate) fn run(&self, command: Cmd) -> io::Result<Value> {
-        let Kind::Redis { values, .. } = &self.0.kind else {
-            return Err(io::Error::other(format!("{} stores no values", self.place())));
-        };
-        let redis = values.clone();
-        self.wait(async move { redis.run(&command, COMMAND_TIMEOUT).await })?
-    }
-
-    /// Blocks until this future, which runs on the broker's thread, has ended.
-    fn wait<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
-        let (sender, receiver) = sync_channel(1);
-        self.0.runtime.spawn(async move {
-            let _ = sender.send(future.await);
-        });
-        receiver.recv().map_err(|_| io::Error::other("the server is stopping"))
     }
 }
 
@@ -168,64 +152,4 @@ impl Broker {
             _ => None,
         }
     }
-}
-
-/// Values and locks. Everything blocks.
-impl Broker {
-    pub(crate) fn get(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
-        match self.run(cmd("GET").arg(key).take())? {
-            Value::BulkString(value) => Ok(Some(value)),
-            Value::Nil => Ok(None),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-
-    pub(crate) fn set(&self, key: &str, value: &[u8]) -> io::Result<()> {
-        self.run(cmd("SET").arg(key).arg(value).take()).map(drop)
-    }
-
-    /// Sets a value unless it exists.
-    pub(crate) fn add(&self, key: &str, value: &[u8]) -> io::Result<()> {
-        self.run(cmd("SET").arg(key).arg(value).arg("NX").take()).map(drop)
-    }
-
-    pub(crate) fn remove(&self, key: &str) -> io::Result<()> {
-        self.run(cmd("DEL").arg(key).take()).map(drop)
-    }
-
-    /// Sets a value that expires, and adds its name to the list with the key `names`.
-    pub(crate) fn announce(&self, keys: [&str; 2], name: &str, value: &[u8], life: Duration) -> io::Result<()> {
-        let command = eval(WRITE_ANNOUNCED, &keys).arg(value).arg(milliseconds(life)).arg(name).take();
-        self.run(command).map(drop)
-    }
-
-    /// Removes an announced value, and its name from the list.
-    pub(crate) fn withdraw(&self, keys: [&str; 2], name: &str, life: Duration) -> io::Result<()> {
-        self.run(eval(REMOVE_ANNOUNCED, &keys).arg(name).arg(milliseconds(life)).take()).map(drop)
-    }
-
-    /// Takes a lock for this time. `true`: `own` holds it now.
-    pub(crate) fn take_lock(&self, key: &str, own: &str, life: Duration) -> io::Result<bool> {
-        let took = self.run(cmd("SET").arg(key).arg(own).arg("NX").arg("PX").arg(milliseconds(life)).take())?;
-        // A command that was resent after its connection broke may find the lock taken by its first attempt.
-        Ok(took != Value::Nil || self.get(key)?.as_deref() == Some(own.as_bytes()))
-    }
-
-    /// Extends a lock. `false`: `own` does not hold it.
-    pub(crate) fn extend_lock(&self, key: &str, own: &str, life: Duration) -> io::Result<bool> {
-        Ok(self.run(eval(EXTEND_OWN, &[key]).arg(own).arg(milliseconds(life)).take())? == Value::Int(1))
-    }
-
-    /// Releases a lock that `own` holds.
-    pub(crate) fn release_lock(&self, key: &str, own: &str) -> io::Result<bool> {
-        Ok(self.run(eval(REMOVE_OWN, &[key]).arg(own).take())? == Value::Int(1))
-    }
-}
-
-fn eval(script: &str, keys: &[&str]) -> Cmd {
-    cmd("EVAL").arg(script).arg(keys.len()).arg(keys).take()
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -5,8 +5,6 @@ use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Lifetime of a lock that is not extended.
-pub(crate) const LIFE: Duration = Duration::from_secs(30);
 /// Interval of extensions.
 const EXTEND: Duration = Duration::from_secs(8);
 
@@ -17,7 +15,7 @@ pub struct SharedLock(#[expect(dead_code, reason = "holds the lock until it goes
 /// Takes a lock if it is free.
 pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<SharedLock>> {
     let own = format!("{}-{:x}{:x}", std::process::id(), fastrand::u64(..), fastrand::u64(..));
-    if !broker.take_lock(&key, &own, LIFE)? {
+    if !broker.values().take_lock(&key, &own)? {
         return Ok(None);
     }
     let (held, end) = channel::<()>();
@@ -33,7 +31,7 @@ pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<Shared
             }
         }
         // Otherwise it expires.
-        let _ = broker.release_lock(&key, &own);
+        let _ = broker.values().release_lock(&key, &own);
     };
     std::thread::Builder::new().name("lock".to_owned()).spawn(keep)?;
     Ok(Some(SharedLock(held)))
@@ -42,9 +40,9 @@ pub(crate) fn try_lock(broker: &Broker, key: String) -> io::Result<Option<Shared
 /// Returns `false` if another server has the lock. While the broker is unreachable, no server can take the lock; after
 /// an outage longer than the lock's lifetime, the first server that asks gets it.
 pub(crate) fn extend(broker: &Broker, key: &str, own: &str) -> bool {
-    match broker.extend_lock(key, own, LIFE) {
+    match broker.values().extend_lock(key, own) {
         Ok(true) => true,
-        Ok(false) => broker.take_lock(key, own, LIFE).unwrap_or(true),
+        Ok(false) => broker.values().take_lock(key, own).unwrap_or(true),
         Err(error) => {
             tracing::debug!("cannot extend the lock {key}: {error}");
             true

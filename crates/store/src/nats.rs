@@ -60,3 +60,47 @@ impl Nats {
         options.connect(format!("nats://{host}:{port}")).await.map_err(io::Error::other)
     }
 }
+
+/// The name of a stream, a bucket or a key, from which [`decoded`] gets the text back: it cannot contain dots, spaces or
+/// stars.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => name.push(char::from(byte)),
+            other => name.push_str(&format!("_{other:02x}")),
+        }
+    }
+    name
+}
+
+/// The text of an encoded name; `None` if it is not one.
+pub(crate) fn decoded(name: &str) -> Option<String> {
+    let mut parts = name.split('_');
+    let mut text = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (byte, rest) = part.split_at_checked(2)?;
+        text.push(u8::from_str_radix(byte, 16).ok()?);
+        text.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_different_and_valid_whatever_the_text() {
+        assert_eq!(encoded("howdah:log:default"), "howdah_3alog_3adefault");
+        assert_ne!(encoded("a.b"), encoded("a_b"));
+        for text in ["*.example \u{e9}>", "", "_", "a-b_.", "user@example.org"] {
+            let name = encoded(text);
+            assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
+            assert_eq!(decoded(&name).as_deref(), Some(text));
+        }
+        for wrong in ["_", "a_2", "_zz", "_ff", "_\u{e9}"] {
+            assert_eq!(decoded(wrong), None);
+        }
+    }
+}

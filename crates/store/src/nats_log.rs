@@ -2,7 +2,7 @@
 
 use crate::backoff::{Backoff, STEP_TIMEOUT, within};
 use crate::log_shared::{KEPT, LogShared};
-use crate::nats::Nats;
+use crate::nats::{Nats, encoded};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context, stream};
@@ -26,8 +26,8 @@ const UNUSED: Duration = Duration::from_secs(30);
 async fn stream(nats: &Nats, key: &str) -> io::Result<(Context, stream::Stream)> {
     let context = nats.context().await?;
     let config = stream::Config {
-        name: stream_name(key),
-        subjects: vec![stream_name(key)],
+        name: encoded(key),
+        subjects: vec![encoded(key)],
         max_messages: KEPT as i64,
         max_bytes: MAX_BYTES,
         ..stream::Config::default()
@@ -37,22 +37,10 @@ async fn stream(nats: &Nats, key: &str) -> io::Result<(Context, stream::Stream)>
     Ok((context, stream))
 }
 
-/// The name of a stream, which is also its subject: it cannot contain dots, spaces or stars.
-fn stream_name(key: &str) -> String {
-    let mut name = String::with_capacity(key.len());
-    for byte in key.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => name.push(char::from(byte)),
-            other => name.push_str(&format!("_{other:02x}")),
-        }
-    }
-    name
-}
-
 /// Writes appended entries, for ever.
 pub(crate) async fn write(nats: Arc<Nats>, end: Arc<LogShared>) {
     let (mut context, mut backoff) = (None, Backoff::new());
-    let name = stream_name(&end.key);
+    let name = encoded(&end.key);
     loop {
         let (entries, last) = end.next(end.last_stored()).await;
         match append(&nats, &mut context, &end.key, &name, &entries).await {
@@ -211,18 +199,4 @@ impl Pushed {
 
 fn header<'a>(message: &'a Message, name: &str) -> Option<&'a str> {
     message.headers.as_ref()?.get(name).map(|value| value.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sites_have_different_streams_whatever_their_names() {
-        assert_eq!(stream_name("howdah:log:default"), "howdah_3alog_3adefault");
-        assert_ne!(stream_name("a.b"), stream_name("a_b"));
-        assert!(
-            stream_name("*.example \u{e9}>").bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        );
-    }
 }

@@ -4,16 +4,12 @@
 use crate::broker::Broker;
 use crate::lock;
 use crate::state_dir::{self, StateDir};
+use crate::values::key;
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io;
-use std::time::{Duration, SystemTime};
-
-/// Lifetime of announcements in a broker, in case a server never removes them.
-const ANNOUNCED: Duration = Duration::from_secs(3600);
-/// The key with the names of announcements.
-const NAMES: &str = "names";
+use std::time::SystemTime;
 
 /// A storage, or a part of one.
 #[derive(Debug, Clone)]
@@ -79,7 +75,7 @@ impl Storage {
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Directory(dir) => dir.read(name),
-            Self::Shared { broker, prefix, .. } => broker.get(&key(prefix, name)),
+            Self::Shared { broker, prefix, .. } => broker.values().get(&key(prefix, name)),
         }
     }
 
@@ -106,7 +102,7 @@ impl Storage {
             Ok(None) => match self.copy(name) {
                 // Another server may have restored it already, with a newer value.
                 Some(copy) => {
-                    broker.add(&key(prefix, name), &copy)?;
+                    broker.values().add(&key(prefix, name), &copy)?;
                     self.read(name)
                 }
                 None => Ok(None),
@@ -156,7 +152,7 @@ impl Storage {
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Directory(dir) => dir.write(name, content),
-            Self::Shared { broker, prefix, .. } => broker.set(&key(prefix, name), content),
+            Self::Shared { broker, prefix, .. } => broker.values().set(&key(prefix, name), content),
         }
     }
 
@@ -167,9 +163,7 @@ impl Storage {
     pub fn announce(&self, name: &str, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Directory(dir) => dir.write(name, content),
-            Self::Shared { broker, prefix, .. } => {
-                broker.announce([&key(prefix, name), &key(prefix, NAMES)], name, content, ANNOUNCED)
-            }
+            Self::Shared { broker, prefix, .. } => broker.values().announce(prefix, name, content),
         }
     }
 
@@ -183,10 +177,7 @@ impl Storage {
                 let entries = std::fs::read_dir(dir.path(""))?.flatten();
                 Ok(entries.filter_map(|entry| entry.file_name().into_string().ok()).collect())
             }
-            Self::Shared { .. } => {
-                let names = self.read(NAMES)?.unwrap_or_default();
-                Ok(String::from_utf8_lossy(&names).split_whitespace().map(str::to_owned).collect())
-            }
+            Self::Shared { broker, prefix, .. } => broker.values().announced(prefix),
         }
     }
 
@@ -195,8 +186,7 @@ impl Storage {
         match self {
             Self::Directory(dir) => dir.remove(name),
             Self::Shared { broker, prefix, .. } => {
-                let removed = broker.withdraw([&key(prefix, name), &key(prefix, NAMES)], name, ANNOUNCED);
-                if let Err(error) = removed {
+                if let Err(error) = broker.values().withdraw(prefix, name) {
                     tracing::debug!("cannot remove {}: {error}", self.place(name));
                 }
             }
@@ -208,7 +198,7 @@ impl Storage {
             Self::Directory(dir) => dir.remove(name),
             Self::Shared { broker, prefix, copies } => {
                 copies.remove(name);
-                if let Err(error) = broker.remove(&key(prefix, name)) {
+                if let Err(error) = broker.values().remove(&key(prefix, name)) {
                     tracing::debug!("cannot remove {}: {error}", self.place(name));
                 }
             }
@@ -233,10 +223,6 @@ impl Version {
         content.hash(&mut hasher);
         Self::Content(hasher.finish())
     }
-}
-
-fn key(prefix: &str, name: &str) -> String {
-    format!("{prefix}:{name}")
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
-//! State that servers share in a real Redis: owners and ends of locks, and recovery of lost data.
+//! State that servers share in a real Redis and a real NATS: owners and ends of locks, and recovery of lost data.
 
 use super::*;
 use crate::address::Address;
-use crate::lock::{LIFE, extend};
+use crate::broker::Kind;
+use crate::lock::extend;
+use crate::values::{LOCK_LIFE, wait};
 use ::redis::Value;
+use async_nats::jetstream::stream;
 use howdah_skip::skip;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// A separate Redis for the test.
+/// A separate broker for the test.
 struct Server {
     process: Child,
     address: Address,
@@ -18,15 +21,25 @@ struct Server {
 
 impl Server {
     /// `None` if the program is not installed.
-    fn start(dir: &Path) -> Option<Self> {
+    fn start(program: &str, dir: &Path) -> Option<Self> {
         // Another process may take the port in between.
         (0..10).find_map(|_| {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "KILL", "--", "redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"]);
-            command.arg(dir).args(["--port", &port.to_string()]);
+            command.args(["--pdeathsig", "KILL", "--", program]);
+            let scheme = match program {
+                "nats-server" => {
+                    command.args(["-a", "127.0.0.1", "-js", "-sd"]).arg(dir).args(["-p", &port.to_string()]);
+                    "nats"
+                }
+                _ => {
+                    command.args(["--bind", "127.0.0.1", "--save", "", "--dir"]).arg(dir);
+                    command.args(["--port", &port.to_string()]);
+                    "redis"
+                }
+            };
             let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-            let address = Address::parse(&format!("redis://127.0.0.1:{port}")).unwrap();
+            let address = Address::parse(&format!("{scheme}://127.0.0.1:{port}")).unwrap();
             let mut server = Self { process, address };
             let until = Instant::now() + Duration::from_secs(60);
             while Instant::now() < until && server.process.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -47,8 +60,24 @@ impl Server {
         Storage::new(StateDir::open(dir).unwrap(), Some(self.broker()), "acme:test")
     }
 
+    /// Runs a command of Redis.
     fn says(&self, words: &[&str]) -> Value {
-        self.broker().run(::redis::cmd(words[0]).arg(&words[1..]).take()).unwrap()
+        let broker = self.broker();
+        let Kind::Redis { values, .. } = broker.kind() else { panic!("not Redis") };
+        let (redis, command) = (values.clone(), ::redis::cmd(words[0]).arg(&words[1..]).take());
+        wait(broker.runtime(), async move { redis.run(&command, Duration::from_secs(60)).await }).unwrap()
+    }
+
+    fn lose_data(&self) {
+        let broker = self.broker();
+        let Kind::Nats(nats) = broker.kind() else {
+            self.says(&["FLUSHALL"]);
+            return;
+        };
+        let nats = nats.clone();
+        let lose =
+            async move { nats.context().await?.delete_key_value("howdah-values").await.map_err(io::Error::other) };
+        wait(broker.runtime(), lose).unwrap();
     }
 }
 
@@ -59,66 +88,131 @@ impl Drop for Server {
     }
 }
 
-macro_rules! redis {
-    ($dir:expr) => {
-        match Server::start($dir.path()) {
+/// Starts a broker, or skips the test.
+macro_rules! start {
+    ($program:literal, $dir:expr) => {
+        match Server::start($program, $dir.path()) {
             Some(server) => server,
-            None => skip!("redis-server", "it is not installed"),
+            None => skip!($program, "it is not installed"),
         }
     };
 }
 
+/// Runs tests with each broker.
+macro_rules! with_each_broker {
+    ($($test:ident)*) => {
+        mod redis {
+            $(#[test]
+            fn $test() {
+                let dir = tempfile::tempdir().unwrap();
+                super::$test(start!("redis-server", dir));
+            })*
+            use super::*;
+        }
+        mod nats {
+            $(#[test]
+            fn $test() {
+                let dir = tempfile::tempdir().unwrap();
+                super::$test(start!("nats-server", dir));
+            })*
+            use super::*;
+        }
+    };
+}
+
+with_each_broker! {
+    a_lock_is_for_one_and_ends_with_its_owner
+    a_lock_taken_over_by_another_server_is_not_released
+    lost_data_comes_back_and_the_brokers_own_is_newer_than_a_copy
+    challenges_are_announced_while_pending
+}
+
 const KEY: &str = "howdah:acme:test:l";
 
-#[test]
-fn a_lock_in_a_redis_is_for_one_and_ends_with_its_owner() {
-    let dirs = [(); 3].map(|()| tempfile::tempdir().unwrap());
-    let server = redis!(dirs[0]);
-    let (one, two) = (server.storage(dirs[1].path()), server.storage(dirs[2].path()));
+fn a_lock_is_for_one_and_ends_with_its_owner(server: Server) {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let (one, two) = (server.storage(dirs[0].path()), server.storage(dirs[1].path()));
     let held = one.try_lock("l").unwrap().unwrap();
     assert!(two.try_lock("l").unwrap().is_none() && one.try_lock("l").unwrap().is_none());
     assert!(two.try_lock("other").unwrap().is_some());
-    // If this server were killed now, the lock would expire.
-    let Value::Int(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
-    assert!(left > 0 && left <= LIFE.as_millis() as i64, "{left}");
     drop(held);
     let until = Instant::now() + Duration::from_secs(60);
-    while server.says(&["EXISTS", KEY]) == Value::Int(1) {
+    while two.try_lock("l").unwrap().is_none() {
         assert!(Instant::now() < until, "the lock stays");
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(two.try_lock("l").unwrap().is_some());
+}
+
+/// If a server were killed while it holds a lock, the lock would expire.
+#[test]
+fn a_lock_in_redis_expires_unless_it_is_extended() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let server = start!("redis-server", dirs[0]);
+    let _held = server.storage(dirs[1].path()).try_lock("l").unwrap().unwrap();
+    let Value::Int(left) = server.says(&["PTTL", KEY]) else { panic!("no number") };
+    assert!(left > 0 && left <= LOCK_LIFE.as_millis() as i64, "{left}");
 }
 
 #[test]
-fn a_lock_taken_over_by_another_server_is_not_released() {
+fn a_lock_in_nats_expires_unless_it_is_extended() {
     let dir = tempfile::tempdir().unwrap();
-    let server = redis!(dir);
+    let server = start!("nats-server", dir);
     let broker = server.broker();
-    assert!(broker.take_lock(KEY, "own", LIFE).unwrap() && extend(&broker, KEY, "own"));
-    assert!(!broker.take_lock(KEY, "other", LIFE).unwrap());
-    // The lock had expired and is free, so this server can take it again.
-    server.says(&["DEL", KEY]);
-    assert!(extend(&broker, KEY, "own"));
-    assert_eq!(server.says(&["GET", KEY]), Value::BulkString(b"own".to_vec()));
-    server.says(&["SET", KEY, "other"]);
-    assert!(!extend(&broker, KEY, "own"));
-    assert!(!broker.release_lock(KEY, "own").unwrap());
-    assert_eq!(server.says(&["GET", KEY]), Value::BulkString(b"other".to_vec()));
+    assert!(broker.values().take_lock("other", "own").unwrap());
+    let Kind::Nats(nats) = broker.kind() else { panic!("not NATS") };
+    let life = |nats: std::sync::Arc<crate::nats::Nats>, shorter: Option<Duration>| async move {
+        let context = nats.context().await?;
+        if let Some(max_age) = shorter {
+            let mut stream = context.get_stream("KV_howdah-locks").await.map_err(io::Error::other)?;
+            let config = stream.info().await.map_err(io::Error::other)?.config.clone();
+            context
+                .update_stream(stream::Config { max_age, duplicate_window: max_age, ..config })
+                .await
+                .map_err(io::Error::other)?;
+        }
+        let store = context.get_key_value("howdah-locks").await.map_err(io::Error::other)?;
+        Ok(store.status().await.map_err(io::Error::other)?.max_age())
+    };
+    assert_eq!(wait(broker.runtime(), life(nats.clone(), None)).unwrap(), LOCK_LIFE);
+    let short = Duration::from_millis(500);
+    assert_eq!(wait(broker.runtime(), life(nats.clone(), Some(short))).unwrap(), short);
+    assert!(broker.values().take_lock(KEY, "own").unwrap());
+    let until = Instant::now() + Duration::from_secs(60);
+    while !broker.values().take_lock(KEY, "other").unwrap() {
+        assert!(Instant::now() < until, "the lock stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!broker.values().extend_lock(KEY, "own").unwrap());
 }
 
-#[test]
-fn data_that_a_redis_has_lost_comes_back_and_its_own_is_newer_than_a_copy() {
-    let dirs = [(); 3].map(|()| tempfile::tempdir().unwrap());
-    let server = redis!(dirs[0]);
-    let (one, two) = (server.storage(dirs[1].path()), server.storage(dirs[2].path()));
+fn a_lock_taken_over_by_another_server_is_not_released(server: Server) {
+    let broker = server.broker();
+    let values = broker.values();
+    assert!(values.take_lock(KEY, "own").unwrap() && extend(&broker, KEY, "own"));
+    assert!(values.take_lock(KEY, "own").unwrap(), "asked again after a lost reply");
+    assert!(!values.take_lock(KEY, "other").unwrap());
+    // The lock had expired and is free, so this server can take it again.
+    values.release_lock(KEY, "own").unwrap();
+    assert!(!values.extend_lock(KEY, "own").unwrap());
+    assert!(extend(&broker, KEY, "own"));
+    assert!(!values.take_lock(KEY, "other").unwrap());
+    values.release_lock(KEY, "own").unwrap();
+    assert!(values.take_lock(KEY, "other").unwrap());
+    assert!(!extend(&broker, KEY, "own"));
+    values.release_lock(KEY, "own").unwrap();
+    assert!(values.extend_lock(KEY, "other").unwrap());
+}
+
+fn lost_data_comes_back_and_the_brokers_own_is_newer_than_a_copy(server: Server) {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let (one, two) = (server.storage(dirs[0].path()), server.storage(dirs[1].path()));
     one.write("a", b"first").unwrap();
     for storage in [&one, &two] {
         assert_eq!(storage.read_kept("a").unwrap().unwrap(), b"first");
     }
     two.write("a", b"second").unwrap();
     assert_eq!(one.read_kept("a").unwrap().unwrap(), b"second");
-    server.says(&["FLUSHALL"]);
+    server.lose_data();
     assert_eq!(one.read_kept("a").unwrap().unwrap(), b"second");
     assert_eq!(two.read("a").unwrap().unwrap(), b"second");
     // A copy must not restore data that was removed on purpose.
@@ -129,10 +223,7 @@ fn data_that_a_redis_has_lost_comes_back_and_its_own_is_newer_than_a_copy() {
     assert_eq!(two.read_kept("a").unwrap().unwrap(), b"first", "the last that it had read");
 }
 
-#[test]
-fn challenges_are_announced_while_pending() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = redis!(dir);
+fn challenges_are_announced_while_pending(server: Server) {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let directory = Storage::Directory(StateDir::open(first.path()).unwrap());
     for (ours, theirs) in

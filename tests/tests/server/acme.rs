@@ -431,6 +431,54 @@ fn servers_share_certificates_in_redis_and_continue_without_it() {
     second.finish();
 }
 
+/// Servers with separate directories, one of which is killed. The authority connects only to the first one.
+#[test]
+fn servers_share_certificates_in_nats_and_continue_without_it() {
+    needs_pebble!();
+    let ports = Ports::hold();
+    let authority = ports.authority(Pebble::default());
+    let nats = Server::nats();
+    let address = format!("\"nats://127.0.0.1:{}\"", nats.port);
+    let names = ["one.example.org", "two.example.org"];
+    let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let other = Ports::hold();
+    let setup = |ports: &Ports, state: &tempfile::TempDir| {
+        let state = format!("{:?}", state.path().display().to_string());
+        ports
+            .server_in(&state, Setup::default(), &authority, &names)
+            .setting("acme.challenges", "[\"http-01\"]")
+            .setting("share", &address)
+    };
+    let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
+    let second = Site::start(Mode::Classic, &setup(&other, &states[1]));
+    for name in names {
+        let (one, two) = (once(&first, name, has_certificate), once(&second, name, has_certificate));
+        assert_eq!(one["until"], two["until"]);
+    }
+    assert_eq!(authority.issued(), names.len());
+    assert!(!authority.log().contains("There are now 2 accounts"), "{}", authority.log());
+    second.finish();
+    first.finish();
+    // A server without a copy gets everything from NATS; one with copies does not need NATS.
+    let empty = tempfile::tempdir().unwrap();
+    let third = Site::start(Mode::Classic, &setup(&other, &empty));
+    for name in names {
+        once(&third, name, has_certificate);
+    }
+    third.finish();
+    nats.suspend();
+    let late = setup(&other, &states[1]).allow_log("NATS");
+    let second = Site::start(Mode::Classic, &late);
+    for name in names {
+        once(&second, name, has_certificate);
+    }
+    let _ = second.wait_for_log(&["no response within", ": using "]);
+    let root = root_file(&authority, states[0].path());
+    assert_eq!(other.fetch(names[0], &root).as_deref(), Some("ready\n"));
+    assert_eq!(authority.issued(), names.len());
+    second.finish();
+}
+
 #[test]
 fn the_authority_says_when_to_renew() {
     needs_pebble!();

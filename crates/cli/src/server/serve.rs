@@ -36,7 +36,6 @@ use howdah_pool::process::root_program::RootProgram;
 use howdah_pool::{IoThreads, Pool, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
-use howdah_store::Broker;
 use howdah_telemetry::Sender;
 use howdah_tls::Store;
 use std::collections::HashSet;
@@ -360,7 +359,7 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
         fronts.sites.server.share(broker.clone());
         fronts.sites.server.hubs().all_ready().await;
     }
-    let certificates = certificates::start(&settings.acme, store.clone(), broker.filter(Broker::has_values))?;
+    let certificates = certificates::start(&settings.acme, store.clone(), broker)?;
     shared.on_missing_certificates(certificates.demand());
     let report = certificates.report();
     // From here on nothing may fail until the front owns the runtimes: a runtime must not be dropped inside a runtime.
