@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_the_one_server_that_runs_is_meant() {
+    fn without_settings_the_only_running_server_is_found() {
         let (dir, etc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let environment = Environment {
             current_dir: dir.path().to_path_buf(),

@@ -66,7 +66,7 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
         [("admin_token", old.admin_token != settings.admin_token), ("share", old.share != settings.share)]
     {
         if is_other && !changes.iter().any(|change: &Change| change.what == name) {
-            changes.push(Change { what: name.to_owned(), how: "another one".to_owned(), waits: true });
+            changes.push(Change { what: name.to_owned(), how: "changed".to_owned(), waits: true });
         }
     }
     let said = |name: &str| Change { what: name.to_owned(), how: "changed".to_owned(), waits: false };

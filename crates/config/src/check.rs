@@ -1,5 +1,4 @@
-//! Checks settings as a whole: what no single value shows (missing files, matching names), and valid values that cannot
-//! work.
+//! Checks settings against each other and the file system, and reports valid values that cannot work.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

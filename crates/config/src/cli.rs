@@ -40,7 +40,7 @@ pub enum Command {
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeFlags),
     /// Serve a project while you work on it
-    // The root is a setting of the project; what is named here is the project.
+    // The argument is the project's directory, which may set its root.
     #[command(after_help = DEV_EXAMPLES, mut_arg(serve::ROOT, |arg| arg.value_name("DIR").help(PROJECT)))]
     Dev(ServeFlags),
     /// Show the mails that a project has sent under dev
@@ -110,7 +110,7 @@ pub enum Command {
         json: bool,
         #[arg(long, short, value_name = "FILE", help = serve::CONFIG)]
         config: Option<PathBuf>,
-        /// The directory to serve, as `serve ROOT` has it
+        /// The directory to serve, like ROOT of `serve`
         #[arg(long, value_name = "DIR")]
         root: Option<String>,
     },
@@ -164,7 +164,7 @@ pub enum Command {
         #[command(flatten)]
         reload: ReloadFlags,
     },
-    /// Replace a running server by the installed program; no request is lost
+    /// Replace a running server with the installed program; no request is lost
     #[command(after_help = "Example:\n  howdah upgrade --config /etc/howdah/howdah.toml")]
     Upgrade(ControlFlags),
     /// Stop a running server after its running requests
@@ -226,7 +226,7 @@ Examples:
 
 It takes the flags and the howdah.toml of `howdah serve`. In addition:
   errors become pages with source, stack and request, so it serves this machine only
-  each request is logged in the terminal; changed code counts from the next request on
+  each request is logged in the terminal; changed code takes effect at the next request
   mails are stored instead of sent: `howdah mails` shows them
   HTTPS has a certificate of the local CA: run `howdah trust` once to make browsers trust it";
 

@@ -21,7 +21,7 @@ pub(crate) fn reason(path: &Path) -> String {
 }
 
 /// The mount that systemd has put over a directory above this path. `mounts` has the format of `/proc/self/mountinfo`.
-/// A home on a tmpfs is systemd's only `in_unit`.
+/// A home on a tmpfs counts only `in_unit`.
 fn hiding_mount(path: &Path, mounts: &str, in_unit: bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(3);

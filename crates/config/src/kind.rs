@@ -37,7 +37,7 @@ pub enum Kind {
     Mode,
     /// A pattern of file names.
     NamePattern,
-    /// Which symbolic links are followed.
+    /// The symbolic links to follow.
     Links,
     /// A host, or a pattern of hosts.
     Host,

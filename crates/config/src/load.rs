@@ -262,7 +262,7 @@ fn resolve_warm_up(settings: &mut Settings, source: &Source<'_>) {
     }
 }
 
-/// Applies `tls.auto` if nothing else is set.
+/// Applies `tls.auto`: adds hosts of sites to `acme.names`, or `localhost` if no name is left, and sets `listen`.
 fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
     let is_own = |site: &SiteSettings| source.origins.of(&format!("site.{}.tls.auto", site.name)) != Origin::Default;
     let all = settings.tls.auto && !settings.acme.is_used();

@@ -69,14 +69,14 @@ fn main_page_end() -> String {
     entries(&mut page, 'B', &statuses);
     section(&mut page, "FILES");
     let files = [
-        ("./howdah.toml", "The settings, where `--config` names no other file."),
+        ("./howdah.toml", "The settings, unless `--config` names another file."),
         (
             "/etc/howdah/howdah.toml",
             "The settings of the packaged service, which commands about a running server look for, too.",
         ),
         ("/etc/howdah/conf.d/*.toml", "Its sites."),
         ("/run/howdah/admin.sock", "The packaged server's admin socket."),
-        ("/var/lib/howdah", "Certificates, keys, and what pools have learnt."),
+        ("/var/lib/howdah", "Certificates, keys, and learned paths of pools."),
         ("/var/log/howdah", "Logs."),
     ];
     entries(&mut page, 'I', &files);
@@ -111,7 +111,7 @@ fn settings_page() -> String {
     text(
         &mut page,
         "`howdah serve` takes each setting from, in this order: its flag, its environment variable, `howdah.toml` (`--config FILE`, else \
-         the one in the current directory), its default. `howdah check` prints every setting with the place it comes from. Durations are \
+         the one in the current directory), its default. `howdah check` prints every setting with its origin. Durations are \
          written \"500ms\", \"30s\", \"2m\", \"1h\" or as a number of seconds; sizes \"64K\", \"8M\", \"1G\" or as a number of bytes. Relative \
          paths start from the directory of the file. Unknown keys are errors.",
     );
@@ -123,7 +123,7 @@ fn settings_page() -> String {
         part(&mut page, &format!("[{name}]"), "", rows);
     }
     part(&mut page, "[proxy.NAME]", "Servers that rules forward requests to.", ProxySettings::ROWS);
-    part(&mut page, "[[site]]", "A site for some hosts.", SiteKeys::ROWS);
+    part(&mut page, "[[site]]", "A site, served under certain hosts.", SiteKeys::ROWS);
     section(&mut page, "[[rule]]");
     text(&mut page, "Conditions on requests, and actions for those that meet them all.");
     for key in howdah_rules::keys::KEYS {

@@ -6,7 +6,7 @@ use howdah_detect::Recipe;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipePool {
     pub recipe: &'static Recipe,
-    /// The booted pool; its `script` is that of the classic pool it replaces.
+    /// Name of the booted pool.
     pub pool: String,
     /// The host of all requests that run in the booted pool, if the recipe needs a host and there is only this one.
     pub host: Option<String>,

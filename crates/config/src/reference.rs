@@ -48,13 +48,13 @@ fn most_set(page: &mut String) {
 /// `docs/reference/settings.md`.
 pub fn settings_page() -> String {
     let mut page = String::from(
-        "# Settings\n\n<!-- Generated from the table in crates/config/src/settings.rs and settings_http.rs; run `make \
-         generate` to update it. -->\n\n",
+        "# Settings\n\n<!-- Generated from the tables in crates/config/src/settings*.rs; run `make generate` to update \
+         it. -->\n\n",
     );
     page.push_str(
         "`howdah serve` takes each setting from, in this order: its flag, its environment variable, `howdah.toml` \
          (`--config FILE`, else the one in the current directory), its default. `howdah check` prints every setting with \
-         the place it comes from.\n\n\
+         its origin.\n\n\
          Durations are written `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"` or as a number of seconds; sizes `\"64K\"`, `\"8M\"`, \
          `\"1G\"` or as a number of bytes. Relative paths start from the directory of `howdah.toml`, those of flags and \
          environment variables from the current directory. Unknown keys are errors.\n\n",
@@ -91,11 +91,12 @@ pub fn settings_page() -> String {
     );
     rows(&mut page, ProxySettings::ROWS);
     page.push_str(
-        "## `[[site]]`\n\nA site for some hosts. Besides these keys it may have `root`, `index`, `front_controller`, \
+        "## `[[site]]`\n\nA site, served under certain hosts. Besides these keys it may have `root`, `index`, `front_controller`, \
          `server_name`, `app`, `htaccess` and `root_links`, its own `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]`; \
          `[site.http]` with `max_body`, `server_header` and `request_id_header`; `[site.log]` with `access` \
-         and `format`; `[site.mercure]`; `[site.pusher]`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
-         level. In a separate file (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
+         and `format`; `[site.tls]` with `certificates` and `auto`; `[site.mercure]`; `[site.pusher]`; `[site.pool]`, with \
+         all keys of a `[pool.NAME]`. Everything else is inherited from the top level. In a separate file (`sites`) the \
+         header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
          [\"shop.example\", \"www.shop.example\"]\nroot = \"/srv/shop/public\"\n\n[site.pool]\nuser = \"shop\"\n```\n\n",
     );
     rows(&mut page, SiteKeys::ROWS);
@@ -258,6 +259,8 @@ fn wrap(page: &mut String, paragraph: &str) {
     let _ = writeln!(page, "{line}");
 }
 
+const SITES: &str = "Sites, each served under certain hosts.";
+
 /// `docs/reference/howdah.schema.json`.
 pub fn schema() -> String {
     let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS]);
@@ -277,15 +280,15 @@ pub fn schema() -> String {
     );
     top.insert(
         "rule".to_owned(),
-        json!({ "type": "array", "items": rule(), "description": "What is done with which requests." }),
+        json!({ "type": "array", "items": rule(), "description": "Conditions on requests, and actions for those that meet them all." }),
     );
-    top.insert("site".to_owned(), json!({ "type": "array", "items": site(), "description": "Sites for some hosts." }));
+    top.insert("site".to_owned(), json!({ "type": "array", "items": site(), "description": SITES }));
     titled(object(top), "howdah.toml")
 }
 
 /// `docs/reference/howdah-site.schema.json`: a file that `sites` names is one site, or has several in `[[site]]` sections.
 pub fn site_schema() -> String {
-    let sites = json!({ "type": "array", "items": site(), "description": "Sites for some hosts." });
+    let sites = json!({ "type": "array", "items": site(), "description": SITES });
     let mut several = object(Map::from_iter([("site".to_owned(), sites), ("pool".to_owned(), pools())]));
     several["required"] = json!(["site"]);
     titled(json!({ "anyOf": [site(), several] }), "a site of howdah")
@@ -305,7 +308,7 @@ fn sandbox() -> Json {
 }
 
 fn php_version() -> Json {
-    json!({ "type": "string", "description": "In short for `binary`." })
+    json!({ "type": "string", "description": "Short form of `binary`." })
 }
 
 /// A `[pool.NAME]`.

@@ -74,7 +74,7 @@ settings! {
         /// user and read its files, so the server uses a separate user if possible: `howdah`, with the groups of the
         /// pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as this
         /// user too.
-        user: Option<String> = "with a `php.user`: `howdah` if there is that account, else `php.user`" auto(nobody) restart(true) example(r#""howdah""#);
+        user: Option<String> = "if `php.user` is set: `howdah` if that account exists, else `php.user`" auto(nobody) restart(true) example(r#""howdah""#);
         /// Serve as root, and run PHP as root, if no user is set.
         allow_root: bool = "false" flag("allow-root") restart(true) example("true");
         /// For debugging: let other processes of the same user read the memory of the server and of PHP, and let the kernel
@@ -115,8 +115,8 @@ settings! {
         /// rates of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for all but the rates.
         /// `rediss://` and `natss://` use TLS. `""` for none.
         ///
-        /// `?ca=FILE` names additional CA certificates to verify it with, in PEM. Anyone who can read it can impersonate
-        /// your site. Prefer the environment variable for an address with a password.
+        /// `?ca=FILE` names additional CA certificates to verify the broker with, in PEM. Anyone who can read its data can
+        /// impersonate your site. Prefer the environment variable for an address with a password.
         share: Option<Secret> = r#""""# restart(true) example(r#""rediss://:password@redis.internal:6379/0""#);
         /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.
         ///
@@ -183,7 +183,7 @@ settings! {
         mode: Mode = r#""classic""# flag("mode") example(r#""worker""#);
         /// PHP script that workers run in the modes other than classic.
         script: Option<PathBuf> = r#""""# flag("script") example(r#""worker.php""#);
-        /// PHP file that runs once before the first request; its state is part of the snapshot.
+        /// PHP file that runs once before mode `snapshot` takes the snapshot, and so becomes part of it.
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// Number of PHP processes: `N`, or `"MIN-MAX"` to start more under load.
         ///
@@ -211,6 +211,9 @@ settings! {
         /// `queue_timeout` is the more useful limit.
         queue: usize = "65536" in(0, 1000000) example("256");
         /// Maximum time that a request waits for a worker, from its arrival. After it the client gets 503.
+        ///
+        /// If the queue stays long for this time, the limit falls to 2 s, or to half of this if that is less, until the
+        /// queue is short again.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
         /// Time in PHP after which a request is recorded in the slow log, with its PHP stack; 0 for never.
         ///
@@ -220,8 +223,8 @@ settings! {
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
         /// Maximum number of times that a request is run again after its worker died; 0 for never.
         ///
-        /// Applies to `GET`, `HEAD` and `OPTIONS` of which nothing was sent. A request that its worker had not started
-        /// yet does not count.
+        /// Applies to `GET`, `HEAD` and `OPTIONS` of which nothing was sent. Deaths before the worker began the request, or
+        /// while it ran another one's code, do not count.
         replay: u32 = "2" in(0, 2) example("0");
         /// Number of requests after which a worker is replaced; 0 for never.
         max_requests: u64 = "0" example("10000");
@@ -249,12 +252,13 @@ settings! {
         /// Compare one in this many GETs with classic mode, on an idle worker, after the response. A route that
         /// differs, is slower, or kills its workers then runs in classic mode: `howdah routes`. 0 for none.
         ///
-        /// Applies to pools in other modes than classic, and to requests without cookies, `Authorization` and body. They
-        /// are compared with the first pool in classic mode that has the same root; for a pool that boots the `app` of a
-        /// site, with the site's fallback. The default is 1000 for an application that `app = "auto"` boots.
+        /// Applies to pools in other modes than classic, and to requests without a body, cookies or other headers that may
+        /// identify or authorize a client. They are compared with the first pool in classic mode that has the same root;
+        /// for a pool that boots the `app` of a site, with the site's fallback. The default is 1000 for an application
+        /// that `app = "auto"` boots.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
-        /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool has no worker.
+        /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool cannot serve.
         /// Restrict it with rules.
         ///
         /// The admin address always has `/pools/NAME/status`.

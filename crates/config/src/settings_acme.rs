@@ -37,7 +37,7 @@ settings! {
         /// `share`: one orders, the others load the result.
         ///
         /// It is created for the server's user only. Anyone who can read it can impersonate your site.
-        state: PathBuf = "`/var/lib/howdah` for root, else `$STATE_DIRECTORY`, `$XDG_STATE_HOME/howdah` or `~/.local/state/howdah`"
+        state: PathBuf = "`$STATE_DIRECTORY`, else `/var/lib/howdah` for root, else `$XDG_STATE_HOME/howdah` or `~/.local/state/howdah`"
             auto(default_state) flag("state") example(r#""/srv/shared/howdah""#);
     }
     plus {
@@ -62,7 +62,7 @@ impl AcmeSettings {
     }
 }
 
-/// That of root.
+/// Root's state directory. Placeholder until `check_acme::find_state` is called.
 pub(crate) fn default_state() -> PathBuf {
     PathBuf::from("/var/lib/howdah")
 }

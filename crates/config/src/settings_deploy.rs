@@ -14,7 +14,7 @@ settings! {
     plus {}
 }
 
-/// Reports what could not work.
+/// Reports invalid paths.
 pub(crate) fn check(deploy: &DeploySettings, source: &mut Source<'_>) {
     for target in &deploy.check {
         let is_written_right = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');

@@ -75,7 +75,7 @@ settings! {
         /// Response header with the request's id; `""` for none.
         request_id_header: Option<String> = r#""""# example(r#""X-Request-Id""#);
         /// Respond to `/livez` (200 while the server is alive) and `/readyz` (200 if the server should get requests, else 503
-        /// and the reason: it is stopping, or a pool has no worker), for any host.
+        /// and the reason: it is stopping, or a pool cannot serve), for any host.
         ///
         /// For probes that cannot reach the admin address, which always has both.
         probes: bool = "false" example("true");

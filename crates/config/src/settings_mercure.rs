@@ -7,7 +7,7 @@ use crate::secret::Secret;
 use crate::table::settings;
 
 settings! {
-    /// The Mercure hub of a site at `/.well-known/mercure`. It exists where a key is set, or `anonymous`.
+    /// The Mercure hub of a site at `/.well-known/mercure`. It exists if a key or `anonymous` is set.
     pub struct MercureSettings at "mercure" {
         /// Key that verifies the tokens (JWT) of publishers: a shared secret for HS256, HS384 and HS512; a public key in
         /// PEM (RSA, P-256, P-384, P-521 or Ed25519); a JSON Web Key Set of both; or `file:/PATH` of a file with one of

@@ -9,7 +9,7 @@ use crate::table::settings;
 use crate::upstream_address::UpstreamAddr;
 
 settings! {
-    /// Other HTTP servers, all alike, to which rules hand requests on.
+    /// Equivalent HTTP servers to which rules forward requests.
     pub struct ProxySettings at "proxy" {
         /// Upstream servers: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`. Required.
         ///
@@ -61,7 +61,7 @@ settings! {
 }
 
 impl ProxySettings {
-    /// A proxy that is nothing but an address.
+    /// A proxy with one server and default settings.
     pub fn to(address: UpstreamAddr) -> Self {
         Self { name: address.to_string(), to: vec![address], ..Self::default() }
     }

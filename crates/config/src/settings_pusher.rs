@@ -14,7 +14,7 @@ settings! {
         /// with that. In Laravel these are `REVERB_APP_ID`, `REVERB_APP_KEY` and `REVERB_APP_SECRET`, or those with
         /// `PUSHER_`.
         app: Option<Secret> = r#""""# example(r#""file:/run/secrets/pusher""#);
-        /// Path of the site that is sent webhooks: channels that become occupied or vacated, members, client events.
+        /// Path of the site that receives webhooks: channels that become occupied or vacated, members, client events.
         webhook: Option<String> = r#""""# example(r#""/pusher/webhook""#);
     }
     plus {

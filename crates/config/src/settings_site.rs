@@ -101,7 +101,7 @@ pub struct SiteSettings {
     pub compression: CompressionSettings,
     /// `[log]`, overridden by `[site.log]`.
     pub log: LogSettings,
-    /// `[tls]`, overridden by `[site.tls]`; certificates and `auto` are not inherited.
+    /// `[tls]`, overridden by `[site.tls]`; certificates are not inherited.
     pub tls: TlsSettings,
     /// `[mercure]`, overridden by `[site.mercure]`.
     pub mercure: MercureSettings,

@@ -1,4 +1,4 @@
-//! Settings of traces, and the value types that only they use: shares, tables of secrets, and the standard's words.
+//! Settings of traces, and the value types that only they use.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ settings! {
     /// Traces by OpenTelemetry: a span for each request, sent to a collector by OTLP.
     pub struct TelemetrySettings at "telemetry" {
         /// Address of the collector for OTLP over HTTP with protobuf. `/v1/traces` is appended if missing. Without it no
-        /// traces are made. `"env"`: `OTEL_EXPORTER_OTLP_ENDPOINT`, or `http://localhost:4318` where that is not set.
+        /// traces are made. `"env"`: `OTEL_EXPORTER_OTLP_ENDPOINT`, or `http://localhost:4318` if that is not set.
         ///
         /// With an endpoint, the standard environment variables fill in missing settings, and those that end in
         /// `_HEADERS` name headers of each export, such as an API key. Scripts never inherit them.
@@ -39,7 +39,7 @@ settings! {
         ca_file: Option<PathBuf> = None;
         /// Append nothing to the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
         exact_endpoint: bool = false;
-        /// Which requests are sampled: `OTEL_TRACES_SAMPLER`.
+        /// Requests to sample: `OTEL_TRACES_SAMPLER`.
         sampler: Sampler = Sampler::ParentRatio;
         /// Maximum time of an export, retries included: `OTEL_EXPORTER_OTLP_TIMEOUT`.
         timeout: Duration = Duration::from_secs(10);

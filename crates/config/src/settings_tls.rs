@@ -20,8 +20,9 @@ settings! {
         /// In a site they apply to its hosts, before those of the top level.
         certificates: Vec<CertificateFiles> = "[]"
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
-        /// Obtain or create certificates: for the names in `[acme]`, or for `localhost` if it has none. Without
-        /// `listen` the server then listens on ports 80 and 443, or on 8080 and 8443 of this machine for `localhost`.
+        /// Obtain or create certificates: for the names in `[acme]`, else for the hosts of all sites, else for
+        /// `localhost`. Without `listen` the server then listens on ports 80 and 443, or for `localhost` on 8080 and
+        /// 8443 of this machine.
         ///
         /// `--tls auto` does the same. In a site: for its hosts, in addition to the names in `[acme]`.
         auto: bool = "false" example("true");

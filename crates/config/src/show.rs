@@ -21,7 +21,7 @@ impl Loaded {
         let (booted, mut pools): (Vec<PoolSettings>, Vec<PoolSettings>) =
             settings.pools.iter().cloned().partition(|pool| pool.recipe.is_some());
         for pool in &mut pools {
-            // A recipe's pool has the same settings as its fallback.
+            // Prints the pool as it was before `recipe` split it into a booted pool and a fallback.
             if let Some(booted) = booted.iter().find(|booted| booted.compare_with.as_ref() == Some(&pool.name)) {
                 *pool = PoolSettings { script: None, name: pool.name.clone(), ..booted.clone() };
             }

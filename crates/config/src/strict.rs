@@ -114,16 +114,16 @@ impl Finder<'_> {
             // A site's name may contain dots, so its sections are recognized by their ends.
             let of_server = SITE_SECTIONS.iter().find(|(name, ..)| own.ends_with(&format!(".{name}")));
             if let Some((name, ..)) = of_server.filter(|(_, rows, _)| rows.iter().any(|row| row.key == key)) {
-                return format!("; it is for all sites together and belongs to [{name}] of howdah.toml");
+                return format!("; it applies to all sites and belongs to [{name}] of howdah.toml");
             }
             if key == "proxy" && of_server.is_none() {
-                return "; [proxy.NAME] is for all sites together and belongs to howdah.toml".to_owned();
+                return "; [proxy.NAME] applies to all sites and belongs to howdah.toml".to_owned();
             }
             if keys(&[Settings::ROWS]).contains(&key) && !known.contains(&key) {
-                return "; it is for all sites together and belongs to the top level of howdah.toml".to_owned();
+                return "; it applies to all sites and belongs to the top level of howdah.toml".to_owned();
             }
             if keys(&[PoolSettings::ROWS, PhpSettings::ROWS]).contains(&key) && of_server.is_none() {
-                return "; it belongs to a pool: to [site.pool], a pool of the site's own, or to [pool.NAME]"
+                return "; it belongs to a pool: [site.pool], which is the site's own, or [pool.NAME]"
                     .to_owned();
             }
         } else if !section.is_empty() && top.contains(&key) {

@@ -64,7 +64,7 @@ impl Loaded {
         }
     }
 
-    /// Why everything, or every page, of this site would be 404.
+    /// A warning if the root is `/`, or if requests of this site would get 404 because of it.
     fn trouble_with_root(&self, site: &SiteSettings) -> Option<String> {
         let root = site.root.display();
         if site.root == Path::new("/") {

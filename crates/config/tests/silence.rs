@@ -60,7 +60,7 @@ fn sites_that_serve_nothing_cause_warnings() {
 }
 
 #[test]
-fn a_configuration_is_warned_of_where_it_lies_below_a_root_that_is_served() {
+fn a_configuration_below_a_served_root_causes_a_warning() {
     let site = |root: &str| format!("[[site]]\nhosts = \"a\"\nroot = \"{root}\"\n");
     for (settings, warned) in [
         // The root is a default.

@@ -113,7 +113,7 @@ impl Pools {
     pub(crate) async fn boot(&self) -> Result<(), String> {
         for pool in &self.pools {
             match pool.reload().await {
-                // The pool that this one goes ahead of serves its requests instead, and the log has the reason.
+                // Its fallback serves its requests, and the log has the reason.
                 Err(_) if pool.config().yields() => {}
                 done => done.map_err(|why| format!("pool {}: {why}", pool.name()))?,
             }
@@ -126,7 +126,7 @@ impl Pools {
         self.draining.store(true, Relaxed);
     }
 
-    /// Pools that the server needs to be ready. A pool that goes ahead of another is not needed.
+    /// Pools that the server needs to be ready: those without a fallback.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &Arc<Pool>> {
         self.pools.iter().filter(|pool| !pool.config().yields())
     }

@@ -18,9 +18,9 @@ Starts the application on free local ports with its howdah.toml, in every mode, 
 SQLite databases in the directory are copied first. Other databases and all files are the real ones, so use a test \
 environment. Requests only read; --writes also sends the writing requests of a list.
 
-With the address of another server in --against, GET requests go to it and to this one, and the report says what differs. \
-With --listen it is a proxy in front of that server: clients get its responses, and a share of their GET requests is \
-copied. The report comes at the end, by SIGINT or SIGTERM.
+With the address of another server in --against, GET requests go to it and to Howdah, and the report lists differences. \
+With --listen the doctor is a proxy in front of that server: clients get its responses, and a share of their GET requests \
+is copied to Howdah. SIGINT or SIGTERM ends it with the report.
 
 Exit status: 1 if there are leaks that the report given by --against does not have, or responses that differ from the \
 other server's, 2 if nothing could be tried, else 0.";
@@ -37,7 +37,7 @@ pub struct DoctorFlags {
     pub directory: PathBuf,
     #[arg(long, short, value_name = "FILE", help = super::serve::CONFIG)]
     pub config: Option<PathBuf>,
-    /// The site to try, where the settings have several
+    /// The site to try, if the settings have several
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
     /// Request these pages and follow no links: one address per line, or an access log
@@ -64,7 +64,7 @@ pub struct DoctorFlags {
     /// Compare with an earlier --json report: new leaks are an error; or with the server at an address
     #[arg(long, value_name = "FILE|http://HOST")]
     pub against: Option<PathBuf>,
-    /// Be a proxy in front of the server at the address of --against, and compare copies of live requests
+    /// Listen here as a proxy in front of the server at the address of --against, and compare copies of live requests
     #[arg(long, value_name = "ADDR", requires = "against", conflicts_with_all = ["list", "html", "modes", "writes", "write_loop"])]
     pub listen: Option<String>,
     /// Share of the GET requests to copy, in percent

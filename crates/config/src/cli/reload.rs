@@ -23,7 +23,7 @@ pub struct ReloadFlags {
 }
 
 impl ReloadFlags {
-    /// As the query of `POST /reload` of the admin endpoint; empty if nothing was given.
+    /// The query of `POST /reload` of the admin endpoint; may be empty.
     pub const fn to_query(self) -> &'static str {
         if self.dry_run { DRY_RUN } else { "" }
     }

@@ -38,13 +38,13 @@ impl ServeFlags {
     }
 }
 
-/// The flags that say which running server is meant: `--config`, `--admin` and `--listen`.
+/// The flags that select a running server: `--config`, `--admin` and `--listen`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ControlFlags {
     pub serve: ServeFlags,
 }
 
-/// The flags that say where the state directory is: `--config` and `--state`.
+/// The flags that locate the state directory: `--config` and `--state`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateFlags {
     pub serve: ServeFlags,
