@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     // descriptors.
     let hidden = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     if let Err(error) = hidden {
-        complain(format_args!("howdah: cannot close the process to others: {error}"));
+        complain(format_args!("howdah: cannot protect this process's memory (PR_SET_DUMPABLE): {error}"));
         return ExitCode::FAILURE;
     }
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {

@@ -64,7 +64,7 @@ fn main_page_end() -> String {
     let statuses = [
         ("0", "Success; for `check`: the server would start."),
         ("1", "Failure; the message gives the reason. For `check`: the settings have errors."),
-        ("2", "The command line is wrong."),
+        ("2", "The command line is wrong; for commands other than `check` and `doctor` also: the settings are."),
     ];
     entries(&mut page, 'B', &statuses);
     section(&mut page, "FILES");

@@ -3,7 +3,7 @@
 //! too.
 //!
 //! ```text
-//! look(dir) ── catalog.rs   the applications and their signs, most special first
+//! look(dir) ── catalog.rs   the applications and their signs, most specific first
 //!           │      └─ recipe.rs   how some of them boot once for many requests
 //!           └─ project.rs   reads a project's files, all of them with a bound
 //! ```

@@ -1,5 +1,5 @@
 //! Recipes: PHP code of the server (`php/recipes`) that boots a known application once for many requests. Everything
-//! about a recipe apart from its PHP is here: its settings, the requests that it serves, and its way of running.
+//! about a recipe apart from its PHP is here: its modes, the requests that it serves, and the files to watch.
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recipe {

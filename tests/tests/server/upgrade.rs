@@ -184,7 +184,7 @@ scenario!(
         let old = site.howdah().pid();
         let output = site.howdah().command(&["upgrade"]);
         assert!(output.status.success(), "{}", text(&output));
-        assert!(text(&output).contains(&format!("process {old} finishes what it has begun")), "{}", text(&output));
+        assert!(text(&output).contains(&format!("process {old} finishes its requests")), "{}", text(&output));
         let _ = site.wait_for_log(&[&format!("process {} has taken over", server(site))]);
         assert_ne!(site.get_ok("/who.php"), before, "new connections come to the new process");
         for conn in [&mut used, &mut unused] {

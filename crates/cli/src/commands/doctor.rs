@@ -13,7 +13,8 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit status if the application has leaks that the earlier report does not have.
+/// Exit status if the application has leaks that the earlier report does not have, or responses that differ from the
+/// other server's.
 const WORSE: u8 = 1;
 
 /// File name that stands for standard output.
@@ -47,7 +48,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
     let address = flags.against.as_deref().and_then(Path::to_str).filter(|against| against.contains("://"));
     let origin = address.map(Origin::parse).transpose()?;
     if flags.listen.is_some() && origin.is_none() {
-        bail!("--listen needs the server to pass requests on to: --against http://HOST");
+        bail!("--listen needs a server to forward requests to: --against http://HOST");
     }
     let last = match origin {
         Some(_) => None,
@@ -107,7 +108,7 @@ fn examined(flags: &DoctorFlags) -> Result<bool> {
 fn print(report: &impl Serialize, text: &str, json: Option<&Path>) -> Result<()> {
     let is_stdout = json == Some(Path::new(STDOUT));
     let as_json = serde_json::to_string_pretty(report)?;
-    // The terminal may be closed.
+    // The file comes first: printing may fail.
     if let Some(path) = json.filter(|_| !is_stdout) {
         write(path, &as_json)?;
     }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn only_that_name_is_meant() {
+    fn other_program_names_and_commands_are_not_accepted() {
         assert_eq!(ask(&["/usr/bin/howdah", "build-info"], &[]), None);
         assert!(ask(&["./frankenphp", "php-server"], &[]).unwrap().is_err());
     }

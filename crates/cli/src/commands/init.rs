@@ -68,8 +68,8 @@ fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
 fn of_application(found: &Application) -> String {
     let root = found.root.strip_prefix(&found.project).unwrap_or(&found.root);
     let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
-    let mut page = format!("# {}, told by {}.\n", found.title(), found.evidence);
-    let _ = writeln!(page, "\n# What clients may see; everything else of the project stays private.");
+    let mut page = format!("# {}, detected by {}.\n", found.title(), found.evidence);
+    let _ = writeln!(page, "\n# The document root; everything else of the project stays private.");
     let _ = writeln!(page, "root = {}", quoted(&root.to_string_lossy()));
     if let Some(app) = found.kind.app {
         let _ = writeln!(
@@ -89,9 +89,9 @@ fn of_application(found: &Application) -> String {
 }
 
 fn of_plain(root: &str) -> String {
-    let mut page = String::from("# A PHP application that `howdah init --list` does not have.\n");
+    let mut page = String::from("# A PHP application that `howdah init --list` does not list.\n");
     let _ =
-        writeln!(page, "\n# What clients may see. Preferably a directory that has nothing else, such as \"public\".");
+        writeln!(page, "\n# The document root. Preferably a directory with public files only, such as \"public\".");
     let _ = writeln!(page, "root = {}", quoted(root));
     let _ = writeln!(page, "\n# Runs for every path that is not a file.");
     let _ = writeln!(page, "front_controller = \"index.php\"");
@@ -103,7 +103,7 @@ fn of_plain(root: &str) -> String {
 
 /// The last part, which all files share.
 fn rest() -> String {
-    let listen = "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
+    let listen = "\n# Addresses. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
          # acme.names for certificates.\n\
          listen = [\"127.0.0.1:8080\"]\n";
     [listen, user()].concat()
@@ -144,15 +144,15 @@ fn classic(faster: &str) -> String {
 }
 
 /// Text for an application with a recipe.
-const BOOTED: &str = "\n# The application boots once and is put back to that state after each request. Other scripts than its\n\
-     # index.php, and index.php whenever the boot fails, run in classic mode; the log says why. Classic mode for\n\
-     # all: mode = \"classic\".\n\
+const BOOTED: &str = "\n# The application boots once and returns to that state after each request. Other scripts than its\n\
+     # index.php, and index.php if the boot fails, run in classic mode; the log has the reason. Classic mode\n\
+     # for all: mode = \"classic\".\n\
      mode = \"snapshot\"\n\
      \n\
-     # GETs that run before workers serve, so that what they load is loaded already: pages that anybody may ask\n\
-     # for at any time. More are learnt from the traffic, unless warmup_auto = false.\n\
+     # Public pages that workers request before they serve, to load their code. Further ones are learned from\n\
+     # the traffic, unless warmup_auto = false.\n\
      warmup = [\"/\"]\n\
      \n\
-     # One of so many GETs without a cookie is run again in classic mode and compared. A route that differs runs\n\
-     # there from then on: `howdah routes`.\n\
+     # One in this many GETs without cookies is repeated in classic mode and compared. A route that differs runs\n\
+     # in classic mode from then on: `howdah routes`.\n\
      compare_one_in = 1000\n";

@@ -15,7 +15,7 @@ pub(crate) fn list() -> String {
     let _ = write!(
         out,
         "\nA recipe boots the application once for many requests, in snapshot or worker mode; version {} of the recipes.\n\
-         What a recipe cannot boot stays in classic mode; the log says why.\n",
+         An application that it cannot boot stays in classic mode; the log has the reason.\n",
         env!("CARGO_PKG_VERSION")
     );
     out

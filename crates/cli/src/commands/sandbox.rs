@@ -1,5 +1,5 @@
-//! `howdah status --sandbox`: prints sandbox settings from what pools have learnt. Also the lines of `howdah check`
-//! about sandboxes.
+//! `howdah status --sandbox`: prints the sandbox settings that pools in learning mode need. Also the lines of
+//! `howdah check` about sandboxes.
 
 use crate::control::client::server_status;
 use crate::output;
@@ -35,7 +35,7 @@ pub(crate) fn reports(settings: &Settings) -> String {
     out
 }
 
-/// Sections of `howdah.toml` with the permissions that each learning pool has needed, from the server's status.
+/// Sections of `howdah.toml` with the permissions that each pool in learning mode has needed, from the server's status.
 fn learnt(status: &Value) -> String {
     let mut out = String::new();
     for pool in status["pools"].as_array().into_iter().flatten().filter(|pool| pool["sandbox"] == "learn") {
@@ -63,7 +63,7 @@ fn learnt(status: &Value) -> String {
         }
     }
     if out.is_empty() {
-        out.push_str("# No pool of this server learns; a pool with `sandbox = \"learn\"` does.\n");
+        out.push_str("# No pool of this server is in learning mode: set `sandbox = \"learn\"`.\n");
     }
     out
 }

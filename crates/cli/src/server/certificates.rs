@@ -138,7 +138,7 @@ impl Certificates {
     /// Renews the certificates of these names from now on, and no others. Once the certificate manager runs, its other
     /// settings stay as they are. Called within a runtime.
     ///
-    /// The state directory is unusable.
+    /// # Errors
     /// The state directory cannot be used.
     pub(crate) fn follow(&self, settings: &AcmeSettings) -> Result<()> {
         let unusable = "cannot use the state directory (`acme.state`)";

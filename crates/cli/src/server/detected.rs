@@ -68,7 +68,7 @@ fn how(loaded: &Loaded, found: &Application) -> String {
     if let Some(booted) = &loaded.settings.booted {
         let mode = loaded.settings.pool(&booted.pool).map_or(Mode::Snapshot, |pool| pool.mode);
         let recipe = booted.recipe.name;
-        return format!("booted once, in {mode} mode by the recipe {recipe}; classic mode serves what that cannot");
+        return format!("booted once, in {mode} mode by the recipe {recipe}; other requests run in classic mode");
     }
     let mode = mode(loaded);
     match (found.recipe(), found.kind.faster) {

@@ -109,7 +109,7 @@ mod tests {
         let mut kept = FdStore::read(Some("howdah.service"), "", "NFileDescriptorStore=1\n");
         assert!(!has(&mut kept, "unix:/run/howdah/http.sock"));
         assert!(has(&mut kept, "127.0.0.1:80"));
-        assert!(!has(&mut kept, "127.0.0.1:81"), "somebody else has it");
+        assert!(!has(&mut kept, "127.0.0.1:81"), "another program has it");
         assert_eq!(FdStore::read(None, "", ""), FdStore::default());
     }
 

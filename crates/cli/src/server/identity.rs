@@ -109,7 +109,7 @@ pub(crate) fn give_up_root(
     };
     // Changing the user has reset this flag.
     let wanted = if settings.dumpable { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
-    set_dumpable_behavior(wanted).context("cannot close the process to others")?;
+    set_dumpable_behavior(wanted).context("cannot set the server's dumpable flag (PR_SET_DUMPABLE)")?;
     Ok(launcher)
 }
 

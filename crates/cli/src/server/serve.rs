@@ -202,8 +202,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if let Some(telemetry) = telemetry {
         telemetry.end(traces::LAST_SPANS).await;
     }
-    // Before the admin endpoint closes: `howdah stop` takes its closing for the end, and another server may start
-    // immediately.
+    // Before the admin endpoint closes: `howdah stop` then returns, and another server may start immediately.
     remove_socket_files(&server, &files, others);
     if let Some(launcher) = launcher_end {
         // The launcher removes the files in directories that the server may not write to.

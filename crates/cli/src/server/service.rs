@@ -3,7 +3,7 @@
 //! none are sent.
 //!
 //! Sending never blocks. The supervision loop (`Service::ping_watchdog`) repeats notifications that did not fit into the
-//! socket's queue. It also sends the watchdog's signs of life, so a hanging loop is noticed.
+//! socket's queue. It also sends the watchdog notifications, so a hanging loop is noticed.
 
 use crate::server::own_program::TAKES_OVER;
 use howdah_config::SocketPlace;
@@ -47,7 +47,7 @@ pub(crate) struct Service {
 struct Manager {
     socket: UnixDatagram,
     to: SocketAddr,
-    /// Interval at which the service manager expects signs of life.
+    /// Interval of watchdog notifications; `None` without a watchdog.
     alive: Option<Duration>,
     notify_state: Mutex<NotifyState>,
 }
@@ -173,7 +173,7 @@ impl Service {
         manager.send(&mut notify_state);
     }
 
-    /// Repeats unsent notifications and sends signs of life. Polled as long as the server serves; never returns.
+    /// Repeats unsent notifications and notifies the watchdog. Polled as long as the server serves; never returns.
     pub(crate) async fn ping_watchdog(&self) {
         let Some(manager) = &self.manager else { return std::future::pending().await };
         let period = manager.alive.unwrap_or(Duration::from_secs(3600));
@@ -277,7 +277,7 @@ impl Manager {
 }
 
 impl NotifyEnvironment {
-    /// Interval of signs of life: half the watchdog timeout (sd_watchdog_enabled(3)).
+    /// Interval of watchdog notifications: half the watchdog timeout (sd_watchdog_enabled(3)).
     fn watchdog(&self) -> Option<Duration> {
         let number = |text: &Option<OsString>| text.as_ref()?.to_str()?.parse::<u64>().ok();
         // A successor inherits its predecessor's `WATCHDOG_PID`.

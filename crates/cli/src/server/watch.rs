@@ -161,7 +161,7 @@ async fn watch(pool: Arc<Pool>, mut watched: WatchedFiles, server: Arc<Server>) 
     }
 }
 
-/// Polls all watched files; returns their marks and the duration of the poll. `None` while the server ends.
+/// Polls all watched files; returns their stamps and the duration of the poll. `None` while the server ends.
 async fn look(globs: &Arc<Vec<Glob>>) -> Option<(FileStamps, Duration)> {
     let globs = globs.clone();
     let looked = spawn_blocking(move || {

@@ -16,7 +16,7 @@ pub(crate) fn converted(text: &str, path: &Path) -> Result<String, String> {
     let prefix = Path::new("/usr");
     let dropped = pool::dropped(section, true)?;
     let mut page = format!("# From PHP-FPM's pool {}.\n", section.name);
-    page.push_str("\n# The directory that clients may see: nginx's `root`.\nroot = \"public\"\n\n");
+    page.push_str("\n# The document root: nginx's `root`.\nroot = \"public\"\n\n");
     let addresses: Vec<String> = pool::addresses(section, prefix).map(|addr| quoted(&addr)).collect();
     if !addresses.is_empty() {
         let _ = writeln!(page, "listen = [{}]", addresses.join(", "));
@@ -48,7 +48,7 @@ pub(crate) fn converted(text: &str, path: &Path) -> Result<String, String> {
         "pm.start_servers",
     ];
     let own = own.into_iter().filter(|name| section.has(name));
-    let own = own.map(|name| (name, "only howdah-fpm has it"));
+    let own = own.map(|name| (name, "only howdah-fpm supports it"));
     let others: Vec<&str> = config.pools[1..].iter().map(|pool| &*pool.name).collect();
     if !others.is_empty() {
         let all = others.join(", ");

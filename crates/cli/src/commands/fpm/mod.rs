@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_such_a_name_is_meant_and_its_end_is_a_version() {
+    fn the_program_name_selects_fpm_and_may_end_in_a_version() {
         assert_eq!(ask("/usr/bin/howdah serve"), None);
         assert_eq!(ask("howdah-php --version"), None);
         let Some(Ok(Invocation::Serve(given))) = ask("/usr/sbin/howdah-fpm8.2 --nodaemonize --fpm-config /a/b.conf")

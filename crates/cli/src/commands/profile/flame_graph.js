@@ -1,4 +1,4 @@
-// A click on a function shows it as wide as the whole; a search marks functions.
+// A click on a function zooms to it; a search marks functions.
 'use strict';
 const WIDTH = 1180, MARGIN = 10, CHARACTER = 6.6;
 const frames = [...document.querySelectorAll('g.f')].map(g => ({
@@ -28,7 +28,7 @@ function search() {
   for (const f of frames) {
     const found = wanted !== '' && f.name.toLowerCase().includes(wanted.toLowerCase());
     f.g.classList.toggle('found', found);
-    // Those inside of one that was counted are counted already.
+    // Functions inside a counted one are part of its count.
     if (found && f.x >= end) { samples += f.w; end = f.x + f.w; }
   }
   detail.textContent = wanted === '' ? ' ' : `${wanted}: ${(samples * 100 / frames[0].w).toFixed(1)} %`;

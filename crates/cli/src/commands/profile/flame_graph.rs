@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_leave_their_place() {
+    fn names_cannot_break_out_of_the_markup() {
         let mut hostile = profile();
         hostile.frames[1].function = "</title><script>alert(1)</script>\"\u{0}]]>".to_owned();
         hostile.pool = "<b>".to_owned();

@@ -71,7 +71,7 @@ fn summary(profile: &Profile, output: &Path) -> String {
         text.push_str(&format!("; {} samples were missed, as the machine was too busy", profile.late));
     }
     if profile.left_out > 0 {
-        text.push_str(&format!("; {} samples were dropped, as a profile has a maximum", profile.left_out));
+        text.push_str(&format!("; {} samples were dropped, as the profile is full", profile.left_out));
     }
     text
 }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_descends_from_whom() {
+    fn descendants_are_distinguished_from_other_processes() {
         let own = std::process::id();
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert_eq!(descends_from(child.id(), own), Some(true));

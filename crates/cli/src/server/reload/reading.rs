@@ -31,8 +31,8 @@ pub(super) struct SettingsInput {
 impl SettingsInput {
     /// Reads the settings again.
     ///
-    /// All mistakes in the settings.
-    /// All that is wrong with them.
+    /// # Errors
+    /// All errors in the settings.
     pub(super) fn read(self) -> Result<LoadedSettings, String> {
         let mut loaded = (self.reread)()?;
         let changes = changes(&self.old, &mut loaded);

@@ -24,7 +24,7 @@ use tokio::io::unix::AsyncFd;
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time until the successor's exit is noticed.
-const A_BIT: Duration = Duration::from_secs(1);
+const EXIT_WAIT: Duration = Duration::from_secs(1);
 
 /// Sockets to hand over. They are copies that keep ports open, so this is dropped when the server stops accepting.
 pub(crate) struct Sockets {
@@ -106,7 +106,7 @@ impl HandOver {
             Ok(links) => links,
             Err(error) => {
                 // If the successor does not read, it has usually exited; its exit status is the better error.
-                tokio::time::sleep(A_BIT).await;
+                tokio::time::sleep(EXIT_WAIT).await;
                 return Err(broken(error));
             }
         };
@@ -236,7 +236,7 @@ impl SuccessorGuard {
 
     /// Waits briefly for the successor to exit, as it does after its message, then kills it.
     async fn end(&mut self) {
-        if self.successor.is_some() && tokio::time::timeout(A_BIT, self.ended()).await.is_err() {
+        if self.successor.is_some() && tokio::time::timeout(EXIT_WAIT, self.ended()).await.is_err() {
             if let Some(successor) = &self.successor {
                 successor.kill();
             }

@@ -56,7 +56,7 @@ impl UpgradeInProgress {
             match outcome {
                 Ok(replaced) => {
                     let _ = waiter.send(Ok(format!(
-                        "process {} serves; process {} finishes what it has begun",
+                        "process {} serves; process {} finishes its requests",
                         replaced.pid,
                         std::process::id()
                     )));

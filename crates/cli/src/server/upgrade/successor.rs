@@ -1,4 +1,4 @@
-//! The successor's process at an upgrade: started by the server or its launcher, and followed until it serves.
+//! The successor's process at an upgrade: started by the server or its launcher, and monitored until it serves.
 
 use howdah_pool::process::end::End;
 use howdah_pool::process::launcher::{LaunchedProcess, Launcher};
@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 
-/// A server that was started to take this one's place.
+/// A server that was started to replace this one.
 pub(super) struct Successor {
     process: Process,
     ended: Pin<Box<dyn Future<Output = End> + Send>>,
