@@ -36,7 +36,7 @@ fn files(pattern: &str, directory: &Path) -> Vec<PathBuf> {
     files.into_iter().filter(is_small).take(MAX_FILES).collect()
 }
 
-/// `true` for a line that names a file. A pattern may fit none.
+/// `true` for a line that names a file. A pattern, which may match none, does not count.
 pub(super) fn names_file(include: &Directive) -> bool {
     !include.word(0).is_empty() && !include.word(0).contains(['*', '?', '['])
 }

@@ -48,7 +48,7 @@ pub(crate) fn converted(path: &Path, text: &str) -> Result<String, String> {
     } else if text.contains('{') && !first.starts_with('{') {
         nginx::converted(text, path.parent())
     } else {
-        Err("it is not a configuration of nginx, Apache, Caddy, PHP-FPM, Unit, RoadRunner or Octane".to_owned())
+        Err("this is not a configuration of nginx, Apache, Caddy, PHP-FPM, Unit, RoadRunner or Octane".to_owned())
     }
 }
 

@@ -17,12 +17,12 @@ const TABLE: &[Row] = &[
             .write("deadline", if time.word(0) == "0" { "0".to_owned() } else { format!("\"{}s\"", time.word(0)) });
         time.word(0).parse::<u32>().is_ok()
     }),
-    dropped("watch", "`howdah dev` runs changed code"),
+    dropped("watch", "`howdah dev` loads changed code"),
     dropped(
         "listeners|warm|flush",
-        "a snapshot is put back after each request; Octane's package does it in worker mode",
+        "a snapshot is restored after each request; in worker mode, Octane's package resets the state",
     ),
-    dropped("cache|tables|swoole", "these are Swoole's"),
+    dropped("cache|tables|swoole", "only Swoole has these"),
     dropped("garbage", "max_memory replaces workers"),
 ];
 
@@ -43,7 +43,7 @@ pub(super) fn converted(text: &str, environment: &str) -> Result<String, String>
         let shown = Directive { name: name.clone(), words: vec![word.clone().unwrap_or_default()], block: None, line };
         let is_code = word.is_none() && !value.starts_with('[');
         if is_code {
-            page.report.dropped(&shown, "it is code, which is not run: look at its value");
+            page.report.dropped(&shown, "it is code, which is not run: convert it by hand");
         } else {
             let became = apply(TABLE, &shown, &mut Scope::Page(&mut page));
             page.report.say(&shown, became);

@@ -9,7 +9,7 @@ pub(super) struct Report {
     seen: HashSet<(usize, String, String)>,
     /// Lines of access control that has no counterpart.
     unprotected: BTreeSet<usize>,
-    /// Lines in whose place all clients are refused.
+    /// Lines instead of which all clients are refused.
     closed: BTreeSet<usize>,
     /// Lines that include files which cannot be read.
     unread: BTreeSet<usize>,
@@ -54,7 +54,7 @@ impl Report {
     /// Records a line that includes files which cannot be read.
     pub(super) fn unread(&mut self, include: &Directive) {
         self.unread.insert(include.line);
-        self.dropped(include, "NO FILE OF THIS NAME CAN BE READ HERE: convert it where the file is");
+        self.dropped(include, "NO FILE OF THIS NAME CAN BE READ HERE: run the conversion where the file exists");
     }
 
     /// Comments that name lines whose access control is missing or stricter.
@@ -63,13 +63,13 @@ impl Report {
             let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
             if lines.is_empty() { String::new() } else { format!("# {before} {}{after}\n", lines.join(", ")) }
         };
-        warning(&self.unprotected, "NOT TAKEN OVER: access control in the lines", ". Write it as rules.")
+        warning(&self.unprotected, "NOT TAKEN OVER: access control in lines", ". Write it as rules.")
             + &warning(
                 &self.closed,
-                "ALL CLIENTS ARE REFUSED because of conditions in the lines",
+                "ALL CLIENTS ARE REFUSED because of conditions in lines",
                 ": see \"LINE\" below.",
             )
-            + &warning(&self.unread, "NOT READ: files that are included in the lines", ".")
+            + &warning(&self.unread, "NOT READ: files that are included in lines", ".")
     }
 
     /// Formats the report as comments, in the order of the lines.

@@ -88,10 +88,10 @@ const TABLE: &[Row] = &[
         format.word(0) == "json"
     }),
     dropped("http.middleware|http.access_logs|logs.*", "it is built in, or set in [log]"),
-    dropped("http.pool.debug", "`howdah dev` runs changed code"),
+    dropped("http.pool.debug", "`howdah dev` loads changed code"),
     dropped("reload.*", "`howdah dev`, or watch"),
-    dropped("metrics.*|status.*", "the admin address has metrics and the state; http.probes answers probes"),
-    dropped("rpc.*|kv.*|jobs.*|grpc.*|temporal.*|tcp.*|centrifuge.*|amqp.*|service.*", "there is only HTTP"),
+    dropped("metrics.*|status.*", "the admin endpoint has metrics and status; http.probes responds to probes"),
+    dropped("rpc.*|kv.*|jobs.*|grpc.*|temporal.*|tcp.*|centrifuge.*|amqp.*|service.*", "only HTTP is supported"),
 ];
 
 /// Converts a configuration, with a comment for each key.
@@ -201,7 +201,7 @@ mod tests {
             "path = \"*.sql\"\nexists = \"file\"\nnot = { path = \"*.php\" }\nstatus = 404\n",
             "[[rule]]\nexists = \"file\"\nnot = { path = [\"*.css\", \"*.php\"] }\nstatus = 404\n",
             "# 17: http.pool.num_workers 4: taken: workers",
-            "# 25: rpc.listen tcp://127.0.0.1:6001: dropped: there is only HTTP",
+            "# 25: rpc.listen tcp://127.0.0.1:6001: dropped: only HTTP is supported",
         ] {
             assert!(page.contains(expected), "{expected}\n{page}");
         }

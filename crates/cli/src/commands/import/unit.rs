@@ -73,7 +73,7 @@ pub(super) fn converted(text: &str) -> Result<String, String> {
     }
     for (at, pass) in passes.iter().enumerate() {
         if at > 0 {
-            import.say(pass, "dropped: here hosts choose the site, not addresses: give these routes their hosts");
+            import.say(pass, "dropped: sites are selected by host, not by address: add hosts to these routes");
         } else {
             import.pass(pass, &Rule::default(), "", 0);
         }
@@ -91,7 +91,7 @@ struct Import<'a> {
     page: Page,
     /// Applications already written to a site, with the site's hosts.
     used: Vec<(String, String)>,
-    /// Paths whose scripts run, of the steps so far. The first step that fits decides.
+    /// Paths whose scripts run, of the steps so far. The first matching step decides.
     to_php: Vec<String>,
 }
 
@@ -369,7 +369,7 @@ mod tests {
             "path = \"/private/*\"\ndeny = true\n",
             "path = \"/old\"\nredirect = \"/new\"\nstatus = 301\n",
             ": dropped: its patterns have no counterpart",
-            "because of conditions in the lines 4: see",
+            "because of conditions in lines 4: see",
             "path = \"/c/*\"\ndeny = true\n",
             "path = \"/admin/*\"\nnot = { client = [\"10.0.0.0/8\", \"::1\"] }\ndeny = true\n",
             "path = \"/f/*\"\nexists = \"no\"\nstatus = 410\n",

@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     let first = reader.lines.first().map_or(0, |line| line.indent);
     let value = reader.value(first, 0)?;
     match reader.lines.get(reader.at) {
-        Some(line) => Err(line.wrong("a key that belongs to nothing")),
+        Some(line) => Err(line.wrong("unexpected indentation or list item")),
         None => Ok(value),
     }
 }
@@ -125,7 +125,7 @@ fn scalar(text: &str, line: &Line) -> Result<Value, String> {
 fn unquoted(text: &str, line: &Line) -> Result<String, String> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => {
-            let inside = text[1..].strip_suffix(quote).ok_or_else(|| line.wrong("a quote has no end"))?;
+            let inside = text[1..].strip_suffix(quote).ok_or_else(|| line.wrong("a quote is not closed"))?;
             Ok(if quote == '"' {
                 inside.replace("\\\"", "\"").replace("\\\\", "\\")
             } else {

@@ -1,4 +1,4 @@
-//! Apache's `<Directory>`: the paths that lead to a directory, and which of several sections decides who may come in.
+//! Apache's `<Directory>`: the paths that lead to a directory, and the section that controls access to it.
 
 use super::{is_one_of, restricts};
 use crate::commands::import::directive::Directive;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Served {
     /// Path and directory: of the root, whose path is empty, and of each `Alias`.
     targets: Vec<(String, PathBuf)>,
-    /// Directories of sections that decide who may come in.
+    /// Directories of sections that control access.
     deciding: Vec<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ impl Served {
         }
     }
 
-    /// The paths for which this section decides: in Apache, the innermost directory does. `None` if there are none.
+    /// The paths to which this section controls access: in Apache, the innermost directory does. `None` if there are none.
     pub(super) fn decided(&self, directory: &str) -> Option<Rule> {
         let directory = plain(directory);
         let decider = |target: &Path| {

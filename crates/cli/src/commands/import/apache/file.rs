@@ -11,8 +11,8 @@ const MAX_DEPTH: usize = 32;
 /// Version of Apache whose configurations are read.
 const VERSION: [u32; 3] = [2, 4, 99];
 
-/// Parses a file, and those that it includes. Treats every module in `<IfModule>` as loaded, and replaces variables from `Define` and Debian's
-/// defaults.
+/// Parses a file, and those that it includes. Treats every module in `<IfModule>` as loaded, and replaces variables from
+/// `Define` and Debian's defaults.
 ///
 /// # Errors
 /// The line with a mistake.
@@ -70,7 +70,7 @@ impl Reader<'_> {
             match line.kind {
                 LineKind::Close if open.is_some_and(|open| open.name.eq_ignore_ascii_case(&line.name)) => return Ok(()),
                 LineKind::Close => return wrong(&format!("</{}> closes nothing", line.name)),
-                LineKind::Open if depth == MAX_DEPTH => return wrong("too many sections within each other"),
+                LineKind::Open if depth == MAX_DEPTH => return wrong("sections are nested too deeply"),
                 LineKind::Open => {
                     let mut inner = Vec::new();
                     self.body(Some(line), depth + 1, &mut inner)?;

@@ -1,18 +1,18 @@
-//! Which scripts Apache's handlers send to PHP.
+//! The scripts that Apache's handlers send to PHP.
 
 use super::{files, is_one_of};
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, escaped, is_for_all_directories};
 
-/// A rule that refuses all scripts but those which handlers name: Apache sends the source of others. `None` if no handler
-/// names scripts, or if one is for all of them.
+/// A rule that refuses all scripts except those named by handlers: Apache sends the source of others. `None` if no handler
+/// names scripts, or if one applies to all of them.
 pub(super) fn only_named(lines: &[&Directive], sections: &[&Directive]) -> Option<Rule> {
     let mut named = Vec::new();
     let is_named = lines.iter().chain(sections).all(|line| named_by(line, &mut named));
     (is_named && !named.is_empty()).then(|| Rule::no_scripts_but(named))
 }
 
-/// Collects the paths of scripts. Returns `false` for a handler that is for all.
+/// Collects the paths of scripts. Returns `false` for a handler that applies to all.
 fn named_by(directive: &Directive, named: &mut Vec<String>) -> bool {
     let place = directive.word(0);
     if directive.block.is_none() {

@@ -51,7 +51,7 @@ pub(super) fn converted(text: &str, directory: Option<&Path>) -> Result<String, 
     for host in hosts {
         let inner: Vec<&Directive> = host.inner().iter().collect();
         let (own, lines): (Vec<&Directive>, Vec<&Directive>) = inner.into_iter().partition(|one| one.block.is_some());
-        import.page.report.say(host, "taken: a site, which hosts choose, whatever the address");
+        import.page.report.say(host, "taken: a site, selected by host at any address");
         let is_tls = lines.iter().any(|line| line.name.eq_ignore_ascii_case("SSLEngine") && line.word(0) != "off");
         let listen = host.words.iter().map(|addr| address(addr, is_tls)).collect();
         import.site(
@@ -73,7 +73,7 @@ fn address(addr: &str, is_tls: bool) -> String {
     format!("{}{host}:{port}", if is_tls { "https://" } else { "" })
 }
 
-/// Lines of passwords: `Require` decides if they are asked for.
+/// Lines about passwords: `Require` decides whether one is required.
 const PASSWORDS: &[&str] = &["AuthType", "AuthName", "AuthUserFile", "AuthBasicProvider"];
 
 /// Lines that take effect together.
@@ -83,7 +83,7 @@ fn is_one_of(line: &Directive, names: &[&str]) -> bool {
     names.iter().any(|name| line.name.eq_ignore_ascii_case(name))
 }
 
-/// `true` for lines that decide who may come in.
+/// `true` for lines that control access.
 fn restricts(line: &Directive) -> bool {
     require::is_part(line) || is_one_of(line, PROTECTING) || is_one_of(line, &["Limit", "LimitExcept"])
 }
@@ -165,7 +165,7 @@ impl Import {
         for section in others {
             self.section(section, within, served, site);
         }
-        // None of the expressions before holds; an unknown one leaves what follows it unknown.
+        // Holds if no earlier expression does. After an expression without a counterpart, no later one can be converted.
         let mut before: Result<Option<Node>, String> = Ok(None);
         for section in conditions {
             if is_one_of(section, &["If"]) {
@@ -218,7 +218,7 @@ impl Import {
                 } else if !["redirect", "alias", "proxypass"].iter().any(|start| name.starts_with(start)) {
                     self.apply(line, Scope::Rule(&mut rule));
                 } else if base.paths.is_empty() {
-                    // Their rules bring their own paths.
+                    // These directives set the paths of their rules.
                     let mut own = base.clone();
                     self.apply(line, Scope::Rule(&mut own));
                     site.rules.push(own);
@@ -286,7 +286,7 @@ impl Import {
             }
             None => {
                 let lines = protecting.iter().chain(&limits).chain(&old);
-                lines.for_each(|line| self.page.report.say_all(line, "taken: nothing: directories within it decide"));
+                lines.for_each(|line| self.page.report.say_all(line, "taken: no rule: inner directories override it"));
             }
         }
         let first = own_paths.as_ref().map(|paths| paths.first().map_or("", String::as_str));
@@ -327,7 +327,7 @@ impl Import {
         // In Apache, they count as one of the section's lines, of which a single one must hold.
         let is_stricter = outer.iter().any(|line| require::is_part(line));
         let became = if is_stricter {
-            "changed: the methods of a rule, whatever other lines of the section admit"
+            "changed: the methods of a rule, regardless of the section's other lines"
         } else {
             "taken: the methods of a rule"
         };

@@ -11,7 +11,7 @@ const MAX_DEMANDS: usize = 16;
 #[derive(Debug, Clone)]
 enum Condition {
     Granted,
-    /// Holds for no client: also for what has no counterpart, because ignoring it would open the site.
+    /// Holds for no client. Also stands for conditions without a counterpart: ignoring these would open the site.
     Never,
     Clients(Vec<String>),
     NotClients(Vec<String>),

@@ -17,7 +17,7 @@ pub(super) struct List {
     conditions: Vec<Directive>,
     /// Requests that a rule without a target has taken out of the list, each an expression.
     exempt: Vec<Node>,
-    /// Why later rules are unknown: a rule before them ends or skips the list for requests that have no counterpart.
+    /// Reason why later rules cannot be converted: an earlier one ends or skips the list on unknown conditions.
     unknown: Option<String>,
 }
 
@@ -202,7 +202,7 @@ fn is_any_case(flags: &[String]) -> bool {
 /// Converts a pattern to a condition on the whole path.
 fn path(pattern: &str, no_case: bool, directory: Option<&str>) -> Result<String, &'static str> {
     if pattern.starts_with('!') {
-        return Err("a pattern that must not fit: write it as not");
+        return Err("its pattern is negated: write it as `not`");
     }
     let case = if no_case { "(?i)" } else { "" };
     let Some(directory) = directory else { return Ok(format!("~{case}{pattern}")) };

@@ -29,11 +29,11 @@ pub(super) const TABLE: &[Row] = &[
         accept!(rule.keys.set("front_controller", if script.word(0) == "disabled" { "" } else { script.word(0) }))
     }),
     site("AllowOverride", "nothing: .htaccess files are not read", |what, _| what.word(0).eq_ignore_ascii_case("None")),
-    site("AllowOverride|AllowOverrideList", "htaccess, with all that these files may say", |_, site| {
+    site("AllowOverride|AllowOverrideList", "htaccess, with every directive of these files", |_, site| {
         accept!(site.keys.write("htaccess", "true"))
     })
     .changed(),
-    dropped("AllowOverride*", "htaccess is for a whole site"),
+    dropped("AllowOverride*", "htaccess applies to a whole site"),
     site("SSLEngine", "listen", |_, _| true),
     site("SSLCertificateFile", "tls.certificates", |file, site| {
         accept!(site.certificate.0 = Some(file.word(0).to_owned()))
@@ -84,7 +84,7 @@ pub(super) const TABLE: &[Row] = &[
     rule("Allow", "allow", |who, rule| who.words[1..].iter().all(|client| allow(rule, client))),
     dropped("Order|Satisfy", "Allow and Deny have become allow and deny"),
     rule("AuthType", "auth", |kind, _| kind.word(0).eq_ignore_ascii_case("Basic")),
-    rule("AuthType", "all clients are refused: there are only names with passwords (Basic)", refused).changed(),
+    rule("AuthType", "all clients are refused: only passwords are supported (Basic)", refused).changed(),
     rule("AuthName", "auth.realm", |name, rule| accept!(rule.keys.set("auth.realm", name.word(0)))),
     rule("AuthUserFile", "auth.file", |file, rule| accept!(rule.keys.set("auth.file", file.word(0)))),
     dropped("AuthBasicProvider", "passwords are in a file"),
@@ -102,7 +102,7 @@ pub(super) const TABLE: &[Row] = &[
         rule.keys.set_in("request_headers", header.word(1), value);
         matches!(header.word(0), "set" | "unset") && !value.contains('%') && header.words.len() <= 3
     }),
-    dropped("ExpiresActive", "the other lines say it"),
+    dropped("ExpiresActive", "the other Expires lines suffice"),
     rule("ExpiresByType", "cache_control", |time, rule| {
         let seconds = seconds(&time.words[1..].join(" "));
         seconds.inspect(|age| rule.keys.set_in("cache_control", time.word(0), &format!("max-age={age}"))).is_some()
@@ -237,7 +237,7 @@ fn alias(directive: &Directive, rule: &mut Rule) -> bool {
     let path = directive.word(0).trim_end_matches('/');
     rule.paths = vec![path.to_owned(), format!("{path}/*")];
     rule.keys.set("alias", directive.word(1));
-    rule.keys.write("front_controller", "\"\"   # files alone");
+    rule.keys.write("front_controller", "\"\"   # files only");
     path.starts_with('/')
 }
 

@@ -165,7 +165,7 @@ fn conditions_of_rewrites_become_those_of_rules() {
         ("RewriteCond %{QUERY_STRING} !^$\nRewriteRule ^/a - [F]", "query = true deny = true"),
         (
             "RewriteCond %{THE_REQUEST} x\nRewriteRule ^ - [G]",
-            "# ALL CLIENTS ARE REFUSED because of conditions in the lines 3",
+            "# ALL CLIENTS ARE REFUSED because of conditions in lines 3",
         ),
     ] {
         let (rules, report) = of(inner);
@@ -182,14 +182,14 @@ fn conditions_of_rewrites_become_those_of_rules() {
 }
 
 #[test]
-fn of_nested_directories_the_innermost_decides() {
+fn the_innermost_directory_controls_access() {
     let of = |inner: &str| {
         let page =
             converted(&format!("DocumentRoot /srv/a\nAlias /x /opt/x\nAlias /y /opt/y\n{inner}\n"), None).unwrap();
         let (rules, report) = page.split_once("\n# The lines").unwrap();
         let rules = rules.replace('\n', " ");
         let at = rules.find("alias = \"/opt/y\"").unwrap();
-        (rules[at..].replace("alias = \"/opt/y\" front_controller = \"\"   # files alone", ""), report.to_owned())
+        (rules[at..].replace("alias = \"/opt/y\" front_controller = \"\"   # files only", ""), report.to_owned())
     };
     let denied = |place: &str| format!("<Directory {place}>\nRequire all denied\n</Directory>\n");
     let granted = |place: &str| format!("<Directory {place}>\nRequire all granted\n</Directory>\n");
@@ -213,14 +213,14 @@ fn of_nested_directories_the_innermost_decides() {
         assert_eq!(rules, expected, "{inner}{report}");
     }
     let (_, report) = of(&(denied("/") + &granted("/srv") + &granted("/opt")));
-    assert!(report.contains("Require all denied: taken: nothing: directories within it decide"), "{report}");
+    assert!(report.contains("Require all denied: taken: no rule: inner directories override it"), "{report}");
     // Patterns of directories are reported, not followed.
     let page = converted(&format!("DocumentRoot /srv/a\n{}", denied("/srv/*/b")), None).unwrap();
-    assert!(page.contains("NOT TAKEN OVER: access control in the lines 3."), "{page}");
+    assert!(page.contains("NOT TAKEN OVER: access control in lines 3."), "{page}");
 }
 
 #[test]
-fn sections_that_ask_for_modules_and_versions_are_decided() {
+fn sections_that_depend_on_modules_and_versions_are_resolved() {
     for (section, holds) in [
         ("IfModule mod_x.c", true),
         ("IfModule !mod_x.c", false),

@@ -147,11 +147,11 @@ impl Reader<'_> {
             let opens = words.last().is_some_and(|word| word == "{");
             let words = if opens { rest.split_last().map_or(&[][..], |(_, words)| words) } else { rest };
             let block = match opens {
-                true if depth == MAX_DEPTH => return Err(format!("line {line}: too many blocks within each other")),
+                true if depth == MAX_DEPTH => return Err(format!("line {line}: blocks are nested too deeply")),
                 true => {
                     let inner = self.body(depth + 1)?;
                     if self.at >= self.lines.len() {
-                        return Err(format!("line {line}: this block has no end"));
+                        return Err(format!("line {line}: this block is not closed"));
                     }
                     self.at += 1;
                     Some(inner)
@@ -196,7 +196,7 @@ fn lines(text: &str) -> Result<Vec<Line>, String> {
                     let start = line;
                     loop {
                         match chars.next() {
-                            None => return Err(format!("line {start}: a quote has no end")),
+                            None => return Err(format!("line {start}: a quote is not closed")),
                             Some('\\') if c == '"' && chars.peek() == Some(&'"') => word.extend(chars.next()),
                             Some(end) if end == c => break,
                             Some(inner) => {

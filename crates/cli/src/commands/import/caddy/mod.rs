@@ -117,7 +117,7 @@ impl Import {
         (has_anywhere(inner, &["file_server"]) && !has_anywhere(inner, PHP)).then_some(rule)
     }
 
-    /// Notes for which paths scripts run.
+    /// Notes the paths whose scripts run.
     fn runs_php(&mut self, rule: &Rule) {
         match &mut self.to_php {
             Some(paths) if !rule.paths.is_empty() => paths.extend(rule.paths.iter().cloned()),
@@ -132,11 +132,11 @@ impl Import {
         // Scripts here run before files are looked for.
         let runs_all = sorted.iter().any(|one| is_php(one) && !one.words.first().is_some_and(|word| is_matcher(word)));
         let shows_files = |one: &Directive| one.name == "file_server" && !has_anywhere(one.inner(), &["browse"]);
-        // Requests that no `handle` before has taken.
+        // Requests that no earlier `handle` has taken.
         let mut left = Some(base.clone());
         for directive in sorted {
             let Some(base) = left.clone() else {
-                self.page.report.say_all(directive, "dropped: a `handle` before it takes every request");
+                self.page.report.say_all(directive, "dropped: an earlier `handle` takes every request");
                 continue;
             };
             let (rule, bare) = match conditions(directive, &base, named) {
@@ -180,7 +180,7 @@ impl Import {
     ) {
         let is_whole =
             rule.paths.is_empty() && rule.except.is_empty() && rule.when.is_empty() && rule.unless.is_empty();
-        // In a last `handle`, for what others leave: the site's own setting.
+        // In a final `handle`, for the remaining requests: the site's own setting.
         let is_rest = rule.paths.is_empty() && rule.when.is_empty();
         match &*directive.name {
             "handle" | "route" => {

@@ -29,7 +29,7 @@ pub(super) const GLOBALS: &[Row] = &[
         networks.word(0) == "static"
     }),
     page("debug", "log.level", |_, page| accept!(page.section("log").set("level", "debug"))),
-    dropped("admin|persist_config", "the admin address has state, metrics and reload, and no settings"),
+    dropped("admin|persist_config", "the admin endpoint has status, metrics and reload, but no settings"),
     dropped("order|local_certs|skip_install_trust|auto_https|http_port|https_port|default_bind|storage|log", BUILT_IN),
     dropped("max_threads|max_idle_time", "workers may be a range: \"2-16\""),
     dropped("acme_eab", "set acme.eab"),
@@ -143,7 +143,7 @@ pub(super) const TABLE: &[Row] = &[
         accept!(rule.deny())
     })
     .changed(),
-    rule("forward_auth", "all clients are refused: the application must ask", |_, rule| accept!(rule.deny())).changed(),
+    rule("forward_auth", "all clients are refused: the application must check them", |_, rule| accept!(rule.deny())).changed(),
     rule("file_server", "files, without scripts", |server, rule| {
         rule.keys.write("front_controller", "\"\"");
         if server.words.iter().any(|word| word == "browse") || server.inner().iter().any(|one| one.name == "browse") {
@@ -164,7 +164,7 @@ pub(super) const TABLE: &[Row] = &[
     dropped("handle_errors", "write error_pages by hand"),
     dropped("mercure", "write [mercure] with publisher_key, subscriber_key or anonymous"),
     dropped("intercept", "scripts hand over files if static.x_accel_redirect is set"),
-    dropped("hot_reload", "`howdah dev` runs changed code"),
+    dropped("hot_reload", "`howdah dev` loads changed code and reloads pages"),
     dropped("templates|acme_server|push|fs|invoke|vulcain", "there is no counterpart"),
 ];
 

@@ -116,7 +116,7 @@ fn matchers_without_a_counterpart_refuse_all_where_they_refuse_some() {
         let page = imported(&format!("http://a.example {{\nroot * /srv\n{inner}\n}}\n")).unwrap();
         let shown = page.split("\n# The lines").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
-            shown.contains("ALL CLIENTS ARE REFUSED because of conditions in the lines"),
+            shown.contains("ALL CLIENTS ARE REFUSED because of conditions in lines"),
             !rule.is_empty(),
             "{page}"
         );

@@ -82,7 +82,7 @@ fn block(tokens: &[(Token, usize)], at: &mut usize, depth: usize) -> Result<Vec<
                 *at += 1;
                 let inner = block(tokens, at, depth + 1)?;
                 if !matches!(tokens.get(*at), Some((Token::Close, _))) {
-                    return Err(format!("line {line}: this block has no end"));
+                    return Err(format!("line {line}: this block is not closed"));
                 }
                 directive(&mut words, Some(inner));
             }
@@ -90,7 +90,7 @@ fn block(tokens: &[(Token, usize)], at: &mut usize, depth: usize) -> Result<Vec<
         }
         *at += 1;
     }
-    if words.is_empty() { Ok(all) } else { Err(format!("line {first}: {} has no end", words.join(" "))) }
+    if words.is_empty() { Ok(all) } else { Err(format!("line {first}: {}: no semicolon follows", words.join(" "))) }
 }
 
 fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
@@ -109,7 +109,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
                 let (mut word, start) = (String::new(), line);
                 loop {
                     match chars.next() {
-                        None => return Err(format!("line {start}: a quote has no end")),
+                        None => return Err(format!("line {start}: a quote is not closed")),
                         Some('\\') if chars.peek() == Some(&quote) => word.extend(chars.next()),
                         Some(c) if c == quote => break,
                         Some(c) => {

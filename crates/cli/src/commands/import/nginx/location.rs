@@ -1,4 +1,4 @@
-//! nginx's locations: their paths, and which of them nginx selects for a request.
+//! nginx's locations: their paths, and the order in which nginx selects one for a request.
 
 use crate::commands::import::directive::Directive;
 use crate::commands::import::nginx::request_uri::branches;

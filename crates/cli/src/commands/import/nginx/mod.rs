@@ -65,7 +65,7 @@ impl Place<'_> {
 impl Import {
     /// Handles the top level and `http`.
     fn blocks(&mut self, directives: &[Directive]) {
-        // A log file is the server's own.
+        // Access logs are not inherited.
         let outer: Vec<Directive> =
             directives.iter().filter(|one| one.block.is_none() && one.name != "access_log").cloned().collect();
         let servers = || directives.iter().filter(|one| one.name == "server" && one.block.is_some());
@@ -234,7 +234,7 @@ impl Import {
             rule.paths = vec![path.to_owned(), format!("{path}/*")];
         }
         if !is_whole && !has(&["try_files", "return", "rewrite", "proxy_pass", "deny", "error_page"]) {
-            rule.keys.write("front_controller", "\"\"   # files alone");
+            rule.keys.write("front_controller", "\"\"   # files only");
         }
         site.rules.push(rule);
     }
@@ -285,7 +285,7 @@ fn only_named_scripts(block: &[Directive], place: &Place<'_>, site: &mut Site) {
         return;
     }
     let mut rule = Rule::no_scripts_but(scripts.clone());
-    // Behind the front controller the path goes on.
+    // The path may continue after the front controller.
     let front = site.keys.text("front_controller").filter(|script| !script.is_empty() && !scripts.is_empty());
     rule.except.extend(front.map(|script| format!("/{script}/*")));
     site.rules.push(rule);

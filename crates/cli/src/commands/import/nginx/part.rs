@@ -125,7 +125,7 @@ pub(super) fn parameter(part: &Directive, site: &mut Site) -> &'static str {
     match name {
         _ if value.contains('$') => "dropped: it is built in",
         name if BUILT_IN.contains(&name) => "dropped: it is built in",
-        "PHP_FLAG" | "PHP_ADMIN_FLAG" => "dropped: PHP-FPM does not know it",
+        "PHP_FLAG" | "PHP_ADMIN_FLAG" => "dropped: PHP-FPM ignores it",
         "PHP_VALUE" | "PHP_ADMIN_VALUE" => {
             let table = if name == "PHP_VALUE" { "ini" } else { "admin_ini" };
             let text = value.replace("\\n", "\n");
@@ -176,7 +176,7 @@ impl Import {
     fn report_access(&mut self, lines: &[&Directive]) {
         for line in lines {
             let became = match &*line.name {
-                "auth_request" if line.word(0) != "off" => "changed: all clients are refused: the application must ask",
+                "auth_request" if line.word(0) != "off" => "changed: all clients are refused: the application must check them",
                 "auth_basic" | "auth_basic_user_file" => "taken: auth",
                 _ => "taken: allow, deny",
             };

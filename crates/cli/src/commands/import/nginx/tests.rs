@@ -311,7 +311,7 @@ fn conditions_without_a_counterpart_refuse_all_where_they_refuse_some() {
         let page = imported(&format!("server {{\nroot /srv;\n{inner}\n}}")).unwrap();
         let (rules, report) = page.split_once("\n# The lines").unwrap();
         let rules = rules.replace('\n', " ");
-        let warning = "# ALL CLIENTS ARE REFUSED because of conditions in the lines 3: see \"LINE\" below. ";
+        let warning = "# ALL CLIENTS ARE REFUSED because of conditions in lines 3: see \"LINE\" below. ";
         let comment = "# LINE 3: if (";
         assert!(rules.contains(warning) && rules.contains(comment) && rules.contains(rule), "{inner}\n{rules}");
         assert!(
@@ -340,7 +340,7 @@ fn files_that_cannot_be_read_are_named_and_not_called_built_in() {
     let text = "http {\ninclude none.conf;\ninclude conf.d/*.conf;\nserver {\nroot /srv;\ninclude bots.conf;\n\
                 location ~ \\.php$ {\ninclude php.conf;\ninclude fastcgi_params;\nfastcgi_pass x;\n}\n}\n}\n";
     let page = converted(text, Some(dir.path())).unwrap();
-    assert!(page.contains("# NOT READ: files that are included in the lines 2, 6, 8.\n"), "{page}");
+    assert!(page.contains("# NOT READ: files that are included in lines 2, 6, 8.\n"), "{page}");
     for line in [
         "# 6: include bots.conf: dropped: NO FILE OF THIS NAME CAN BE READ HERE",
         "# 3: include conf.d/*.conf: dropped: ",
