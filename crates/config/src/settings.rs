@@ -115,8 +115,8 @@ settings! {
         /// rates of `limit`: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `nats://` for all but the rates.
         /// `rediss://` and `natss://` use TLS. `""` for none.
         ///
-        /// `?ca=FILE` names additional CA certificates to verify the broker with, in PEM. Anyone who can read its data can
-        /// impersonate your site. Prefer the environment variable for an address with a password.
+        /// `?ca=FILE` names additional CA certificates to verify the broker with, in PEM. Anyone who can read its data
+        /// can impersonate your site. Prefer the environment variable for an address with a password.
         share: Option<Secret> = r#""""# restart(true) example(r#""rediss://:password@redis.internal:6379/0""#);
         /// Glob patterns of site files, relative to the directory of `howdah.toml`, read in the order of their names.
         ///
@@ -223,8 +223,8 @@ settings! {
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
         /// Maximum number of times that a request is run again after its worker died; 0 for never.
         ///
-        /// Applies to `GET`, `HEAD` and `OPTIONS` of which nothing was sent. Deaths before the worker began the request, or
-        /// while it ran another one's code, do not count.
+        /// Applies to `GET`, `HEAD` and `OPTIONS` of which nothing was sent. Deaths before the worker began the
+        /// request, or while it ran another one's code, do not count.
         replay: u32 = "2" in(0, 2) example("0");
         /// Number of requests after which a worker is replaced; 0 for never.
         max_requests: u64 = "0" example("10000");
@@ -252,14 +252,14 @@ settings! {
         /// Compare one in this many GETs with classic mode, on an idle worker, after the response. A route that
         /// differs, is slower, or kills its workers then runs in classic mode: `howdah routes`. 0 for none.
         ///
-        /// Applies to pools in other modes than classic, and to requests without a body, cookies or other headers that may
-        /// identify or authorize a client. They are compared with the first pool in classic mode that has the same root;
-        /// for a pool that boots the `app` of a site, with the site's fallback. The default is 1000 for an application
-        /// that `app = "auto"` boots.
+        /// Applies to pools in other modes than classic, and to requests without a body, cookies or other headers that
+        /// may identify or authorize a client. They are compared with the first pool in classic mode that has the same
+        /// root; for a pool that boots the `app` of a site, with the site's fallback. The default is 1000 for an
+        /// application that `app = "auto"` boots.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
-        /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool cannot serve.
-        /// Restrict it with rules.
+        /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool cannot
+        /// serve. Restrict it with rules.
         ///
         /// The admin address always has `/pools/NAME/status`.
         status_path: Option<String> = r#""""# example(r#""/fpm-status""#);

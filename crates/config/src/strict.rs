@@ -123,8 +123,7 @@ impl Finder<'_> {
                 return "; it applies to all sites and belongs to the top level of howdah.toml".to_owned();
             }
             if keys(&[PoolSettings::ROWS, PhpSettings::ROWS]).contains(&key) && of_server.is_none() {
-                return "; it belongs to a pool: [site.pool], which is the site's own, or [pool.NAME]"
-                    .to_owned();
+                return "; it belongs to a pool: [site.pool], which is the site's own, or [pool.NAME]".to_owned();
             }
         } else if !section.is_empty() && top.contains(&key) {
             return "; it belongs to the top level, before the first section".to_owned();

@@ -33,7 +33,7 @@
         (static function (): void {
             require func_get_arg(0);
         })($file);
-        // Only what is not as this script has set it is the application's doing.
+        // A directory that the application has changed stays, for the probe.
         if (getcwd() === $directory) {
             chdir($root);
         }

@@ -1,11 +1,11 @@
 <?php
 
-/** Runs before every script of a server that `howdah doctor` has started to look into it. */
+/** Runs before every script of a server that `howdah doctor` starts with the probe. */
 
 if (!class_exists('Howdah\Doctor\Probe', false)) {
     require __DIR__ . '/probe.php';
     Howdah\Doctor\Probe::install(__DIR__ . '/../report/report.jsonl');
-    // The server's own is switched off; `Howdah\handle_request()` is the same.
+    // The server's function is disabled; `Howdah\handle_request()` is the same.
     if (!function_exists('frankenphp_handle_request')) {
         function frankenphp_handle_request(callable $callback): bool
         {

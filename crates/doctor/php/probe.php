@@ -3,52 +3,52 @@
 declare(strict_types=1);
 
 /**
- * Questions of `howdah doctor` to a PHP process: at the beginning of each request it compares the state that it finds with the state
- * that the request before began with, and writes the differences into a file. So a difference is what that request left.
+ * Records for `howdah doctor` the state that requests leave in a PHP process: at the beginning of each request it compares the state
+ * with that at the beginning of the previous one, and appends the differences to a file.
  *
  * It runs by `auto_prepend_file`, only in servers that the doctor has started. The application is not changed: its worker script
- * finds `frankenphp_handle_request()`; prepend.php defines it instead of the server's own, and leads here.
+ * calls the `frankenphp_handle_request()` that prepend.php defines instead of the server's.
  */
 
 namespace Howdah\Doctor;
 
 final class Probe
 {
-    /** Values that are looked at; what lies further in is left out, and the report says so. */
+    /** Limits of the values that are read; a report without the rest has `cut`. */
     private const MOST_VALUES = 60_000;
     private const MOST_ELEMENTS = 200;
     private const DEPTH = 12;
     private const TEXT = 40;
 
-    /** Superglobals and what PHP makes anew for each request. */
+    /** Superglobals and variables that PHP creates for each request. */
     private const NOT_GLOBALS = [
         '_GET' => 1, '_POST' => 1, '_COOKIE' => 1, '_FILES' => 1, '_SERVER' => 1, '_REQUEST' => 1, '_SESSION' => 1, '_ENV' => 1,
         'GLOBALS' => 1, 'argv' => 1, 'argc' => 1, 'http_response_header' => 1, 'php_errormsg' => 1,
     ];
 
     private static string $report = '';
-    /** The state at the last look: what was where. */
+    /** The state at the last look: values by path. */
     private static ?array $last = null;
     /** The class that has the property at a path. */
     private static array $owners = [];
     private static ?string $previous = null;
     /** True if the script's loop ends after this request. */
     private static bool $ends = false;
-    /** Classes and functions that were looked at, with what they have that can change. */
+    /** Static properties by class, and functions by name: false without static variables. */
     private static array $classes = [];
     private static array $functions = [];
-    /** Initial values of classes and functions: newly loaded code has changed nothing. */
+    /** Initial values of static properties: newly loaded code has changed nothing. */
     private static array $defaults = [];
     private const EMPTY = ['NULL' => 1, 'false' => 1, '0' => 1, '0.0' => 1, '""' => 1, 'array(0)' => 1];
     private static bool $cut = false;
 
-    /** Where to write to. */
+    /** Sets the file to write to. */
     public static function install(string $report): void
     {
         self::$report = $report;
     }
 
-    /** The end of a boot file: what requests find then is what the snapshot has. */
+    /** Called at the end of a boot file: records the state that the snapshot has. */
     public static function booted(): void
     {
         self::$last ??= self::look(null);
@@ -68,7 +68,7 @@ final class Probe
         });
     }
 
-    /** The beginning of a request. False: it was the doctor's own, and is done. */
+    /** Called at the beginning of a request. Returns false if the request was for the probe only. */
     public static function begin(?callable $handler): bool
     {
         [$id, $what] = explode(' ', ($_SERVER['HTTP_X_HOWDAH_DOCTOR'] ?? '') . ' ');
@@ -137,7 +137,7 @@ final class Probe
         return $change;
     }
 
-    /** @return array<string, string> what is where */
+    /** @return array<string, string> values by path */
     private static function look(?callable $handler): array
     {
         self::$owners = [];
@@ -160,7 +160,7 @@ final class Probe
         return $found;
     }
 
-    /** Whatever outlives a request and is reached by names. */
+    /** Values that outlive a request and are reached by names. */
     private static function roots(?callable $handler): iterable
     {
         foreach ($GLOBALS as $name => $value) {
@@ -515,7 +515,7 @@ final class Probe
             $put('resource', $type, $count);
         }
         $links = @scandir('/proc/self/fd');
-        // Without the directory itself, and the one by which it is read.
+        // Without `.`, `..` and the descriptor that reads the directory.
         $put('resource', 'open descriptors', $links === false ? 0 : count($links) - 3);
     }
 }

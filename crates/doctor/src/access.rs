@@ -34,7 +34,7 @@ pub(crate) fn only_for(path: &Path, users: &[u32], may: u16) -> Result<()> {
     setxattr(path, ATTRIBUTE, &list(owners, users, may), XattrFlags::empty())
         .map_err(std::io::Error::from)
         .with_context(|| {
-            format!("cannot give PHP's user access to {}: set TMPDIR to a file system with ACLs", path.display())
+            format!("cannot give PHP's user access to {}: set TMPDIR to a directory that supports ACLs", path.display())
         })
 }
 

@@ -36,7 +36,7 @@ impl Origin {
     /// The address has another form, or the host cannot be resolved.
     pub fn parse(address: &str) -> Result<Self> {
         let Some(rest) = address.strip_prefix("http://") else {
-            bail!("{address}: expected http://HOST[:PORT]; behind TLS, name the address that the proxy speaks to");
+            bail!("{address}: expected http://HOST[:PORT]; if a proxy ends TLS, the address behind it");
         };
         let host = rest.trim_end_matches('/');
         if host.is_empty() || host.contains(['/', '?', '#', '@']) {
@@ -44,7 +44,7 @@ impl Origin {
         }
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let named = if has_port { host.to_owned() } else { format!("{host}:80") };
-        let mut found = named.to_socket_addrs().with_context(|| format!("cannot find {host}"))?;
+        let mut found = named.to_socket_addrs().with_context(|| format!("cannot resolve {host}"))?;
         let place = found.next().with_context(|| format!("{host} has no address"))?;
         Ok(Self { address: address.to_owned(), host: host.to_owned(), place })
     }
@@ -214,7 +214,7 @@ fn hint(part: &str, there: &str, here: &str) -> &'static str {
         ("status", _, "403") => "a path that Howdah withholds: `howdah explain` shows why",
         ("status", "403" | "401", _) => "a missing access rule of the web server: add it, or the path stays open",
         ("status", "301" | "302" | "307" | "308", _) => "a missing redirect of the web server",
-        ("status", _, "500" | "502" | "503" | "504") => "an error here: the server's log has the reason",
+        ("status", _, "500" | "502" | "503" | "504") => "an error here: `howdah serve` logs the reason",
         ("status", ..) => "another route, or another state of the application",
         ("x-powered-by", ..) => "`expose_php` of another php.ini",
         ("content-type", ..) => "another media type: `default_charset` of php.ini, or types of the web server",

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// Maximum time for a response. The server's own deadline is shorter.
+/// Maximum time for a response. The server's default deadline is shorter.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A request to send.

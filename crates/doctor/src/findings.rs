@@ -60,7 +60,7 @@ impl Finding {
 
     /// A finding about a response that differs from classic mode's.
     pub(crate) fn response(mode: Mode, route: &str, kind: &str, found: &Difference, why: &str) -> Self {
-        let what = format!("{why}: classic mode says `{}`, here it is `{}`", found.classic, found.here);
+        let what = format!("{why}: `{}` in classic mode, `{}` here", found.classic, found.here);
         Self::new(mode, route, Severity::Leak, kind, &found.what, what)
     }
 }

@@ -176,7 +176,7 @@ pub(crate) fn causes(
     };
     if findings.is_empty() {
         // The difference occurred once and not again: report it as a note on the page itself.
-        let once = Finding::response(mode, &route, "response", seen, "differed once, but not when it was tried again");
+        let once = Finding::response(mode, &route, "response", seen, "differed once, but not in a second test");
         return vec![Finding { severity: Severity::Note, ..once }];
     }
     findings.into_iter().map(told).collect()

@@ -33,7 +33,7 @@ struct PageEffects {
     left: Vec<ChangedState>,
     /// Memory in use before each further visit, in bytes.
     memory: Vec<u64>,
-    /// `true` if another process served a visit than the one before.
+    /// `true` if the process was replaced between two visits.
     restarted: bool,
     cut: bool,
 }
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_that_one_kernel_reports_of_its_sessions_is_no_leak_and_other_state_is() {
+    fn a_session_setting_that_a_kernel_changes_once_is_no_leak() {
         let severity = |name: &str, again: bool, one_kernel: bool| {
             let change = Change {
                 kind: "ini".to_owned(),

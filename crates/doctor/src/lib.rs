@@ -4,7 +4,7 @@
 //! run ── place, settings, server   the application, started in every mode with its settings
 //!     ├─ pages, visitor, client    requests and visitors
 //!     ├─ state, php/probe.php      state that stays in PHP between two requests
-//! ├─ isolated, interleaved     state left by each page, its victims, and its cause
+//!     ├─ isolated, interleaved     state left by each page, its victims, and its cause
 //!     ├─ cost                      costs of each mode
 //!     └─ verdict, report           the results, as text, JSON and a page
 //! against                          the application compared with the server that it is to leave

@@ -6,10 +6,10 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Maximum number of pages per kind. Paths that differ only in digits are of the same kind.
+/// Maximum number of pages per kind. Paths that differ only in digits or after the first `=` are of the same kind.
 const PAGES_PER_KIND: usize = 3;
 
-/// Parts of links that are not followed, because they end or delete something.
+/// Parts of links that are not followed, because they may log out or delete something.
 const ENDS_SOMETHING: &[&str] = &["logout", "signout", "delete", "remove", "destroy", "unsubscribe"];
 
 /// Maximum number of paths that a server learns for its warm-up.
@@ -51,7 +51,7 @@ impl Page {
     }
 
     /// Section of the site: pages of one section are mostly made by the same code, such as articles or languages.
-    fn place(&self) -> String {
+    fn section(&self) -> String {
         let (path, query) = self.path.split_once('?').map_or((&*self.path, None), |(path, query)| (path, Some(query)));
         let query = query.map(|query| query.split('=').next().unwrap_or_default());
         let above = path.trim_end_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
@@ -94,7 +94,10 @@ fn read(file: &Path, most: usize, kept: LineFilter, wanted: impl Fn(&Page) -> bo
     let mut pages: Vec<(Page, (usize, usize))> = seen.into_iter().collect();
     pages.sort_by_key(|(_, (count, first))| (usize::MAX - count, *first));
     if pages.is_empty() {
-        bail!("{} lists no page that may be requested (GET, HEAD, OPTIONS; others with --writes)", file.display());
+        bail!(
+            "{} lists no page that may be requested (GET; without --against also HEAD, OPTIONS, and others by --writes)",
+            file.display()
+        );
     }
     Ok(pages.into_iter().map(|(page, _)| page).take(most).collect())
 }
@@ -148,7 +151,6 @@ fn local(address: &str) -> Option<String> {
         None => address,
     };
     let path = path.split('#').next()?;
-    // Other lines are no addresses, whatever they begin with.
     let is_path = path.starts_with('/') && path.len() <= MAX_PATH && !path.contains(is_foreign);
     is_path.then(|| path.chars().map(encoded).collect())
 }
@@ -184,10 +186,10 @@ pub(crate) fn crawled(host: &str, most: usize, mut ask: impl FnMut(&Page) -> Res
     let mut left = vec![Page::get("/")];
     seen.insert("/".to_owned());
     while pages.len() < most {
-        let turns = |at: &usize| asked.get(&left[*at].place()).copied().unwrap_or_default();
+        let turns = |at: &usize| asked.get(&left[*at].section()).copied().unwrap_or_default();
         let Some(next) = (0..left.len()).min_by_key(turns) else { break };
         let page = left.remove(next);
-        *asked.entry(page.place()).or_default() += 1;
+        *asked.entry(page.section()).or_default() += 1;
         let response = ask(&page);
         for path in links.of(&page, &response) {
             let next = Page::get(&path);
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_that_stay_here_and_end_nothing() {
+    fn links_to_other_hosts_and_those_that_end_something_are_not_followed() {
         let links = Links::new("shop.example").unwrap();
         let html = r#"<a href="/a?x=1&amp;y=2">1</a> <a class=x href='b/../c'>2</a> <a href="//shop.example/d">3</a>
             <a href="https://elsewhere.example/">4</a> <a href="mailto:x@y.z">5</a> <a href="/logout">6</a> <a href="x.css">7</a>
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_sees_all_places_before_it_sees_one_of_them_whole() {
+    fn a_crawl_takes_sections_in_turn() {
         let pages = crawled("x", 7, |page| {
             let articles: String = ('a'..='z').map(|name| format!("<a href='/en/blog/{name}'>")).collect();
             let body = match page.path.as_str() {

@@ -1,5 +1,4 @@
-//! The doctor's directory, and the copy of an application that writes to its own directory because of a SQLite
-//! database.
+//! The doctor's directory, with a copy of the application if that has a SQLite database.
 
 use crate::access;
 use crate::interrupted;
@@ -44,7 +43,7 @@ impl Place {
     /// Only the doctor's user and these users can enter the directory: the application may hold secrets that only its
     /// parent directory protects.
     pub(crate) fn new(project: &Path, users: &[u32]) -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot make a directory")?;
+        let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot create a temporary directory")?;
         interrupted::remove_in_any_case(dir.path());
         access::only_for(dir.path(), users, access::ENTER)?;
         let mut content = Content::default();
@@ -58,7 +57,7 @@ impl Place {
         };
         if !place.databases.is_empty() {
             if content.bytes > MAX_COPY_BYTES {
-                bail!("{} has a database of SQLite, and is too large to be copied", project.display());
+                bail!("{} has a SQLite database, and is too large to copy", project.display());
             }
             let copy = place.dir.path().join("application");
             // `cp` preserves owners, links and times, and shares blocks where the file system can.

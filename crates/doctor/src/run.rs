@@ -66,7 +66,7 @@ pub(crate) struct Run<'a> {
 /// The application cannot be tested at all.
 pub fn run(options: &Options) -> Result<Report> {
     if options.visitors < 2 {
-        bail!("leaks are what one visitor sees of another: at least two are needed");
+        bail!("--visitors: at least 2, because a leak is what one visitor sees of another");
     }
     interrupted::watch()?;
     let client = Client::new()?;
@@ -129,12 +129,12 @@ impl<'a> Run<'a> {
             fail += usize::from(response.status == 0 || response.status >= 500);
         }
         if fail == pages.len() {
-            bail!("no page works in classic mode; the server says:\n{}", classic.server.last_words());
+            bail!("no page works in classic mode; the server's log:\n{}", classic.server.last_words());
         }
         Ok(pages)
     }
 
-    /// Name of the script or boot file of a mode, for people.
+    /// Name of the script or boot file of a mode, for the report.
     fn script(&self, mode: Mode) -> String {
         let own = self.settings.script().or(self.settings.boot().filter(|_| mode == Mode::Snapshot));
         match (self.settings.boots(mode), own) {
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
             known.iter().filter(|found| found.is_leak()).map(|found| found.route.as_str()).collect();
         interrupted::check()?;
         for (page, differing, more) in alike.into_iter().take(MAX_VICTIMS) {
-            (self.options.progress)(&format!("{}: who changes {}?", subject.mode, pages[page].name()));
+            (self.options.progress)(&format!("{}: finding the page that changes {}", subject.mode, pages[page].name()));
             interrupted::check()?;
             let mut causes = interleaved::causes(classic, subject, pages, page, differing, &leaking);
             if more > 0 {
@@ -252,7 +252,7 @@ impl<'a> Run<'a> {
     /// Measures pages in classic mode, and in the other modes that work.
     fn costs(&self, pages: &[Page], modes: &mut [ModeReport]) -> Result<Vec<Cost>> {
         interrupted::check()?;
-        (self.options.progress)("what each mode costs");
+        (self.options.progress)("measuring what each mode costs");
         let mut running: Vec<&mut ModeReport> = modes.iter_mut().filter(|mode| mode.fails.is_none()).collect();
         let names = [Mode::Classic].into_iter().chain(running.iter().map(|report| report.mode));
         let start = |mode: Mode| self.start_with(mode, &format!("{mode}-cost"), false, &pages::frequent(pages), 1);
@@ -340,15 +340,15 @@ impl<'a> Run<'a> {
         }
         if made(Mode::Snapshot) {
             remarks.push(
-                "The application has no boot file: in snapshot mode nothing but Composer's autoloader, if there is \
-                 one, was booted, so its possible gain is mostly not seen here."
+                "The application has no boot file: snapshot mode was tried with Composer's autoloader at most. With a \
+                 boot file it may be faster."
                     .to_owned(),
             );
         }
         if self.place.is_copied() {
-            remarks.push("The application has a database of SQLite, so a copy of it was tried.".to_owned());
+            remarks.push("The application has a SQLite database, so a copy of it was tried.".to_owned());
         }
-        remarks.push("Only the pages above were tried. The rest of the application is untested.".to_owned());
+        remarks.push("Only the pages above were tried.".to_owned());
         if self.settings.mode() != "classic" {
             remarks.push(format!("At present it runs in {} mode.", self.settings.mode()));
         }

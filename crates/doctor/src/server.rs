@@ -96,8 +96,7 @@ impl Server {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Returns the reason why workers do not boot, else the last warnings and errors in the server's log, else its last
-    /// lines.
+    /// Returns the reason why workers do not boot, else the last errors in the server's log, else its last lines.
     pub(crate) fn last_words(&self) -> String {
         let text = fs::read(&self.log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
         last_words(&text)
@@ -204,7 +203,7 @@ mod tests {
     use super::last_words;
 
     #[test]
-    fn a_worker_that_does_not_boot_says_why_once() {
+    fn the_reason_of_a_failed_boot_is_returned_once() {
         let log = "1 ERROR php: no\n2 ERROR pool: worker 7 ended before it was ready: recipe x: no a; b; next attempt in 1s \
                    failures=1\n3 ERROR pool: worker 8 ended before it was ready: recipe x: no a; b\\n#0 x(); next attempt in 2s";
         assert_eq!(last_words(log), "recipe x: no a; b");

@@ -12,7 +12,7 @@ const LOOP: &str = include_str!("../php/loop.php");
 const PREPEND: &str = include_str!("../php/prepend.php");
 const PROBE: &str = include_str!("../php/probe.php");
 
-/// Recipes with a request loop, as in `howdah-php`.
+/// The recipes that the doctor can boot, as in `howdah-php`.
 const RECIPES: [(&str, &str); 2] = [
     ("laravel", include_str!("../../../php/recipes/laravel.php")),
     ("symfony", include_str!("../../../php/recipes/symfony.php")),
@@ -21,7 +21,7 @@ const RECIPES: [(&str, &str); 2] = [
 /// The script that recipes boot.
 const FRONT: &str = "index.php";
 
-/// Where the workers' script or boot file comes from.
+/// Source of the workers' script or boot file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Boot {
     /// The application's own.
@@ -90,7 +90,7 @@ impl Settings {
         Some(self.text("boot")).filter(|boot| !boot.is_empty())
     }
 
-    /// Where the workers' script or boot file comes from in this mode.
+    /// Source of the workers' script or boot file in this mode.
     pub(crate) fn boots(&self, mode: Mode) -> Boot {
         let own = self.script().is_some() || (mode == Mode::Snapshot && self.boot().is_some());
         // With no script set, the server boots the recipe in these modes.
@@ -237,7 +237,7 @@ fn boot_file(autoloader: &Path, place: &Place) -> String {
 fn another_pool(pool: &mut Table, wanted: &ServerParams<'_>) {
     let mode = wanted.mode;
     let has = |key: &str| pool.get(key).and_then(Value::as_str).is_some_and(|path| !path.is_empty());
-    // A pool in classic mode has the script that it inherits for no other mode.
+    // A pool in classic mode inherits a script without using it.
     let is_classic = pool.get("mode").and_then(Value::as_str).is_some_and(|own| own == Mode::Classic.name());
     let fits = !is_classic && (has("script") || (mode == Mode::Snapshot && has("boot")));
     if mode == Mode::Classic || !fits {

@@ -1,4 +1,4 @@
-//! The probe's records: changes of PHP's state since the request before.
+//! The probe's records: changes of PHP's state since the previous request.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ impl Change {
         }
     }
 
-    /// `true` for what a restore resets anyway, although its number varies with what the server does in the process.
+    /// `true` for open descriptors: a restore resets them, but their number varies with the server's own.
     pub(crate) fn is_reset(&self) -> bool {
         self.kind == "resource" && self.name == "open descriptors"
     }

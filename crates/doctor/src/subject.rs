@@ -1,4 +1,4 @@
-//! An application in one mode: a server and its previous requests.
+//! An application in one mode: its server and the probe's records.
 
 use crate::client::{Client, Request, Response};
 use crate::compare::Words;

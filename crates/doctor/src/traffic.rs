@@ -48,7 +48,7 @@ impl fmt::Display for Skip {
             Self::Busy => "dropped as too many were waiting",
             Self::Large => "larger than 1 MiB",
             Self::Cut => "that ended early",
-            Self::Special => "for parts, not modified, or streams of events",
+            Self::Special => "of another kind (range, body, not modified, event stream)",
             Self::Coding => "compressed in an unknown way",
             Self::Ended => "unfinished at the end",
         })

@@ -21,7 +21,7 @@ pub(crate) fn page(report: &Report) -> String {
         let _ = writeln!(page, "<p class=\"hint\">{}</p>", escaped(hint));
     }
     for earlier in &report.earlier {
-        page.push_str("<h2>Because of</h2>\n");
+        page.push_str("<h2>Caused by</h2>\n");
         cause(&mut page, earlier, false);
     }
     request(&mut page, report);

@@ -13,7 +13,7 @@ pub struct Place {
 pub struct Frame {
     /// The running function, in PHP's notation.
     pub what: String,
-    /// The place of the call; `None` for PHP's built-in functions.
+    /// Where it was called; in a recorded stack, the line that it runs. `None` if that is in PHP itself.
     pub place: Option<Place>,
 }
 

@@ -9,7 +9,7 @@ pub(crate) fn page(report: &Report) -> String {
     let mut page = String::new();
     cause(&mut page, &report.cause);
     for earlier in &report.earlier {
-        page.push_str("\nbecause of\n\n");
+        page.push_str("\ncaused by\n\n");
         cause(&mut page, earlier);
     }
     if let Some(hint) = &report.hint {

@@ -122,7 +122,7 @@ impl Owner for Losses {
 }
 
 impl AccessLog {
-    /// Opens the access log if the settings ask for one, and starts its thread.
+    /// Opens the access log if one is configured, and starts its thread.
     ///
     /// # Errors
     /// When the log's file cannot be opened or the thread cannot be started.

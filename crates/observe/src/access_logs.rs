@@ -1,4 +1,4 @@
-//! The access logs of a server: one for each file that its sites name. Sites that name the same file share a log.
+//! The access logs of a server: one per destination and format. Sites that name the same ones share a log.
 
 use std::io;
 use std::sync::Arc;

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_no_more_names_than_anybody_needs_and_loses_no_number() {
+    fn a_list_has_a_bounded_number_of_names_and_loses_no_count() {
         let mut list = Vec::new();
         (0..1000).for_each(|n| pool(&format!("ended{n}"), 1).add_to_ended(&mut list));
         assert_eq!(list.len(), MAX_ENDED + 1);

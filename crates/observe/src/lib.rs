@@ -1,7 +1,7 @@
 //! Observability: the error log, the access log and the metrics, with every metric's name in one table.
 //!
 //! Reading order: `log`, `access_log`, `access_logs`, `slow_log`, `metrics` with `connection_pool` and `upstream`. They
-//! use `queue` (lines waiting for the writer thread), `quiet` (rate limits), `record` (entries for log services),
+//! use `queue` (lines waiting for the writer thread), `log_throttle`, `record` (entries for log services),
 //! `sink` (destinations), `clock`, `escape`, `cell` (counters) and `histogram` with `buckets`.
 #![forbid(unsafe_code)]
 

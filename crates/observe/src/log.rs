@@ -404,7 +404,7 @@ mod tests {
                 tracing::info!(target: "howdah", n, "{}", "x".repeat(1000));
             }
         });
-        assert!(!handle.flush(), "nobody reads it");
+        assert!(!handle.flush(), "it has no reader");
         let reader = std::fs::File::open(&path).unwrap();
         let reading = std::thread::spawn(move || io::read_to_string(reader).unwrap());
         // The log has the pipe open for reading, too, so that its end is seen only when the log is gone.

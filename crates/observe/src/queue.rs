@@ -67,7 +67,7 @@ struct Waiting {
     lines: Vec<u8>,
     /// Lines that did not fit since the last batch.
     dropped: u64,
-    /// Write at once: a flush was asked for, or the log closes.
+    /// Write at once: a flush was requested, or the log closes.
     now: bool,
     closing: bool,
     ended: bool,

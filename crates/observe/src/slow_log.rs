@@ -93,8 +93,7 @@ impl SlowLog {
 
 type Opened = Vec<(LogTarget, Arc<SlowLog>)>;
 
-/// The slow logs of a server: one for each file that its pools name. Pools that name the same file share a log. A
-/// reload may add logs.
+/// The slow logs of a server: one per destination; pools that name the same one share it. A reload may add logs.
 #[derive(Debug, Default, Clone)]
 pub struct SlowLogs(Arc<Mutex<Opened>>);
 

@@ -31,7 +31,7 @@ pub struct Trace {
     pub(crate) has_own_parent: bool,
     /// The span of an untrusted caller.
     pub(crate) link: Option<SpanContext>,
-    /// The span of what handles the request: PHP, or an upstream server.
+    /// The span of PHP or the upstream server.
     pub(crate) inner: SpanId,
     /// When the request was passed to PHP or upstream.
     pub handed_on: Option<Instant>,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_recommendation_allows_is_continued() {
+    fn only_a_valid_traceparent_is_continued() {
         let good = format!("00-{TRACE}-00f067aa0ba902b7-01");
         let trace = begin(&TelemetrySettings::default(), &good, true);
         assert_eq!(trace.id().to_string(), TRACE);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_begin_a_trace_of_their_own_with_a_link() {
+    fn untrusted_callers_begin_a_new_trace_with_a_link() {
         let field = format!("00-{TRACE}-00f067aa0ba902b7-00");
         for (parent, trusted, continued) in [
             (ParentTrust::Trusted, true, true),
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn samplers_decide_as_their_names_say() {
         let field = |flags: &str| format!("00-{TRACE}-00f067aa0ba902b7-{flags}");
-        for (sampler, of_sampled, of_unsampled, of_nobody) in [
+        for (sampler, of_sampled, of_unsampled, without_parent) in [
             (Word::AlwaysOn, true, true, true),
             (Word::AlwaysOff, false, false, false),
             (Word::ParentOn, true, false, true),
@@ -265,7 +265,7 @@ mod tests {
             let settings = TelemetrySettings { sampler, ..TelemetrySettings::default() };
             let found =
                 [field("01"), field("00"), String::new()].map(|field| begin(&settings, &field, true).is_sampled());
-            assert_eq!(found, [of_sampled, of_unsampled, of_nobody], "{sampler}");
+            assert_eq!(found, [of_sampled, of_unsampled, without_parent], "{sampler}");
         }
     }
 

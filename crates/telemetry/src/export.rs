@@ -79,7 +79,7 @@ pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Resu
     };
     let run = move || {
         runtime.block_on(worker.run());
-        // Background tasks of tonic must not delay the end.
+        // Tasks of a connection must not delay the end.
         runtime.shutdown_background();
         let _ = end.send(());
     };
@@ -178,7 +178,7 @@ impl Worker {
         };
         let outcome = tokio::select! {
             outcome = self.exporter.export(batch) => outcome.map_err(|error| error.to_string()),
-            () = limit => Err("it has not answered in time".to_owned()),
+            () = limit => Err("no response in time".to_owned()),
         };
         match outcome {
             Ok(()) => {

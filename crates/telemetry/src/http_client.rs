@@ -33,7 +33,7 @@ impl HttpClient {
         };
         let mut fields = Vec::new();
         for (name, value) in settings.headers.iter() {
-            let wrong = || format!("`telemetry.headers`: {name} cannot be sent");
+            let wrong = || format!("`telemetry.headers`: {name} is no valid header");
             let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let mut value = HeaderValue::from_str(value.expose()).map_err(|_| wrong())?;
             value.set_sensitive(true);

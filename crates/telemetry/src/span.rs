@@ -46,7 +46,7 @@ pub struct EndedRequest<'a> {
     pub took: Duration,
     /// Bytes of the response's body.
     pub bytes: u64,
-    /// Where the request ran, if not in the server itself.
+    /// The worker, if one ran the request.
     pub inner: Option<WorkerSpan<'a>>,
     /// The event of a WebSocket connection for which the server made the request.
     pub event: Option<SocketSpan<'a>>,
@@ -61,7 +61,7 @@ pub struct SocketSpan<'a> {
     pub connection: &'a str,
 }
 
-/// Where a request ran, and its timings there.
+/// The worker that ran a request, and the timings there.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerSpan<'a> {
     pub pool: &'a str,

@@ -90,8 +90,7 @@ fn of_application(found: &Application) -> String {
 
 fn of_plain(root: &str) -> String {
     let mut page = String::from("# A PHP application that `howdah init --list` does not list.\n");
-    let _ =
-        writeln!(page, "\n# The document root. Preferably a directory with public files only, such as \"public\".");
+    let _ = writeln!(page, "\n# The document root. Preferably a directory with public files only, such as \"public\".");
     let _ = writeln!(page, "root = {}", quoted(root));
     let _ = writeln!(page, "\n# Runs for every path that is not a file.");
     let _ = writeln!(page, "front_controller = \"index.php\"");

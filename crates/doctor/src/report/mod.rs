@@ -1,4 +1,4 @@
-//! Reports for people: text for a terminal, and an HTML page.
+//! Reports: text for a terminal, and an HTML page.
 
 mod page;
 mod text;

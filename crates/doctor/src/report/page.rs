@@ -47,7 +47,7 @@ fn escaped(text: &str) -> String {
 fn new_leaks(report: &Report) -> String {
     match &report.new_leaks {
         None => String::new(),
-        Some(new) if new.is_empty() => "<p class=\"good\">No leak that the last report did not have.</p>".to_owned(),
+        Some(new) if new.is_empty() => "<p class=\"good\">No new leaks since the last report.</p>".to_owned(),
         Some(new) => {
             format!("<h2>New since the last report: {}</h2><ul class=\"found\">{}</ul>", new.len(), list(new.iter()))
         }
@@ -59,7 +59,7 @@ fn modes(report: &Report) -> String {
     let classic = mean(&report.classic);
     let mut out = card(
         "Classic",
-        "as now",
+        "the reference",
         "Every request starts fresh. The other modes are compared with it.",
         Some(classic),
         classic.0,
@@ -96,7 +96,7 @@ fn card(title: &str, safe: &str, about: &str, cost: Option<(f64, f64, u64)>, cla
         format!("<b>{ms:.1} ms</b> a page, {cpu:.1} ms of processor time, {} a worker", megabytes(memory))
     });
     let share = (ms / classic.max(f64::MIN_POSITIVE) * 100.0).min(100.0);
-    let (class, mark) = if chosen { ("card chosen", "<span class=\"mark\">advised</span>") } else { ("card", "") };
+    let (class, mark) = if chosen { ("card chosen", "<span class=\"mark\">recommended</span>") } else { ("card", "") };
     format!(
         "<div class=\"{class}\"><h3>{title} {mark}</h3><p class=\"safe\">{safe}</p><p>{about}</p>\
          <div class=\"bar\"><span style=\"width:{share:.0}%\"></span></div>\

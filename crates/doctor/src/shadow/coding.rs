@@ -3,7 +3,7 @@
 use crate::client::Response;
 use std::io::Read;
 
-/// Restores a compressed body of at most `most` bytes, and removes the fields about compression. Returns `false` for an
+/// Decompresses a body to at most `most` bytes, and removes the fields about compression. Returns `false` for an
 /// unknown coding, a damaged body or a longer one.
 pub(super) fn decode(response: &mut Response, most: usize) -> bool {
     let coding = response.header("content-encoding").unwrap_or("identity").to_ascii_lowercase();

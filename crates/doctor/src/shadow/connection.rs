@@ -1,7 +1,7 @@
 //! A client's connection: passes its requests on to the old server, one after the other, and the responses back.
 //!
-//! A client's connection has its own connection to the old server, which no other client uses. So whatever the two
-//! servers may read differently in a request concerns only the client that sent it.
+//! A client's connection has its own connection to the old server, which no other client uses. So a request that proxy
+//! and old server parse differently affects only the client that sent it.
 
 use super::exchange::{After, Exchange, NoResponse};
 use super::head::{Refusal, RequestHead, own_response};
@@ -177,7 +177,7 @@ impl Connection<'_> {
     }
 }
 
-/// `true` if the other side has closed an idle connection, or sent what no request asked for.
+/// `true` if the other side has closed an idle connection, or sent data without a request.
 fn has_ended(socket: &TcpStream) -> bool {
     !matches!(socket.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }

@@ -1,4 +1,4 @@
-//! The proxy's time limits, with an old server that says nothing.
+//! The proxy's time limits, with an old server that stalls.
 
 use super::*;
 use crate::shadow::proxy::Limits;
@@ -11,8 +11,8 @@ use tokio::net::TcpListener;
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Sends `request` through the proxy to an old server that sends `response`, then nothing, and returns what the client
-/// gets until the connection ends, and whether that was in order.
+/// Sends `request` through the proxy to an old server that sends `response`, then nothing. Returns the text that the
+/// client gets until the connection ends, and `false` if the connection was reset.
 async fn client_gets(limits: Limits, request: &str, response: &'static str) -> (String, bool, Arc<Tally>) {
     let old = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let front = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -68,7 +68,7 @@ fn a_response_that_stalls_is_cut_and_does_not_look_complete() {
 }
 
 #[test]
-fn a_client_without_a_request_is_left() {
+fn a_client_without_a_complete_request_is_disconnected() {
     test(async {
         for request in ["", "GET / HTTP/1.1\r\nHo"] {
             let limits = Limits { idle: SHORT, ..Limits::default() };

@@ -28,7 +28,7 @@ struct Turns {
     computing: Semaphore,
 }
 
-/// Starts the tasks that compare what is in the queue, with the server at `own`.
+/// Starts the tasks that repeat queued requests at the server `own` and compare the responses.
 pub(super) fn start(queue: Receiver<Sample>, own: SocketAddr, tally: &Arc<Tally>) -> JoinSet<()> {
     let queue = Arc::new(Mutex::new(queue));
     let turns = Arc::new(Turns { requests: Semaphore::new(WORKERS as usize), computing: Semaphore::new(1) });
@@ -50,8 +50,8 @@ pub(super) fn start(queue: Receiver<Sample>, own: SocketAddr, tally: &Arc<Tally>
     tasks
 }
 
-/// Finds the differences from the old server's response. What varies between two responses of Howdah is none: the old
-/// server is asked once only, by the client.
+/// Finds the differences from the old server's response, except in values that vary between two responses of Howdah: the
+/// old server gets the request only once, from the client.
 async fn compare(mut sample: Sample, own: SocketAddr, turns: &Turns) -> Result<Vec<PageDifference>, Skip> {
     if !decode(&mut sample.response, MAX_BODY) {
         return Err(Skip::Coding);

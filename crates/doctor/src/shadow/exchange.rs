@@ -38,7 +38,7 @@ pub(super) enum NoResponse {
     /// The response ended early.
     Cut,
     ClientGone,
-    /// The run ends, and with it a changed protocol.
+    /// The run ends, and with it an upgraded connection.
     Ended,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The request's direction, for bytes after it.
+    /// The request's pipe, with the bytes after the request.
     pub(super) fn into_upload(self) -> Pipe {
         self.up
     }
@@ -156,7 +156,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// `true` once the response is complete; of a changed protocol, once both sides have ended.
+    /// `true` once the response is complete; after an upgrade, once both sides have ended.
     fn is_over(&self) -> bool {
         match self.response {
             None => false,
@@ -170,7 +170,7 @@ impl<'a> Exchange<'a> {
         let (keeps_old, closes) = self.response.map_or((false, true), |response| (response.keeps_old, response.closes));
         After {
             keeps_client: !closes && is_uploaded,
-            // A part of a request still goes to the server that takes it.
+            // The old server still gets the rest of a request.
             keeps_old: !self.upload_failed && (!is_uploaded || keeps_old && self.down.buffer.is_empty()),
             is_uploaded,
         }
@@ -207,7 +207,7 @@ impl<'a> Exchange<'a> {
         };
         self.reads_old = false;
         match (self.response, error) {
-            // The old server follows.
+            // The old server closed because the client did.
             (None, _) if !self.reads_client => Err(NoResponse::ClientGone),
             (None, _) if self.down.buffer.is_empty() => Err(NoResponse::Closed),
             (None, Some(error)) => Err(NoResponse::BadResponse(error.into())),
@@ -232,7 +232,7 @@ impl<'a> Exchange<'a> {
             }
             let is_tunnel = head.status == 101;
             if is_tunnel && !self.head.is_upgrade() {
-                return Err(NoResponse::BadResponse(anyhow!("a change of protocol that was not requested")));
+                return Err(NoResponse::BadResponse(anyhow!("it upgraded the connection without a request to do so")));
             }
             let is_delimited = head.framing != Framing::UntilClose && !is_tunnel;
             let closes = ends || !is_delimited || !self.head.keeps_connection() || !self.up.is_done();

@@ -1,5 +1,5 @@
-//! Heads of messages: read, and written for the next connection with everything but the fields about a connection
-//! (RFC 9110, section 7.6.1) as it came.
+//! Parses heads of messages, and formats them for the next connection without the fields about a connection (RFC 9110,
+//! section 7.6.1).
 
 use super::framing::Framing;
 use anyhow::{Context, Result, bail};
@@ -70,7 +70,7 @@ impl Fields {
         })
     }
 
-    /// Framing of a body by these fields; `None` if they say nothing.
+    /// Framing of a body by these fields; `None` if there are none.
     fn framing(&self) -> Result<Option<Framing>> {
         let codings = self.elements("transfer-encoding");
         let lengths = self.elements("content-length");
@@ -139,13 +139,12 @@ impl RequestHead {
         self.minor == 1 && !self.fields.asks_to_close()
     }
 
-    /// `true` if the client knows responses before the final one.
+    /// `true` if the client accepts responses before the final one.
     pub(super) const fn takes_interim(&self) -> bool {
         self.minor == 1
     }
 
-    /// `true` if a server that receives the request twice does what it does for one: so a used connection, which the
-    /// server may be closing, is good enough.
+    /// `true` if the request may arrive twice, so that it may use a kept connection, which the server may be closing.
     pub(super) fn may_be_repeated(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE") && self.has_no_body()
     }
@@ -272,7 +271,7 @@ impl ResponseHead {
     }
 }
 
-/// A response of the proxy's own, after which the connection ends.
+/// A response of the proxy itself, after which the connection ends.
 pub(super) fn own_response(status: u16, why: &str) -> Vec<u8> {
     let reason = match status {
         400 => "Bad Request",

@@ -1,5 +1,5 @@
 //! The doctor as a proxy in front of the server that serves the application now. Clients get that server's responses; a
-//! share of the GET requests is copied to Howdah, and its responses are compared with theirs.
+//! share of the GET requests is copied to Howdah, and the responses of both are compared.
 //!
 //! ```text
 //! client ── connection, exchange ── old server      the response, as it comes (framing, head, pipe)
@@ -189,7 +189,7 @@ fn accept(runtime: &Runtime, listener: TcpListener, proxy: Arc<Proxy>, mut ends:
 /// Listens on `HOST:PORT`, or on every address for `:PORT`.
 fn listen(address: &str) -> Result<TcpListener> {
     let listening = match address.strip_prefix(':') {
-        // Without IPv6 there is only the other.
+        // A system may have no IPv6.
         Some(port) => {
             TcpListener::bind(format!("[::]:{port}")).or_else(|_| TcpListener::bind(format!("0.0.0.0:{port}")))
         }

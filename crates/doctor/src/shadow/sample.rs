@@ -144,7 +144,7 @@ impl Tap {
     /// The response has been passed on completely: puts it into the queue.
     pub(super) fn complete(&mut self) {
         let Some(sample) = self.sample.take() else { return };
-        // Without a queue the run is at its end, and counts what is left.
+        // A closed queue means that the run is at its end: `Tally::comparison` counts the rest.
         if let Err(TrySendError::Full(_)) = self.sampler.queue.try_send(sample) {
             self.sampler.tally.skipped(Skip::Busy);
         }

@@ -12,7 +12,7 @@ const MAX_PER_PAGE: usize = 20;
 /// Maximum length of a path and of a differing text, in characters.
 const MAX_PATH: usize = 1000;
 const MAX_TEXT: usize = 300;
-/// Maximum number of differing pages, and of requests without a response, that are reported at once.
+/// Maximum number of differing pages, and of requests without a response, that are reported during the run.
 const MAX_TOLD: usize = 50;
 
 /// Written by the proxy's thread, which must never wait: so it prints nothing.

@@ -73,7 +73,7 @@ metrics! {
     MercureSubscribers "howdah_mercure_subscribers" Gauge [] "Subscribers of Mercure hubs.";
     MercureUpdates "howdah_mercure_updates_total" Counter [] "Updates published to Mercure hubs.";
     TlsHandshakes "howdah_tls_handshakes_total" Counter ["result"]
-        "TLS handshakes by result: full, resumed, or failed (no common version, cipher or certificate, or no TLS).";
+        "TLS handshakes by result: new, resumed, failed (no common version, cipher or certificate, or no TLS).";
     Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";
     Budget "howdah_budget_bytes" Gauge ["budget", "kind"]
         "Bytes of `http.memory` and `http.spool`, by kind: used, and the limit.";
@@ -103,16 +103,16 @@ metrics! {
     UpstreamFailures "howdah_upstream_failures_total" Counter ["proxy", "server", "kind"]
         "Failures of an upstream server, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
-    QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
+    QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "Time that requests waited for a worker.";
     ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
-        "How long requests waited for a worker of a pool on demand that had none.";
-    Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
+        "Time that requests waited in an on-demand pool without a worker.";
+    Workers "howdah_pool_workers" Gauge ["pool"] "Running workers.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that are running a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests assigned to workers.";
     PoolMemory "howdah_pool_memory_bytes" Gauge ["pool"]
         "Memory of all workers, shared memory counted proportionally (PSS); only with `max_pool_memory`.";
     WorkersRelieved "howdah_pool_workers_relieved_total" Counter ["pool"]
-        "Idle workers that ended because memory was short.";
+        "Idle workers stopped because memory was short.";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
@@ -123,9 +123,9 @@ metrics! {
         "Routes that run in classic mode because their responses differed, they were slower, or their requests killed workers.";
     SnapshotEvents "howdah_pool_snapshot_events_total" Counter ["pool", "event"]
         "Snapshot mode: sessions of connections opened at boot that were reset after a request (session_reset), and workers replaced because a request's changes could not be undone (worker_replaced).";
-    PhpDuration "howdah_pool_php_duration_seconds" Histogram ["pool"] "How long requests ran in PHP.";
+    PhpDuration "howdah_pool_php_duration_seconds" Histogram ["pool"] "Time that requests ran in PHP.";
     Restores "howdah_pool_snapshot_restore_seconds" Histogram ["pool"]
-        "Snapshot mode: how long it took to restore a worker after a request.";
+        "Snapshot mode: time to restore a worker after a request.";
     PoolProcessor "howdah_pool_processor_seconds_total" Counter ["pool"]
         "Processor time of the pool's workers, including programs that they started and waited for.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
@@ -143,7 +143,7 @@ metrics! {
 /// The documentation page of all metrics.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics/table.rs; run `make generate` to write it anew. -->\n\n\
+        "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics/table.rs; run `make generate` to update it. -->\n\n\
          Name, kind, labels, meaning. Times are in seconds.\n\n",
     );
     for metric in TABLE {

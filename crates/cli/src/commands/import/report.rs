@@ -64,11 +64,7 @@ impl Report {
             if lines.is_empty() { String::new() } else { format!("# {before} {}{after}\n", lines.join(", ")) }
         };
         warning(&self.unprotected, "NOT TAKEN OVER: access control in lines", ". Write it as rules.")
-            + &warning(
-                &self.closed,
-                "ALL CLIENTS ARE REFUSED because of conditions in lines",
-                ": see \"LINE\" below.",
-            )
+            + &warning(&self.closed, "ALL CLIENTS ARE REFUSED because of conditions in lines", ": see \"LINE\" below.")
             + &warning(&self.unread, "NOT READ: files that are included in lines", ".")
     }
 

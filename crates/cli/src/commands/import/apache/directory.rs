@@ -41,7 +41,7 @@ impl Served {
         }
     }
 
-    /// The paths to which this section controls access: in Apache, the innermost directory does. `None` if there are none.
+    /// Paths to which this section controls access: in Apache, the innermost directory does. `None` if there are none.
     pub(super) fn decided(&self, directory: &str) -> Option<Rule> {
         let directory = plain(directory);
         let decider = |target: &Path| {

@@ -11,8 +11,8 @@ const MAX_DEPTH: usize = 32;
 /// Version of Apache whose configurations are read.
 const VERSION: [u32; 3] = [2, 4, 99];
 
-/// Parses a file, and those that it includes. Treats every module in `<IfModule>` as loaded, and replaces variables from
-/// `Define` and Debian's defaults.
+/// Parses a file, and those that it includes. Treats every module in `<IfModule>` as loaded, and replaces variables
+/// from `Define` and Debian's defaults.
 ///
 /// # Errors
 /// The line with a mistake.

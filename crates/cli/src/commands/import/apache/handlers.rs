@@ -4,8 +4,8 @@ use super::{files, is_one_of};
 use crate::commands::import::directive::Directive;
 use crate::commands::import::site::{Rule, escaped, is_for_all_directories};
 
-/// A rule that refuses all scripts except those named by handlers: Apache sends the source of others. `None` if no handler
-/// names scripts, or if one applies to all of them.
+/// A rule that refuses all scripts except those named by handlers: Apache sends the source of others. `None` if no
+/// handler names scripts, or if one applies to all of them.
 pub(super) fn only_named(lines: &[&Directive], sections: &[&Directive]) -> Option<Rule> {
     let mut named = Vec::new();
     let is_named = lines.iter().chain(sections).all(|line| named_by(line, &mut named));

@@ -165,7 +165,7 @@ impl Import {
         for section in others {
             self.section(section, within, served, site);
         }
-        // Holds if no earlier expression does. After an expression without a counterpart, no later one can be converted.
+        // Holds if no earlier expression does. After one without a counterpart, no later one can be converted.
         let mut before: Result<Option<Node>, String> = Ok(None);
         for section in conditions {
             if is_one_of(section, &["If"]) {

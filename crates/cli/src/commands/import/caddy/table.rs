@@ -143,7 +143,8 @@ pub(super) const TABLE: &[Row] = &[
         accept!(rule.deny())
     })
     .changed(),
-    rule("forward_auth", "all clients are refused: the application must check them", |_, rule| accept!(rule.deny())).changed(),
+    rule("forward_auth", "all clients are refused: the application must check them", |_, rule| accept!(rule.deny()))
+        .changed(),
     rule("file_server", "files, without scripts", |server, rule| {
         rule.keys.write("front_controller", "\"\"");
         if server.words.iter().any(|word| word == "browse") || server.inner().iter().any(|one| one.name == "browse") {

@@ -176,7 +176,9 @@ impl Import {
     fn report_access(&mut self, lines: &[&Directive]) {
         for line in lines {
             let became = match &*line.name {
-                "auth_request" if line.word(0) != "off" => "changed: all clients are refused: the application must check them",
+                "auth_request" if line.word(0) != "off" => {
+                    "changed: all clients are refused: the application must check them"
+                }
                 "auth_basic" | "auth_basic_user_file" => "taken: auth",
                 _ => "taken: allow, deny",
             };
