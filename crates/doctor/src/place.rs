@@ -43,7 +43,7 @@ impl Place {
     /// Only the doctor's user and these users can enter the directory: the application may hold secrets that only its
     /// parent directory protects.
     pub(crate) fn new(project: &Path, users: &[u32]) -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot create a temporary directory")?;
+        let dir = tempfile::Builder::new().prefix("howdah-doctor-").tempdir().context("cannot create a directory")?;
         interrupted::remove_in_any_case(dir.path());
         access::only_for(dir.path(), users, access::ENTER)?;
         let mut content = Content::default();

@@ -50,8 +50,8 @@ pub(super) fn start(queue: Receiver<Sample>, own: SocketAddr, tally: &Arc<Tally>
     tasks
 }
 
-/// Finds the differences from the old server's response, except in values that vary between two responses of Howdah: the
-/// old server gets the request only once, from the client.
+/// Finds the differences from the old server's response, except in values that vary between two responses of Howdah:
+/// the old server gets the request only once, from the client.
 async fn compare(mut sample: Sample, own: SocketAddr, turns: &Turns) -> Result<Vec<PageDifference>, Skip> {
     if !decode(&mut sample.response, MAX_BODY) {
         return Err(Skip::Coding);
