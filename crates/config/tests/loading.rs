@@ -25,7 +25,7 @@ fn defaults_are_the_documented_ones() {
     assert_eq!(pool.deadline, Some(Duration::from_secs(60)));
     assert_eq!(pool.workers.min, pool.workers.max);
     assert_eq!(settings.front_controller.as_deref(), Some("index.php"));
-    assert_eq!(settings.http.max_body, None, "PHP says");
+    assert_eq!(settings.http.max_body, None, "PHP has the limit");
     assert_eq!(settings.http.server_header.as_deref(), Some("Howdah"));
     assert_eq!(settings.static_files.follow_symlinks.follow, Symlinks::Inside);
     assert_eq!(settings.log.access, AccessTarget::Off);
@@ -234,7 +234,7 @@ fn concurrency_is_for_async_pools() {
 }
 
 #[test]
-fn pools_inherit_and_routes_choose() {
+fn pools_inherit_and_rules_choose_them() {
     let site = Site::new(
         r#"
 workers = 3
@@ -274,7 +274,7 @@ pool = "slow-jobs"
 }
 
 #[test]
-fn pools_that_cannot_be_are_refused() {
+fn invalid_pools_are_refused() {
     let site = Site::new("[pool]\nworkers = 3\n[pool.default]\nqueue = 1\n[pool.\"a b\"]\n");
     let errors = site.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");
@@ -293,7 +293,7 @@ fn an_inherited_mistake_is_reported_once() {
 }
 
 #[test]
-fn scripts_see_paths_without_detours() {
+fn paths_lose_dots_but_not_those_after_links() {
     let site =
         Site::new("mode = \"worker\"\nscript = \"link/../public/./up/../worker.php\"\nroot = \"public/../public\"\n");
     let top = site.path();
@@ -304,7 +304,7 @@ fn scripts_see_paths_without_detours() {
     std::os::unix::fs::symlink(top.join("releases/one"), top.join("link")).unwrap();
     let settings = site.load().unwrap().settings;
     assert_eq!(settings.root, top.join("public"));
-    assert_eq!(settings.pools[0].script, Some(top.join("link/../public/worker.php")), "what follows a link is its own");
+    assert_eq!(settings.pools[0].script, Some(top.join("link/../public/worker.php")), "not after a link");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_script_may_lie_under_the_root() {
 }
 
 #[test]
-fn paths_start_from_the_file_they_stand_in() {
+fn paths_are_relative_to_their_file() {
     let mut site = Site::new("this file is not read");
     site.write("etc/h.toml", "root = \"../web\"\n[log]\nerror = \"e.log\"\n");
     site.write("web/x", "");
@@ -403,7 +403,7 @@ fn the_output_of_check_is_a_settings_file_with_the_same_meaning() {
 }
 
 #[test]
-fn directories_of_files_that_scripts_hand_over_lie_apart_from_the_root() {
+fn directories_for_x_sendfile_must_not_overlap_the_root() {
     let toml = "[static]\nx_accel_redirect = { \"/p/\" = \"DIR/files\", \"/q\" = \"files\" }\nx_sendfile = [\"DIR/files\", \"public/x\", \".\", \"none\"]\n";
     let mut site = Site::new("");
     let directory = site.path().display().to_string();
@@ -433,7 +433,7 @@ fn directories_of_files_that_scripts_hand_over_lie_apart_from_the_root() {
 }
 
 #[test]
-fn limits_that_cannot_be_are_reported() {
+fn invalid_limits_and_open_admin_addresses_are_refused() {
     for (text, what) in [
         ("[php]\nlimits = { nofiles = 3 }", "did you mean \"nofile\""),
         ("[php]\nlimits.nofile = \"4:2\"", "exceeds the hard limit"),

@@ -47,7 +47,7 @@ fn a_mode_that_a_recipe_does_not_support_is_an_error() {
 }
 
 #[test]
-fn each_site_has_its_own_recipe_and_a_pool_that_goes_ahead_of_the_sites_own() {
+fn each_site_has_a_recipe_pool_that_precedes_its_own() {
     let text = "
         mode = \"snapshot\"
         [[site]]
@@ -82,7 +82,7 @@ fn each_site_has_its_own_recipe_and_a_pool_that_goes_ahead_of_the_sites_own() {
 }
 
 #[test]
-fn a_recipe_that_a_site_cannot_have_is_an_error_at_the_site() {
+fn a_recipe_that_a_site_cannot_have_is_an_error() {
     let text = "
         app = \"symfony\"
         mode = \"snapshot\"

@@ -31,8 +31,8 @@ fn the_committed_pages_are_up_to_date() {
     }
 }
 
-/// Errors about files, modes and other settings that a setting's example requires.
-const NEEDED_BESIDE: &[&str] = &[
+/// Errors about files, modes and other settings that an example requires.
+const MISSING_HERE: &[&str] = &[
     "does not exist",
     "there is no ",
     "needs a script",
@@ -56,8 +56,7 @@ fn examples_and_defaults_are_valid() {
             let environment = Environment { current_dir: dir.path().to_path_buf(), ..Environment::default() };
             if let Err(errors) = load_in(&ServeFlags::default(), &environment) {
                 // Resources that an example names or needs may be missing; everything else must be valid.
-                let bad =
-                    errors.0.iter().find(|error| !NEEDED_BESIDE.iter().any(|known| error.message.contains(known)));
+                let bad = errors.0.iter().find(|error| !MISSING_HERE.iter().any(|known| error.message.contains(known)));
                 assert!(bad.is_none(), "{}: {}", row.name(), bad.unwrap());
             }
         }
@@ -67,7 +66,7 @@ fn examples_and_defaults_are_valid() {
 }
 
 #[test]
-fn the_example_file_says_the_defaults() {
+fn the_example_file_contains_the_defaults() {
     let dir = tempfile::tempdir().unwrap();
     let environment = Environment { current_dir: dir.path().to_path_buf(), ..Environment::default() };
     let defaults = load_in(&ServeFlags::default(), &environment).unwrap().settings;

@@ -55,7 +55,7 @@ fn without_sites_the_top_level_is_the_one_site() {
 }
 
 #[test]
-fn a_site_says_what_differs_and_inherits_the_rest() {
+fn a_site_inherits_the_settings_that_it_does_not_set() {
     let files = Files::new(&[(
         "howdah.toml",
         r#"
@@ -191,7 +191,7 @@ fn every_mistake_is_reported_with_its_file_and_line() {
 }
 
 #[test]
-fn shown_settings_mean_the_same() {
+fn settings_shown_with_sites_load_again() {
     let files = Files::new(&[
         (
             "howdah.toml",
@@ -205,7 +205,7 @@ fn shown_settings_mean_the_same() {
     let loaded = files.load().unwrap();
     let shown = loaded.show();
     assert!(shown.contains("# conf.d/b.toml:1\n"), "{shown}");
-    // There is none in a test.
+    // A test has no such program.
     let shown: String =
         shown.lines().filter(|line| !line.starts_with("binary = ")).map(|line| format!("{line}\n")).collect();
     let again = Files::new(&[("howdah.toml", &shown)]);
@@ -219,7 +219,7 @@ fn shown_settings_mean_the_same() {
 }
 
 #[test]
-fn certificates_are_got_for_the_hosts_of_sites() {
+fn certificates_are_obtained_for_the_hosts_of_sites() {
     let toml = "[tls]\nauto = true\n[[site]]\nroot = \"a\"\nhosts = [\"shop.example\", \"*.shop.example\", \"intranet\"]\n\
                 [[site]]\nroot = \"b\"\nhosts = \"default\"\n";
     let settings = Files::new(&[("howdah.toml", toml)]).settings();

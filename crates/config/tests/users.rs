@@ -6,7 +6,7 @@ mod directory;
 use directory::Site;
 
 #[test]
-fn root_needs_a_user_to_become() {
+fn root_needs_a_user_to_switch_to() {
     let mut site = Site::new("");
     site.uid = Some(0);
     let errors = site.errors();

@@ -164,7 +164,7 @@ fn a_dedicated_document_root_takes_precedence_over_the_top_directory() {
 }
 
 #[test]
-fn nothing_is_reported_where_there_is_no_page_or_no_sign() {
+fn a_directory_without_a_page_or_a_sign_is_no_application() {
     let laravel = lock(&[("laravel/framework", "v11.0.0")]);
     for files in [
         vec![],
@@ -181,7 +181,7 @@ fn nothing_is_reported_where_there_is_no_page_or_no_sign() {
 }
 
 #[test]
-fn a_pipe_or_a_directory_with_the_name_of_a_sign_delays_nothing() {
+fn a_sign_that_is_a_pipe_or_a_directory_is_ignored() {
     let dir = project(&[("public/index.php", ""), ("composer.json/file", "")]);
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -195,7 +195,7 @@ fn a_pipe_or_a_directory_with_the_name_of_a_sign_delays_nothing() {
 }
 
 #[test]
-fn a_version_that_could_not_stand_on_a_terminal_is_not_shown() {
+fn a_version_with_control_characters_or_too_long_is_not_shown() {
     let long = "1".repeat(100);
     for version in ["1.0\u{1b}[2J", "1.0\nroot = \"/\"", &long] {
         let dir = project(&[("composer.lock", &lock(&[("slim/slim", version)])), ("public/index.php", "")]);
@@ -217,15 +217,15 @@ fn admits(recipe: &str, method: &str, uri: &str, variable: (&str, &str)) -> bool
 }
 
 #[test]
-fn an_unknown_client_that_only_reads_is_a_stranger() {
-    let stranger = |method, uri, variable| admits("wordpress", method, uri, variable);
+fn anonymous_requests_that_only_read_are_admitted() {
+    let admitted = |method, uri, variable| admits("wordpress", method, uri, variable);
     let cookie = ("HTTP_COOKIE", "a=b; comment_author_0=Bob");
-    assert!(stranger("GET", "/?p=1", cookie));
-    assert!(stranger("HEAD", "/", ("HTTP_ACCEPT", "wordpress_logged_in_0")));
-    assert!(!stranger("POST", "/", cookie));
-    assert!(!stranger("GET", "/?customize_changeset_uuid=0", cookie));
-    assert!(!stranger("GET", "/", ("HTTP_COOKIE", "a=b; wordpress_logged_in_0=ada")));
-    assert!(!stranger("GET", "/", ("HTTP_AUTHORIZATION", "Basic YTpi")));
+    assert!(admitted("GET", "/?p=1", cookie));
+    assert!(admitted("HEAD", "/", ("HTTP_ACCEPT", "wordpress_logged_in_0")));
+    assert!(!admitted("POST", "/", cookie));
+    assert!(!admitted("GET", "/?customize_changeset_uuid=0", cookie));
+    assert!(!admitted("GET", "/", ("HTTP_COOKIE", "a=b; wordpress_logged_in_0=ada")));
+    assert!(!admitted("GET", "/", ("HTTP_AUTHORIZATION", "Basic YTpi")));
 }
 
 #[test]
