@@ -114,7 +114,7 @@ fn pool(out: &mut String, pool: &Value) {
     );
     let _ = writeln!(out, "  {}", manager(pool));
     if pool["overloaded"] == true {
-        let _ = writeln!(out, "  OVERLOADED: more requests than can be served; those that wait for 2 s are refused");
+        let _ = writeln!(out, "  OVERLOADED: more requests than can be served; those that wait too long are refused");
     }
     let (resets, replaced) = (number(&pool["snapshot_sessions_reset"]), number(&pool["snapshot_workers_replaced"]));
     if resets + replaced > 0 {
