@@ -41,7 +41,6 @@ const MISSING_HERE: &[&str] = &[
     "needs a certificate",
     "begins with https://",
     "needs `client_ca`",
-    "goes with `acme.",
     "has no effect while `client_auth`",
 ];
 
