@@ -175,7 +175,7 @@ choice! {
     LogLevel, default Info {
         /// Someone has to act now.
         Error = "error",
-        /// Also things that are probably wrong.
+        /// Also probable mistakes.
         Warn = "warn",
         /// Also rare events: start, stop, reload.
         Info = "info",

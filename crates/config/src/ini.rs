@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_expressions_stay_what_they_are() {
+    fn words_and_expressions_are_not_quoted() {
         for value in ["off", "128", "E_ALL", "E_ALL & ~E_NOTICE", "~E_NOTICE", "(E_ALL | 1) ^ !2", "PHP_VERSION"] {
             assert_eq!(written(value), value);
         }

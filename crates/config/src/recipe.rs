@@ -154,7 +154,7 @@ fn named(site: &SiteSettings, found: Option<&Application>) -> Option<&'static Re
     }
 }
 
-/// Why the recipe cannot boot this site's application.
+/// Reason why the recipe cannot boot this site's application.
 fn obstacle(
     settings: &Settings,
     site: &SiteSettings,

@@ -74,7 +74,7 @@ settings! {
         /// user and read its files, so the server uses a separate user if possible: `howdah`, with the groups of the
         /// pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as this
         /// user too.
-        user: Option<String> = "if `php.user` is set: `howdah` if that account exists, else `php.user`" auto(nobody) restart(true) example(r#""howdah""#);
+        user: Option<String> = "if `php.user` is set: `howdah` if that account exists, else `php.user`" auto(no_user) restart(true) example(r#""howdah""#);
         /// Serve as root, and run PHP as root, if no user is set.
         allow_root: bool = "false" flag("allow-root") restart(true) example("true");
         /// For debugging: let other processes of the same user read the memory of the server and of PHP, and let the kernel
@@ -377,7 +377,7 @@ fn default_workers() -> WorkerRange {
 }
 
 /// Placeholder: the server's user is decided when all pools are known.
-const fn nobody() -> Option<String> {
+const fn no_user() -> Option<String> {
     None
 }
 

@@ -107,7 +107,7 @@ pub struct SiteSettings {
     pub mercure: MercureSettings,
     /// `[pusher]`, overridden by `[site.pusher]`.
     pub pusher: PusherSettings,
-    /// Where the site is defined; the default for the top level.
+    /// Origin of the site; the default for the top level.
     pub origin: Origin,
 }
 

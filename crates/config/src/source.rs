@@ -18,7 +18,7 @@ pub struct Environment {
     pub env: BTreeMap<String, String>,
     /// The directory of the running program.
     pub program_dir: Option<PathBuf>,
-    /// Where packages install settings, for commands that control a server; `None` to ignore them.
+    /// Directory of settings that packages install, for commands that control a server; `None` to ignore them.
     pub settings_dir: Option<PathBuf>,
     /// The system's directory of sockets.
     pub run_dir: Option<PathBuf>,

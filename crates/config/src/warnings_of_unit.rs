@@ -124,7 +124,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_last_drop_in_decides_and_what_is_bound_is_visible() {
+    fn the_last_drop_in_decides_and_bound_paths_are_visible() {
         let dir = tempfile::tempdir().unwrap();
         let (own, packaged) = (dir.path().join("etc"), dir.path().join("lib"));
         let dirs = [own.to_str().unwrap(), packaged.to_str().unwrap()];

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_that_differs_is_found_once_and_what_varies_is_not() {
+    fn differing_parts_are_found_once_and_varying_ones_are_not() {
         let there = [
             response(200, &[("x-frame-options", "DENY"), ("set-cookie", "s=a1a1a1a1a1a1a1; path=/")], "at 12:00:01"),
             response(200, &[("x-frame-options", "DENY"), ("set-cookie", "s=b2b2b2b2b2b2b2; path=/")], "at 12:00:02"),

@@ -13,7 +13,7 @@ pub struct Place {
 pub struct Frame {
     /// The running function, in PHP's notation.
     pub what: String,
-    /// Where it was called; in a recorded stack, the line that it runs. `None` if that is in PHP itself.
+    /// Place of the call; in a recorded stack, the current line. `None` if it is in PHP itself.
     pub place: Option<Place>,
 }
 

@@ -81,7 +81,7 @@ pub struct AccessEntry<'a> {
     pub cut_off: bool,
     /// The request's trace; `None` if tracing is disabled.
     pub trace: Option<&'a str>,
-    /// Why the request was refused before it was parsed. `target` is then the received line; the other facts are
+    /// Reason for a refusal before the request was parsed. `target` is then the received line; the other facts are
     /// unknown.
     pub refused: Option<&'a str>,
 }

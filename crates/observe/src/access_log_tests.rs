@@ -56,7 +56,7 @@ fn a_refused_request_has_its_line_and_its_reason() {
 }
 
 #[test]
-fn a_response_that_was_cut_off_says_so_and_others_do_not() {
+fn only_responses_that_were_cut_off_are_marked() {
     let cut = AccessEntry { cut_off: true, ..entry() };
     assert!(line(&cut, LogFormat::Text).ends_with(" cut_off=true\n"));
     assert!(line(&cut, LogFormat::Json).ends_with(",\"cut_off\":true}\n"));

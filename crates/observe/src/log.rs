@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_opened_says_which() {
+    fn the_error_names_a_log_that_cannot_be_opened() {
         let settings = LogSettings { error: LogTarget::File("/nonexistent/x/log".into()), ..LogSettings::default() };
         let error = subscriber(&settings).err().unwrap().to_string();
         assert!(error.contains("/nonexistent/x/log"), "{error}");

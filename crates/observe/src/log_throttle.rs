@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_line_says_how_many_were_not_written() {
+    fn the_next_line_counts_those_that_were_not_written() {
         let quiet = LogThrottle::new(Duration::from_secs(3600));
         assert_eq!([quiet.permit(), quiet.permit(), quiet.permit()], [Some(0), None, None]);
         quiet.last.lock().0 = None;

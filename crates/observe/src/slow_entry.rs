@@ -42,7 +42,7 @@ pub struct SlowEntry<'a> {
     pub target: &'a [u8],
     #[serde(serialize_with = "lossy")]
     pub script: &'a [u8],
-    /// Why the stacks are missing.
+    /// Reason why the stacks are missing.
     pub no_stack: Option<&'a str>,
     pub pid: u32,
     /// Its running time so far.

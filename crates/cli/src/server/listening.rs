@@ -69,7 +69,7 @@ pub(crate) fn open(
     let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(&mut bind).collect();
     let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
     let beside = |tls: &Tls| -> Result<Vec<Listener>, BindError> {
-        listeners.iter().filter_map(|listener| tls.beside(listener, &mut inherited)).collect()
+        listeners.iter().filter_map(|listener| tls.http3_listener(listener, &mut inherited)).collect()
     };
     let over_udp = tls.map(beside).transpose().map_err(|error| anyhow!("{error}"))?;
     listeners.extend(over_udp.unwrap_or_default());

@@ -79,7 +79,7 @@ impl Revision {
     }
 
     /// Service for requests that the server makes itself, outside I/O threads.
-    pub(crate) fn service_of_its_own(&self) -> Service<Backends> {
+    pub(crate) fn internal_service(&self) -> Service<Backends> {
         let backends = Backends::new(self.pools.clone(), &self.proxies, self.in_use.clone());
         Service::new(self.sites.clone(), Arc::new(backends))
     }

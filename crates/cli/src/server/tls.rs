@@ -217,7 +217,7 @@ impl Tls {
     ///
     /// # Errors
     /// The UDP port cannot be bound.
-    pub(crate) fn beside(
+    pub(crate) fn http3_listener(
         &self,
         listener: &Listener,
         inherited: &mut InheritedSockets,

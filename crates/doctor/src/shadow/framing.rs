@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_ends_where_its_framing_says_however_it_is_split() {
+    fn a_body_ends_by_its_framing_however_it_is_split() {
         let chunked = b"5;a=\"b\"\r\nhello\r\n0A \r\n, chunked!\r\n000\r\nX-Sum: 1\r\nX-b: 2\r\n\r\nGET /next";
         let own = chunked.len() - "GET /next".len();
         for piece in 1..=chunked.len() {

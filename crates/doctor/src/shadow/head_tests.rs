@@ -83,7 +83,7 @@ fn requests_that_two_servers_could_read_differently_are_refused() {
 }
 
 #[test]
-fn a_response_goes_back_as_it_came_and_ends_where_its_framing_says() {
+fn a_response_is_forwarded_unchanged_and_ends_by_its_framing() {
     assert_eq!(
         answered(
             "HTTP/1.0 404 Nicht da\r\nServer: x\r\nSet-Cookie: a\r\nConnection: close, Upgrade\r\nUpgrade: h2c\r\n\

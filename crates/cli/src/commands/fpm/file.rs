@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_in_the_order_of_their_names_with_what_they_include() {
+    fn files_are_read_in_the_order_of_their_names_with_included_ones() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         write(

@@ -339,7 +339,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pool_that_does_not_start_says_so() {
+    fn a_pool_that_does_not_start_is_shown_with_the_reason() {
         let status = json!({"version": "1", "pid": 7, "uptime_s": 61, "pools": [
             {"name": "default", "mode": "classic", "down": "PHP did not start: no such extension", "requests": 0, "php_us": 0},
         ]});

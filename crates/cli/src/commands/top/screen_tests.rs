@@ -57,7 +57,7 @@ fn assert_shows(lines: &[String], words: &[&str]) {
 }
 
 #[test]
-fn a_usual_terminal_shows_what_workers_run() {
+fn a_usual_terminal_shows_the_requests_of_workers() {
     let lines = lines(80, 24, sample());
     assert_shows(&lines, &["up 1 d 2 h  13 requests/s  p50 1.50  p95 20  p99 300 ms", "q quit   ↑ ↓ worker"]);
     assert_shows(

@@ -26,7 +26,7 @@ impl Server {
 /// Requests one path from the new revision; returns the status.
 async fn check(new: &Revision, target: &str) -> Result<u16, String> {
     let request = ServerRequest::for_address(&new.sites, Purpose::DeployCheck, target)?;
-    let service = new.service_of_its_own();
+    let service = new.internal_service();
     let asked = async {
         let (head, body) = service.request(&request).await?.into_parts();
         let broken = |error| format!("the response of the new workers ended early: {error}");

@@ -41,9 +41,9 @@ pub(super) fn open(
             Some(tls) => tls.on(listener, addr),
             None => listener,
         };
-        let beside = tls.and_then(|tls| tls.beside(&listener, &mut InheritedSockets::default())).transpose();
+        let http3 = tls.and_then(|tls| tls.http3_listener(&listener, &mut InheritedSockets::default())).transpose();
         listeners.push(listener);
-        listeners.extend(beside.map_err(|error| error.to_string())?);
+        listeners.extend(http3.map_err(|error| error.to_string())?);
     }
     Ok(OpenedResources { front, listeners })
 }
