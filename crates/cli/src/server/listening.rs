@@ -68,10 +68,10 @@ pub(crate) fn open(
     };
     let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(&mut bind).collect();
     let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
-    let beside = |tls: &Tls| -> Result<Vec<Listener>, BindError> {
+    let http3 = |tls: &Tls| -> Result<Vec<Listener>, BindError> {
         listeners.iter().filter_map(|listener| tls.http3_listener(listener, &mut inherited)).collect()
     };
-    let over_udp = tls.map(beside).transpose().map_err(|error| anyhow!("{error}"))?;
+    let over_udp = tls.map(http3).transpose().map_err(|error| anyhow!("{error}"))?;
     listeners.extend(over_udp.unwrap_or_default());
     let admin = admin::bind(settings, &mut inherited)?;
     for Inherited { name, bound, .. } in &inherited.0 {

@@ -248,15 +248,15 @@ impl Manager {
 
     fn send_with(&self, text: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let fds = [fd];
-        beside.push(SendAncillaryMessage::ScmRights(&fds));
+        ancillary.push(SendAncillaryMessage::ScmRights(&fds));
         let text = [IoSlice::new(text.as_bytes())];
         let to = match (self.to.as_abstract_name(), self.to.as_pathname()) {
             (Some(name), _) => SocketAddrUnix::new_abstract_name(name)?,
             (None, path) => SocketAddrUnix::new(path.unwrap_or_else(|| Path::new("")))?,
         };
-        sendmsg_addr(&self.socket, &to, &text, &mut beside, SendFlags::DONTWAIT)?;
+        sendmsg_addr(&self.socket, &to, &text, &mut ancillary, SendFlags::DONTWAIT)?;
         Ok(())
     }
 

@@ -122,7 +122,7 @@ pub(crate) struct Server {
     pub(crate) current: Arc<ArcSwap<Revision>>,
     running: OnceCell<RunningFront>,
     /// Locked for the duration of a reload.
-    beside: tokio::sync::Mutex<Option<RevisionTasks>>,
+    revision_tasks: tokio::sync::Mutex<Option<RevisionTasks>>,
     /// Pools outside the current revision: those that a reload is booting, and those of old revisions that finish their
     /// requests.
     others: Mutex<Vec<Arc<Pools>>>,
@@ -135,18 +135,18 @@ impl Server {
             fixed,
             current,
             running: OnceCell::new(),
-            beside: tokio::sync::Mutex::default(),
+            revision_tasks: tokio::sync::Mutex::default(),
             others: Mutex::default(),
             stopping: AtomicBool::new(false),
         })
     }
 
     /// Called once the server serves. Reloads fail until then.
-    pub(crate) async fn runs(&self, running: RunningFront, beside: RevisionTasks) {
-        let mut own = self.beside.lock().await;
+    pub(crate) async fn runs(&self, running: RunningFront, revision_tasks: RevisionTasks) {
+        let mut own = self.revision_tasks.lock().await;
         // Set only here, once.
         let _ = self.running.set(running);
-        *own = Some(beside);
+        *own = Some(revision_tasks);
     }
 
     /// The revision that serves now.
@@ -189,8 +189,8 @@ impl Server {
     }
 
     async fn try_to_reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
-        let mut own = self.beside.lock().await;
-        let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
+        let mut own = self.revision_tasks.lock().await;
+        let Some(revision_tasks) = own.as_mut() else { return Err("the server is starting".to_owned()) };
         if self.stopping.load(Relaxed) {
             return Err("this process is stopping or was replaced by another".to_owned());
         }
@@ -202,7 +202,7 @@ impl Server {
             reread: self.fixed.reread.clone(),
             old: old.settings.clone(),
             store: self.fixed.store.clone(),
-            files: beside.tls.as_ref().map(|tls| tls.files().clone()),
+            files: revision_tasks.tls.as_ref().map(|tls| tls.files().clone()),
             is_root: self.fixed.programs.is_none(),
             dry_run: flags.dry_run,
         };
@@ -215,7 +215,7 @@ impl Server {
         if let Some(programs) = &self.fixed.programs {
             programs.settle(&settings, &self.fixed.context.launcher).await?;
         }
-        if let (Some(tls), Some(before)) = (&mut tls, &beside.tls) {
+        if let (Some(tls), Some(before)) = (&mut tls, &revision_tasks.tls) {
             tls.inherit_from(before, &old.settings, &settings);
         }
         let watched = watch::look_first(&settings).await;
@@ -236,7 +236,7 @@ impl Server {
                 return Err(why);
             }
         }
-        self.switch(running, beside, NextRevision { revision, unused, listeners, tls, watched });
+        self.switch(running, revision_tasks, NextRevision { revision, unused, listeners, tls, watched });
         Ok(outcome)
     }
 
@@ -275,7 +275,7 @@ impl Server {
     }
 
     /// Switches to the next revision. Nothing here can fail.
-    fn switch(self: &Arc<Self>, running: &RunningFront, beside: &mut RevisionTasks, next: NextRevision) {
+    fn switch(self: &Arc<Self>, running: &RunningFront, revision_tasks: &mut RevisionTasks, next: NextRevision) {
         let NextRevision { revision, unused, listeners, mut tls, watched } = next;
         let (settings, pools) = (revision.settings.clone(), revision.pools.clone());
         let old = self.revision();
@@ -296,13 +296,13 @@ impl Server {
         running.shared.store(Arc::new(shared));
         opening::change_addresses(&running.listeners, &old.settings, &settings, listeners, tls.as_ref());
         self.keep_counts_of(&settings);
-        let before = std::mem::replace(beside, RevisionTasks { unused, tls, _tasks: tasks });
+        let before = std::mem::replace(revision_tasks, RevisionTasks { unused, tls, _tasks: tasks });
         tokio::spawn(self.clone().retire(old, before.unused));
     }
 
     /// Runs `what` while no reload can begin. If it succeeds, all later reloads are refused.
     pub(crate) async fn without_reloads<T, E>(&self, what: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        let _own = self.beside.lock().await;
+        let _own = self.revision_tasks.lock().await;
         let done = what.await;
         if done.is_ok() {
             self.stopping.store(true, Relaxed);
