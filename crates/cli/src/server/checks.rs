@@ -10,7 +10,6 @@ use howdah_site::mercure::wrong_keys;
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
 
-/// The results.
 pub(crate) struct Checked {
     /// TLS configuration; `None` without an address that uses it.
     pub(crate) tls: Option<Tls>,

@@ -88,7 +88,6 @@ struct RequestCopy {
     _turn: OwnedSemaphorePermit,
 }
 
-/// A complete response.
 struct FullResponse {
     status: u16,
     fields: Vec<(String, String)>,

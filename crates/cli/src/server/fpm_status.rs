@@ -6,7 +6,6 @@ use howdah_pool::{PoolStatus, RequestReport, WorkerStatus};
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
-/// A page with its media type.
 pub(crate) struct Page {
     pub(crate) media_type: &'static str,
     pub(crate) body: String,
@@ -17,7 +16,6 @@ enum Field {
     Number(u64),
     /// Seconds since the epoch.
     Time(u64),
-    /// A percentage.
     Percent(f64),
 }
 

@@ -14,7 +14,6 @@ use howdah_protocol::listener::{BindError, Listener};
 use howdah_protocol::unix_socket::UnixAccess;
 use std::os::fd::OwnedFd;
 
-/// The listening sockets.
 pub(crate) struct Listening {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) admin: admin::Socket,

@@ -68,7 +68,6 @@ fn table() -> Vec<(i32, &'static str, Option<Event>)> {
     named.into_iter().chain(REAL_TIME.map(|number| (number, "a real-time signal", None))).collect()
 }
 
-/// The registered signals.
 pub(crate) struct Signals(Vec<(unix::Signal, &'static str, Option<Event>)>);
 
 impl Signals {

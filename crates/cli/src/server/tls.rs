@@ -203,7 +203,6 @@ impl Tls {
         self.quic.clone_from(&before.quic);
     }
 
-    /// The loaded files.
     pub(crate) fn files(&self) -> &Files {
         &self.files
     }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 /// Maximum depth of files that include one another.
 const MAX_DEPTH: usize = 16;
 
-/// A complete configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) global: Section,

@@ -56,7 +56,6 @@ Usage: howdah-fpm [-n] [-h] [-i] [-m] [-v] [-t] [-p <prefix>] [-g <pid>] [-c <fi
                    Allow pools to run as root
 ";
 
-/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     Help,

@@ -3,7 +3,6 @@
 use super::terminal::{Line, fitted, style};
 use unicode_width::UnicodeWidthStr as _;
 
-/// A column of a table.
 pub(super) struct Column {
     heading: &'static str,
     width: u16,

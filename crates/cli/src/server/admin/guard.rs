@@ -15,7 +15,6 @@ use tokio::net::unix::UCred;
 
 /// The path of the order to restore routes.
 pub(crate) const RESTORE: &str = "/routes/restore";
-/// The path of the dashboard.
 pub(crate) const DASHBOARD: &str = "/dashboard";
 
 /// Response to a refused request.

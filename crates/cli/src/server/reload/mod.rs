@@ -116,7 +116,6 @@ impl Tasks {
     }
 }
 
-/// A server that can reload.
 pub(crate) struct Server {
     pub(crate) fixed: FixedState,
     pub(crate) current: Arc<ArcSwap<Revision>>,
@@ -149,7 +148,6 @@ impl Server {
         *own = Some(revision_tasks);
     }
 
-    /// The revision that serves now.
     pub(crate) fn revision(&self) -> Arc<Revision> {
         self.current.load_full()
     }

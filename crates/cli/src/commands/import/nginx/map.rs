@@ -15,7 +15,6 @@ pub(super) const ENTRY: &str = "map";
 /// Name of the directives around an `if` whose map has no counterpart, with the reason.
 pub(super) const UNKNOWN: &str = "if without counterpart";
 
-/// The maps of a configuration.
 #[derive(Default)]
 pub(super) struct Maps(Vec<Map>);
 
