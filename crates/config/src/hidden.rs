@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systemd_s_mounts_hide_paths_and_others_do_not() {
+    fn mounts_of_systemd_hide_paths_and_others_do_not() {
         let mounts = "\
             1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
             2 1 0:25 /systemd/inaccessible/dir /home ro shared:1 - tmpfs tmpfs rw\n\

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_the_plain_program_goes_before_the_newest_version() {
+    fn without_a_version_the_plain_program_precedes_the_newest_one() {
         let versions = ["libexec/howdah/howdah-php8.2", "libexec/howdah/howdah-php8.4"];
         assert_eq!(Place::new(&versions).found(PLAIN), Path::new("libexec/howdah/howdah-php8.4"));
         let plain = [&versions[..], &["elsewhere/howdah-php"]].concat();

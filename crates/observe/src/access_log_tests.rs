@@ -100,7 +100,7 @@ fn the_line_for_a_terminal_is_short_and_has_colours_only_where_they_can_be_seen(
 }
 
 #[test]
-fn the_trace_stands_at_the_end_where_there_is_one() {
+fn the_trace_is_the_last_field_if_there_is_one() {
     let traced = AccessEntry { trace: Some("4bf92f3577b34da6a3ce929d0e0e4736"), ..entry() };
     let text = line(&traced, LogFormat::Text);
     assert!(text.ends_with(" host=Shop.example:81 trace=4bf92f3577b34da6a3ce929d0e0e4736\n"), "{text}");

@@ -66,7 +66,7 @@ fn a_pool_is_made_once() {
 }
 
 #[test]
-fn a_strange_status_is_counted_somewhere() {
+fn an_unknown_status_is_counted() {
     let metrics = Metrics::new();
     metrics.requests.of("a", "b").count(Front::Php, 0, Duration::ZERO, 0);
     metrics.requests.of("a", "b").count(Front::Php, 999, Duration::ZERO, 0);

@@ -60,7 +60,7 @@ fn journald_gets_fields() {
 }
 
 #[test]
-fn a_value_with_lines_has_its_length_before_it() {
+fn a_value_with_line_breaks_is_preceded_by_its_length() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let socket = listen(&path);

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reloads_without_end_are_delayed_more_and_more() {
+    fn continual_reloads_are_delayed_more_and_more() {
         let mut pace = Debounce::default();
         let mut after = |seconds| pace.pause(Duration::from_secs(seconds)).as_secs();
         let pauses: Vec<u64> = (0..20).map(|_| after(1)).collect();

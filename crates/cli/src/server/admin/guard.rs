@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_hosts_are_answered_on_an_address() {
+    fn only_known_hosts_are_served_on_an_address() {
         let guard = on_address(None);
         for host in ["localhost", "LOCALHOST:1", "127.0.0.1:90", "[::1]", "[::1]:90", "127.0.0.5:90"] {
             assert_eq!(asked(&guard, Method::GET, "/status", &[("host", host)]), Ok(()), "{host}");
