@@ -106,7 +106,7 @@ metrics! {
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "Time that requests waited for a worker.";
     ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
         "Time that requests waited in an on-demand pool without a worker.";
-    Workers "howdah_pool_workers" Gauge ["pool"] "Running workers.";
+    Workers "howdah_pool_workers" Gauge ["pool"] "Workers, busy or idle.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that are running a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests assigned to workers.";
     PoolMemory "howdah_pool_memory_bytes" Gauge ["pool"]
