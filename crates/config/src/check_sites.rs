@@ -193,7 +193,7 @@ fn private_directory(site: &SiteSettings, key: &str, directory: &Path, source: &
     } else if let (Ok(real), Ok(root)) = (directory.canonicalize(), site.root.canonicalize())
         && (real.starts_with(&root) || root.starts_with(&real))
     {
-        let message = format!("{} and the root overlap: clients could ask for its files", directory.display());
+        let message = format!("{} and the root overlap: clients could request its files", directory.display());
         site.object(key, message, source);
     }
 }

@@ -123,6 +123,6 @@ fn may_become(settings: &Settings, account: Option<&Account>, uid: u32, key: &st
         let message = format!("only root can become {}; the server was started by {}", account.name, user_name(uid));
         source.object(key, message);
     } else if account.uid == 0 && !settings.allow_root {
-        source.object(key, format!("{} is root; set allow_root = true if that is meant", account.name));
+        source.object(key, format!("{} is root; set allow_root = true if that is intended", account.name));
     }
 }

@@ -69,7 +69,7 @@ impl Loaded {
         let root = site.root.display();
         if site.root == Path::new("/") {
             return Some(
-                "root is /: clients can ask for every file of this machine that the server may read".to_owned(),
+                "root is /: clients can request every file of this machine that the server may read".to_owned(),
             );
         }
         // A missing root is reported as an error.
@@ -89,9 +89,11 @@ impl Loaded {
                 .iter()
                 .any(|name| self.origins.of(name) != Origin::Default);
             match front {
-                Some(front) if is_said => Some(format!("front_controller: there is no {front} in {root}, so paths that are not files are 404")),
+                Some(front) if is_said => Some(format!(
+                    "front_controller: there is no {front} in {root}, so paths that are not files are 404"
+                )),
                 Some(front) if !site.index.iter().any(|name| is_there(name)) => Some(format!(
-                    "root {root} has neither {} nor the front controller {front}: is it the directory that clients may see?",
+                    "root {root} has neither {} nor the front controller {front}: is it the document root?",
                     site.index.join(", ")
                 )),
                 _ => None,

@@ -36,7 +36,7 @@ fn sites_that_serve_nothing_cause_warnings() {
             &["public/index.php"],
             &["site b: root "],
         ),
-        ("root = \"/\"", &[], &["root is /: clients can ask for every file of this machine"]),
+        ("root = \"/\"", &[], &["root is /: clients can request every file of this machine"]),
         // No warning.
         ("root = \"public\"", &["public/index.html"], &[]),
         ("root = \"public\"\nfront_controller = \"\"", &["public/index.html"], &[]),
