@@ -60,7 +60,7 @@ fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
     match root {
         Some(root) => Ok((dir, of_plain(root))),
         None => {
-            bail!("there is no index.php in {0} or {0}/public: which directory is the application's?", dir.display())
+            bail!("there is no index.php in {0} or {0}/public: name the application's directory", dir.display())
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn make(directory: &Path, replace: bool) -> Result<ExitCode> {
     let project =
         directory.canonicalize().with_context(|| format!("cannot open the directory {}", directory.display()))?;
     if !project.join("artisan").is_file() {
-        bail!("there is no artisan in {}: which directory is the Laravel project's?", project.display());
+        bail!("there is no artisan in {}: name the Laravel project's directory", project.display());
     }
     let program = own_program::of_this_process().context("cannot determine the path of this program")?;
     let program = &*program.binary;

@@ -71,7 +71,7 @@ pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patienc
 pub(crate) fn status_text(admin: &AdminAddress) -> Result<String> {
     let (code, body) = ask(admin, "GET", "/status")?;
     if code != 200 {
-        bail!("the server answered {code}: {}", plain(&body));
+        bail!("the server responded with {code}: {}", plain(&body));
     }
     Ok(body)
 }
