@@ -1,13 +1,13 @@
 <?php
-// A small application in async mode: a page that asks three questions at once. While one query waits for the database, the
-// others and other requests run; no function has another color, and PDO is PHP's own.
+// A small application in async mode: a page that sends three queries at once. While one waits for the database, the
+// others and other requests run, in ordinary functions with PHP's own PDO.
 
 declare(strict_types=1);
 
 use Howdah\Pool;
 use function Howdah\{all, handle_request};
 
-// One pool per worker: MySQL sees at most workers × max connections. They are opened when they are needed.
+// One pool per worker, so MySQL sees at most workers × max connections. They are opened on demand.
 $pool = Pool::pdo(
     getenv('DB_DSN') ?: 'mysql:host=127.0.0.1;dbname=test',
     getenv('DB_USER') ?: 'root',

@@ -14,7 +14,7 @@ function say(string $room, string $name, string $text): void
 
 function handle(WebSocketEvent $event): void
 {
-    // The state is this connection's: its name, once it is known.
+    // The connection's state is the visitor's name, once it is known.
     $name = $event->state;
     $room = $_GET['room'] ?? 'lobby';
     switch ($event->type) {
@@ -74,7 +74,7 @@ if ($event !== null) {
             item.textContent = `${said.name}: ${said.text}`;
             lines.append(item);
         };
-        // Not all clients at once, and less often the longer the server is away.
+        // Random delays, so that clients do not all reconnect at once; longer ones while the server is down.
         socket.onclose = () => setTimeout(connect, Math.random() * (wait = Math.min(wait * 2, 30000)));
     }
 

@@ -1,5 +1,5 @@
 <?php
-// The page that `make serve` shows: which PHP answers, and how.
+// The page of `make serve`: shows the PHP that responds, and its configuration.
 $name = $_GET['name'] ?? 'world';
 $opcache = function_exists('opcache_get_status') ? opcache_get_status(false) : false;
 ?>

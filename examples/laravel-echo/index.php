@@ -29,7 +29,7 @@ function publish(string $channel, string $event, array $data, string $except): v
 
 session_start();
 $name = $_SESSION['name'] ??= 'guest-' . random_int(100, 999);
-// Members see each other's ids: never the id of a session, whose owner anyone with it could be.
+// Members see each other's ids, so never use the session's id: anyone who has it can take over the session.
 $id = $_SESSION['id'] ??= bin2hex(random_bytes(8));
 
 if (isset($_POST['channel_name'])) {

@@ -1,6 +1,7 @@
 <?php
-// A shop with the mistake that makes worker mode dangerous: a service finds the visitor's cart once and keeps it. With
-// PHP-FPM the service lives for one request. In worker mode it lives on, and the next visitor sees this visitor's cart.
+// A shop with the mistake that makes worker mode dangerous: a service looks up the visitor's cart once and keeps it.
+// With PHP-FPM the service ends with the request. In worker mode it stays, and the next visitor sees this visitor's
+// cart.
 
 declare(strict_types=1);
 
@@ -13,7 +14,7 @@ final class CurrentCart
     /** @return list<string> */
     public function items(): array
     {
-        // The mistake: what belongs to a request stays in a service.
+        // The mistake: data of a request stays in a service.
         return $this->items ??= $_SESSION['cart'] ?? [];
     }
 

@@ -2,9 +2,10 @@
 /**
  * DokuWiki in snapshot mode, unmodified: howdah serve /path/to/dokuwiki --mode snapshot --boot dokuwiki-boot.php
  *
- * Loads DokuWiki's functions and classes. Its configuration, plugins, sessions, visitor and pages are read in each request, as
- * without a snapshot, so all of its scripts can run on it. Set DOKUWIKI_DIR or put this file beside doku.php. After an update:
- * `howdah reload`. With `warmup = ["/doku.php"]` in howdah.toml the regular expressions of a page are compiled before the snapshot.
+ * Loads DokuWiki's functions and classes. Each request reads configuration, plugins, sessions, visitor and pages, as
+ * without a snapshot, so all scripts can run on it. Set DOKUWIKI_DIR, or put this file next to doku.php. After an
+ * update run `howdah reload`. `warmup = ["/doku.php"]` in howdah.toml compiles a page's regular expressions before the
+ * snapshot.
  */
 
 define('DOKU_INC', rtrim(getenv('DOKUWIKI_DIR') ?: __DIR__, '/') . '/');

@@ -2,14 +2,14 @@
 /**
  * A Laravel application in snapshot mode: howdah serve public --mode snapshot --script public/laravel-worker.php
  *
- * The application boots once, all of its service providers included. Set `warmup` in howdah.toml to a few typical paths, so that the
- * services they use are in the snapshot. What requests change is undone; what those of the warm-up change is not, so after them
- * everything that belongs to a visitor is reset below, as Octane does before each request. Services of your own that keep something of
- * a request must be reset there too, or be bound with scoped(). The server compares two visitors before it serves. When .env, the files
- * in config, routes and bootstrap/cache or the providers' list change (config:cache, route:cache), the application boots anew before the
- * next request.
+ * The application boots once, service providers included. Set `warmup` in howdah.toml to a few typical paths, so that
+ * the services they use are in the snapshot. Changes by requests are undone, those by the warm-up are not: the code
+ * below therefore resets everything that belongs to a visitor, as Octane does before each request. Reset your own
+ * services that keep request data there too, or bind them with scoped(). The server compares two visitors before it
+ * serves. If .env or a file in config, routes, bootstrap or bootstrap/cache changes (config:cache, route:cache), the
+ * application boots again before the next request.
  *
- * A service provider must not keep anything of the request that is there at boot (http://localhost).
+ * A service provider must not keep the request of the boot (http://localhost).
  */
 
 use Illuminate\Contracts\Http\Kernel;
@@ -20,7 +20,7 @@ require dirname(__DIR__) . '/vendor/autoload.php';
 
 $app = require dirname(__DIR__) . '/bootstrap/app.php';
 $kernel = $app->make(Kernel::class);
-// It stays bound: what the boot makes of it is told of the request that takes its place.
+// It stays bound: services made from it during the boot are notified when another request replaces it.
 $app->instance('request', Request::create('http://localhost'));
 $kernel->bootstrap();
 
@@ -41,7 +41,7 @@ Howdah\on_restore(static function () use ($state, $booted): void {
     }
 });
 
-/** Brings what the warm-up's requests have used back to how the boot has left it. */
+/** Restores what warm-up requests have changed to its state after the boot. */
 Howdah\after_warmup((static function () use ($app): Closure {
     $peek = static fn (object $of, string $property): mixed => (fn () => $this->$property ?? null)->call($of);
     $poke = static function (object $of, string $property, mixed $value): void {
@@ -81,7 +81,7 @@ Howdah\after_warmup((static function () use ($app): Closure {
             array_map([$app, 'forgetInstance'], $app['config']->get('octane.flush', []));
         }
 
-        // The visitor: session, user, cookies, and what has got hold of the session.
+        // The visitor: session, user, cookies, and services that hold the session.
         if ($session = $made('session')) {
             method_exists($session, 'forgetDrivers') ? $session->forgetDrivers() : $poke($session, 'drivers', []);
         }
@@ -93,7 +93,7 @@ Howdah\after_warmup((static function () use ($app): Closure {
         $call($app, 'forgetScopedInstances');
         $poke($app, 'terminatingCallbacks', $terminating);
 
-        // The request: routes keep their controllers, and the router the last route.
+        // The request. Routes keep their controllers, the router keeps the last route.
         $app->instance('request', Request::create('http://localhost'));
         if ($router = $made('router')) {
             $poke($router, 'current', null);
@@ -113,7 +113,7 @@ Howdah\after_warmup((static function () use ($app): Closure {
             $call($view, 'flushState');
         }
 
-        // Settings and what is kept in memory.
+        // Settings, and data in memory.
         $poke($app['config'], 'items', $config);
         if ($translator = $made('translator')) {
             $app->setLocale($locale[0]);
@@ -161,7 +161,7 @@ $handle = static function () use ($app, $kernel, &$answered): void {
 };
 
 while (frankenphp_handle_request($handle)) {
-    // The client has its answer.
+    // The client has its response.
     if ($answered !== null) {
         $kernel->terminate(...$answered);
         $answered = null;

@@ -1,11 +1,12 @@
 <?php
 /**
- * A Symfony application with its plain front controller in snapshot mode: howdah serve public --mode snapshot --boot symfony-boot.php
+ * A Symfony application with its plain front controller in snapshot mode: howdah serve public --mode snapshot --boot
+ * symfony-boot.php
  *
- * Put this file into the project's directory, beside `vendor`. It loads the classes of the framework, the container and the services
- * that a request needs, and throws the kernel away: public/index.php makes its own in each request, as it always does. When
- * the container is built anew (cache:clear), the application boots anew before the next request, since its classes may have changed
- * too.
+ * Put this file into the project's directory, next to `vendor`. It loads the classes of the framework, the container
+ * and the services that a request needs, and discards the kernel: public/index.php creates its own in each request, as
+ * usual. If the container is rebuilt (cache:clear), the application boots again before the next request, since its
+ * classes may have changed too.
  */
 
 use Symfony\Component\Dotenv\Dotenv;
@@ -18,7 +19,7 @@ require_once __DIR__ . '/vendor/autoload.php';
         (new Dotenv())->bootEnv(__DIR__ . '/.env', 'prod');
     }
     $kernel = new App\Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
-    // Any answer will do, 404 too: what is wanted are the classes that it takes.
+    // Any response will do, even 404: its purpose is to load classes.
     $kernel->terminate($request = Request::create('/'), $kernel->handle($request));
     $container = $kernel->getBuildDir() . '/' . (new ReflectionObject($kernel->getContainer()))->getShortName() . '.php';
     $kernel->shutdown();

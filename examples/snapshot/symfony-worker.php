@@ -2,11 +2,11 @@
 /**
  * A Symfony application in snapshot mode: howdah serve public --mode snapshot --script public/symfony-worker.php
  *
- * The kernel boots once, with the variables of `.env` as Symfony's own front controller loads them. Set `warmup` in howdah.toml to a few
- * typical paths, so that the services they use are in the snapshot. What requests change is undone; after those of the warm-up the kernel
- * resets its services (`kernel.reset`), and the server compares two visitors before it serves. When the container is built anew
- * (cache:clear, or in debug mode after a change of what it was made from) or `.env` changes, the application boots anew before the
- * next request.
+ * The kernel boots once, with the variables of `.env` as Symfony's own front controller loads them. Set `warmup` in
+ * howdah.toml to a few typical paths, so that the services they use are in the snapshot. Changes by requests are
+ * undone. After the warm-up the kernel resets its services (`kernel.reset`), and the server compares two visitors
+ * before it serves. If `.env` changes or the container is rebuilt (cache:clear, or in debug mode after a change of its
+ * sources), the application boots again before the next request.
  */
 
 use Symfony\Component\Config\ConfigCache;
@@ -43,7 +43,7 @@ Howdah\on_restore(static function () use ($container, $state, $booted, $kernel):
     }
 });
 
-// A kernel that has handled requests resets its services when it is booted again.
+// boot() of a kernel that has handled requests resets its services.
 Howdah\after_warmup(static fn () => $kernel->boot());
 
 $answered = null;
@@ -55,7 +55,7 @@ $handle = static function () use ($kernel, &$answered): void {
 };
 
 while (frankenphp_handle_request($handle)) {
-    // The client has its answer.
+    // The client has its response.
     if ($answered !== null) {
         $kernel->terminate(...$answered);
         $answered = null;

@@ -2,12 +2,12 @@
 /**
  * WordPress in snapshot mode: howdah serve /path/to/wordpress --mode snapshot --boot wordpress-boot.php
  *
- * Loads WordPress and its plugins up to the hook `plugins_loaded` and takes the snapshot there. All that looks at the
- * request comes later: the theme, the current user, `init` and `wp_loaded` run in every request, as they do without a snapshot.
- * wordpress-front.php saves more; this is for plugins that it does not suit.
+ * Loads WordPress and its plugins up to the hook `plugins_loaded` and takes the snapshot there. Code that reads the
+ * request runs later, in each request: the theme, the current user, `init` and `wp_loaded`. wordpress-front.php saves
+ * more time; this file is for plugins that do not work with it.
  *
- * Only for index.php: give all other scripts a classic pool, see README.md. Needs wordpress-changes.php beside it, and follows
- * changes as that file says. Set ABSPATH_DIR or put both beside wp-load.php. Not for multisite.
+ * Only for index.php: give all other scripts a classic pool, see README.md. Needs wordpress-changes.php next to it,
+ * which describes how changes are followed. Set ABSPATH_DIR, or put both next to wp-load.php. Not for multisite.
  */
 
 require_once __DIR__ . '/wordpress-changes.php';
@@ -15,7 +15,8 @@ require_once __DIR__ . '/wordpress-changes.php';
 $GLOBALS['wp_filter'] = ['plugins_loaded' => [PHP_INT_MIN => [[
     'function' => static function (): void {
         HowdahWordPress::recorded();
-        // The connection to the database stays; a server that has closed it meanwhile costs the worker, not the request.
+        // The database connection stays open. If the database server closes it, the worker is lost, but not the
+        // request.
         Howdah\snapshot();
         HowdahWordPress::follow();
     },

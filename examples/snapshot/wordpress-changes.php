@@ -1,38 +1,39 @@
 <?php
 /**
- * What wordpress-boot.php and wordpress-front.php share: a snapshot of WordPress that follows its database.
+ * Shared by wordpress-boot.php and wordpress-front.php: a snapshot of WordPress that follows its database.
  *
- * What WordPress, its plugins and its theme read from the database while they boot is written down: the options by name, other
- * queries with a hash of their result. Each request asks the database again, as it would without a snapshot, and compares. If
- * anything differs (a plugin was switched on, another theme, new permalinks, a changed widget), the worker boots anew and
- * the request runs on that boot: no request sees an old one. What the boot has not read may change as it likes.
+ * Records what WordPress, its plugins and its theme read from the database while they boot: options by name, other
+ * queries with a hash of their result. Each request queries the database again, as it would without a snapshot, and
+ * compares. If anything differs (an activated plugin, another theme, new permalinks, a changed widget), the worker
+ * boots again and the request runs on that boot: no request sees an outdated one. Data that the boot has not read may
+ * change freely.
  */
 
 final class HowdahWordPress
 {
-    /** Options that change without changing what a boot makes of them: the list of what is to be done when. */
+    /** Options whose value does not affect the boot: the schedule of tasks. */
     private const IGNORED = ['cron'];
 
-    /** Hooks of WordPress that are used until the snapshot. */
+    /** WordPress hooks that are used until the snapshot. */
     private const HOOKS = ['all' => 'noteOption', 'query' => 'noteQuery', 'option_siteurl' => 'useAddress',
         'pre_get_ready_cron_jobs' => 'noTasks'];
 
-    /** Names of the options that the boot has read, then their values; null for one that does not exist. */
+    /** Names of the options that the boot has read; from the snapshot on with values, null for missing ones. */
     private static array $options = [];
 
-    /** Other queries of the boot, with a hash of what they returned. */
+    /** Other queries of the boot, with a hash of their result. */
     private static array $queries = [];
 
-    /** The part of wp-includes/vars.php that looks at the request. */
+    /** The part of wp-includes/vars.php that reads the request. */
     private static ?Closure $variables = null;
 
-    /** Before WordPress loads. Hooks may be set already then (WP_Hook::build_preinitialized_hooks). */
+    /** Called before WordPress loads, when hooks can already be set (WP_Hook::build_preinitialized_hooks). */
     public static function record(): void
     {
         foreach (self::HOOKS as $hook => $method) {
             $GLOBALS['wp_filter'][$hook][PHP_INT_MAX][] = ['function' => [self::class, $method], 'accepted_args' => 1];
         }
-        // The request that the snapshot is for, as far as it is known: WordPress and plugins look at it while they load.
+        // A typical request, as far as it is known: WordPress and plugins read it while they load.
         $_SERVER = ['PHP_SELF' => '/index.php', 'SCRIPT_NAME' => '/index.php', 'REQUEST_URI' => '/', 'REQUEST_METHOD' => 'GET',
             'SERVER_PROTOCOL' => 'HTTP/1.1', 'REMOTE_ADDR' => '127.0.0.1'] + $_SERVER;
     }
@@ -51,13 +52,13 @@ final class HowdahWordPress
         return $query;
     }
 
-    /** Due tasks are looked for in the requests. */
+    /** Requests look for due tasks, the boot does not. */
     public static function noTasks(): array
     {
         return [];
     }
 
-    /** Addresses that are made while WordPress loads have the site's scheme and host, as in a request for it. */
+    /** Gives URLs that are built while WordPress loads the site's scheme and host, as in a request. */
     public static function useAddress(mixed $address): mixed
     {
         $parts = parse_url((string) $address);
@@ -70,7 +71,7 @@ final class HowdahWordPress
         return $address;
     }
 
-    /** The result of the last query, as long as it is there. */
+    /** Records the result of the last query before the next one replaces it. */
     private static function noteResult(): void
     {
         global $wpdb;
@@ -86,7 +87,7 @@ final class HowdahWordPress
         return md5(serialize($rows));
     }
 
-    /** At the snapshot. */
+    /** Called right before the snapshot. */
     public static function recorded(): void
     {
         global $wpdb;
@@ -94,7 +95,7 @@ final class HowdahWordPress
         foreach (self::HOOKS as $hook => $method) {
             remove_filter($hook, [self::class, $method], PHP_INT_MAX);
         }
-        // What the boot has seen is in the cache. What it has not looked for there was answered by a plugin.
+        // Options that the boot has read are in the cache. If one is not, a plugin supplied its value.
         $loaded = wp_load_alloptions();
         $absent = wp_cache_get('notoptions', 'options') ?: [];
         foreach (array_keys(self::$options) as $name) {
@@ -108,7 +109,7 @@ final class HowdahWordPress
         foreach (self::$queries as $query => $hash) {
             $wpdb->query($query);
             if (self::hash($wpdb->last_result) !== $hash) {
-                error_log("A query of the boot has another result each time, so its changes are not followed: $query");
+                error_log("A query of the boot returns another result each time; ignoring its changes: $query");
                 unset(self::$queries[$query]);
             }
         }
@@ -127,7 +128,7 @@ final class HowdahWordPress
         self::$variables = eval("return static function (): void { $code };");
     }
 
-    /** First in each request. */
+    /** Called at the start of each request. */
     public static function follow(): void
     {
         wp_fix_server_vars();
@@ -155,7 +156,7 @@ final class HowdahWordPress
         }
     }
 
-    /** Something that the boot has read and that is not so any more, or null. */
+    /** Returns something that has changed since the boot read it, or null. */
     private static function changed(): ?string
     {
         global $wpdb;
@@ -181,7 +182,7 @@ final class HowdahWordPress
         return null;
     }
 
-    /** Options that are not loaded together, all at once; get_option() finds them in the cache. */
+    /** Loads options that are not autoloaded with one query; get_option() then finds them in the cache. */
     private static function load(array $names): array
     {
         global $wpdb;

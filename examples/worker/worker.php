@@ -43,11 +43,11 @@ $handle = static function () use ($routes): void {
 
         return;
     }
-    // An exception ends this request with status 500; the worker and what it has booted stay.
+    // An exception ends this request with status 500; the worker and its booted state stay.
     $routes[$route]();
 };
 
 while (frankenphp_handle_request($handle)) {
-    // Between two requests: the client has its whole response. A place to release what must not grow. PHP collects cycles
-    // by itself when there are many: doing so after each request takes longer with every object that the worker keeps.
+    // Runs when the client has its whole response: release what must not grow here. Do not call gc_collect_cycles():
+    // PHP collects cycles when there are many, and each call takes longer the more objects the worker keeps.
 }

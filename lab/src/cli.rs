@@ -39,7 +39,7 @@ const EXIT_MISSED: u8 = 2;
 const EXIT_INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Parser)]
-#[command(name = "howdah-lab", version, about = "Measures PHP runtimes side by side and says why they differ")]
+#[command(name = "howdah-lab", version, about = "Measures PHP runtimes side by side and explains their differences")]
 struct Cli {
     #[command(subcommand)]
     command: Sub,
@@ -112,7 +112,7 @@ struct RunArgs {
     /// Seconds of each measured run
     #[arg(long, value_name = "SECONDS")]
     duration: Option<f64>,
-    /// Seconds of load before each measured run; below 1: none [default: 10, in suite smoke 0]
+    /// Seconds of load before each measured run; below 1: none [default: the suite's, at most 10]
     #[arg(long, value_name = "SECONDS")]
     warmup: Option<f64>,
     /// PHP workers for every case

@@ -14,7 +14,7 @@ pub const SUFFIX: &str = "-jit";
 
 pub const SETTINGS: [&str; 2] = ["opcache.jit=tracing", "opcache.jit_buffer_size=64M"];
 
-/// How reports describe these settings.
+/// Description of these settings in reports.
 pub const WORDS: &str = "JIT: tracing, buffer of 64 MiB";
 
 const DIRECTORY: &str = "jit";

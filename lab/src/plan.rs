@@ -240,7 +240,7 @@ fn pick_systems(request: &Request, suite: &suites::Suite) -> Result<Vec<(Box<dyn
         let system = all.remove(at);
         let status = system.find();
         if let (SystemStatus::Missing { what, how }, true) = (&status, explicit) {
-            bail!("system {id:?} was asked for, but {what} is missing. To get it: {how}");
+            bail!("system {id:?}: {what} is missing; to get it: {how}");
         }
         picked.push((system, status));
     }

@@ -43,7 +43,7 @@ pub struct LoadArgs {
 /// Sends the load and prints the results.
 pub fn main(args: &LoadArgs) -> Result<u8> {
     if !(args.duration > 0.0 && args.duration < 1e6 && args.settle >= 0.0 && args.settle < 1e6) {
-        bail!("--duration must be above 0 and --settle not below");
+        bail!("--duration must be above 0, --settle at least 0, and both below a million seconds");
     }
     let address = address(&args.url)?;
     let mix = find(&args.mix)?;
@@ -80,14 +80,14 @@ fn print(report: &MixReport) {
         println!("  {line}");
     }
     for kind in report.kinds.iter().filter(|kind| kind.wrong > 0) {
-        println!("  WRONG: {} answers to {} had another body", kind.wrong, kind.name);
+        println!("  WRONG: {} responses to {} had another body", kind.wrong, kind.name);
     }
     let late = report
         .lateness
         .at(99.0)
         .map_or(String::new(), |late| format!(", 99 % sent within {} of when they were due", time(late)));
     println!(
-        "  (generator: {:.1} us of processor time for each answer, {} connections opened{late})",
+        "  (generator: {:.1} us of processor time for each response, {} connections opened{late})",
         report.generator_cpu * 1e6 / (report.responses as f64).max(1.0),
         report.opened
     );

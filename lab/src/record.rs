@@ -188,7 +188,7 @@ impl CaseRecord {
 /// Results of the load generator against a server without PHP.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Floor {
-    /// The case whose answer size and connections were used.
+    /// The case whose response size and connections were used.
     pub case: String,
     pub requests_per_second: f64,
     /// Processor time of the generator for one request, in microseconds.

@@ -485,7 +485,7 @@ fn check_response(case: &Case, target: &Target, response: &Response, body: &[u8]
     case.expect
         .check(response, body)
         .map_err(anyhow::Error::msg)
-        .with_context(|| format!("wrong answer to GET {}", target.path))
+        .with_context(|| format!("wrong response to GET {}", target.path))
 }
 
 /// Checks responses while the load runs, rarely enough not to be part of it. The generator counts refused and failed

@@ -90,8 +90,7 @@ impl Difference {
         Some(Self { ratio, chance: mann_whitney(first, second) })
     }
 
-    /// Returns `true` if chance is an unlikely explanation (below 5 %). That is possible only with four values on
-    /// either side.
+    /// Returns `true` if chance is an unlikely explanation (below 5 %). Sets of equal size need four values each.
     pub fn is_clear(&self) -> bool {
         self.chance < 0.05
     }

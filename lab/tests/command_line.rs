@@ -389,7 +389,7 @@ fn a_load_from_a_file_is_sent_to_a_server_that_already_runs() {
         printed.contains("  loop ") && printed.contains("p50/90/99") && printed.contains("generator: "),
         "{printed}"
     );
-    assert!(printed.contains("WRONG") && printed.contains("answers to odd had another body"), "{printed}");
+    assert!(printed.contains("WRONG") && printed.contains("responses to odd had another body"), "{printed}");
     let output = bench.run(&["load", "--mix", "mix-slep-1", &url]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("did you mean \"mix-sleep-1\"?"), "{}", text(&output));

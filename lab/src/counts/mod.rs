@@ -49,7 +49,7 @@ pub struct CountsArgs {
     case: Option<String>,
 }
 
-/// Profiles of Cargo that the table has instructions of. `release` says what users pay; the tests build `quick` only.
+/// Cargo profiles whose instructions the table has. `release` is close to what users run; the tests build `quick` only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Build {
     Release,

@@ -158,7 +158,7 @@ fn clients(view: &CaseView<'_>) -> Vec<String> {
             format!("{us:.1} µs on {}", system.title)
         })
         .collect();
-    lines.push(format!("the generator's processor time for each answer: {}", generator.join(", ")));
+    lines.push(format!("the generator's processor time for each response: {}", generator.join(", ")));
     lines
 }
 

@@ -7,11 +7,11 @@ use crate::report::{number, time};
 /// Adds it, if it was measured.
 pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
     let Some(counting) = &document.counting else { return };
-    blocks.push(Block::Heading("How latency is counted".into()));
+    blocks.push(Block::Heading("Ways of counting latency".into()));
     blocks.push(Block::Text(format!(
         "The same script on {}, which waits {} ms and computes nothing ({}). A closed loop (ab, wrk, vegeta without a rate) sends the next \
-         request when the last one was answered: a server that is late is asked less, and the wait that other visitors would have had is \
-         left out (coordinated omission). In an open loop requests are due at a rate, and latency counts from that moment.",
+         request after the last response: a late server gets fewer requests, and the wait of the visitors who would have sent the others \
+         is left out (coordinated omission). In an open loop requests are due at a rate, and latency counts from that time.",
         counting.system, counting.wait_ms, counting.load
     )));
     let rows = counting.ways.iter().map(|way| {
@@ -36,8 +36,8 @@ pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
     blocks.push(Block::Text(
         "Closed loops agree with each other: connections divided by throughput. Below what the server can serve the \
          open loop shows less than they do, because no request waits in a queue that the load itself builds; above it \
-         the queue grows for as long as the run lasts, which no closed loop can show. So latencies of articles \
-         compare only where they were counted in the same way and offered the same."
+         the queue grows for as long as the run lasts, which no closed loop can show. So latencies of articles are \
+         comparable only if they were counted in the same way at the same rate."
             .into(),
     ));
 }

@@ -137,7 +137,7 @@ fn check_each(case: &Case, load: &Prepared, target: &Target, stats: &mut Respons
         let (response, body) = client::ask(&one, Duration::from_secs(30))?;
         right(case, request.body.as_deref(), &response, &body)
             .map_err(anyhow::Error::msg)
-            .with_context(|| format!("wrong answer to GET {}", request.path))?;
+            .with_context(|| format!("wrong response to GET {}", request.path))?;
         stats.take(response);
     }
     Ok(())
@@ -159,7 +159,7 @@ fn judge(sample: &Sample, running: &Running) -> Result<()> {
         bail!("{how} during the run");
     }
     if let Some(kind) = sample.kinds.iter().find(|kind| kind.wrong > 0) {
-        bail!("{} answers to requests of kind {} had the wrong body", kind.wrong, kind.name);
+        bail!("{} responses to requests of kind {} had the wrong body", kind.wrong, kind.name);
     }
     if sample.succeeded == 0 {
         bail!("not one request succeeded: {:?}", sample.kinds);

@@ -113,7 +113,7 @@ pub fn server() -> Option<PathBuf> {
     beside.into_iter().find(|path| path.is_file()).or_else(|| program("howdah"))
 }
 
-/// Returns `$HOWDAH_PHP`, else the program next to the server.
+/// Returns `$HOWDAH_PHP`, else the program next to the server, else in `PATH`.
 fn php_host() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH_PHP") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
@@ -186,7 +186,7 @@ impl System for Howdah {
                 "snapshot mode: each worker is warmed up with the page that is measured, so what that page loads and the \
                  connections it opens are in the snapshot"
                     .into(),
-                "snapshot mode with the JIT: that page 150 times, because the JIT compiles what was called often, and counts anew \
+                "snapshot mode with the JIT: that page 1000 times, because the JIT compiles what was called often, and counts anew \
                  after each restore"
                     .into(),
                 "snapshot mode, WordPress: only the settings app = \"wordpress\" and mode = \"snapshot\"; the server boots it to the end of its hooks init \

@@ -23,7 +23,7 @@ pub fn tuning() -> Vec<String> {
         "nginx, cases with TLS: listen ... ssl http2, session tickets as they are by default; over HTTP/1.1 and HTTP/2"
             .into(),
         "nginx, cases that hand requests on: HTTP/1.1 with kept connections, as many as clients have".into(),
-        "nginx: access log off, as in every other system here".into(),
+        "nginx: access log off, except in set-ups as shipped".into(),
     ]
 }
 

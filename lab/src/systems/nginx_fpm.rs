@@ -53,8 +53,8 @@ impl System for NginxFpm {
         let mut notes = nginx::tuning();
         notes.extend(php_fpm::tuning());
         notes.push(
-            "no FastCGI keep-alive: with it, each connection that nginx keeps idle occupies a child, and the pool starves \
-             as soon as nginx's workers keep more connections than there are children"
+            "no FastCGI keep-alive, except in set-ups for speed: each connection that nginx keeps idle occupies a child, and \
+             the pool starves as soon as nginx's workers keep more connections than there are children"
                 .into(),
         );
         notes
