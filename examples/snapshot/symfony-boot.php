@@ -1,7 +1,7 @@
 <?php
 /**
- * A Symfony application with its plain front controller in snapshot mode: howdah serve public --mode snapshot --boot
- * symfony-boot.php
+ * A Symfony application with its plain front controller in snapshot mode:
+ * howdah serve public --mode snapshot --boot symfony-boot.php
  *
  * Put this file into the project's directory, next to `vendor`. It loads the classes of the framework, the container
  * and the services that a request needs, and discards the kernel: public/index.php creates its own in each request, as

@@ -186,7 +186,7 @@ impl System for Howdah {
                 "snapshot mode: each worker is warmed up with the page that is measured, so what that page loads and the \
                  connections it opens are in the snapshot"
                     .into(),
-                "snapshot mode with the JIT: that page 1000 times, because the JIT compiles what was called often, and counts anew \
+                "snapshot mode with the JIT: that page up to 1000 times, because the JIT compiles what was called often, and counts anew \
                  after each restore"
                     .into(),
                 "snapshot mode, WordPress: only the settings app = \"wordpress\" and mode = \"snapshot\"; the server boots it to the end of its hooks init \
