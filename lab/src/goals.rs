@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_goal_that_is_kept_names_what_its_suite_measures() {
+    fn goals_in_files_name_existing_cases_kinds_and_systems() {
         let cases = crate::cases::catalogue::all();
         let systems = crate::systems::builtin_ids();
         let mut files = 0;

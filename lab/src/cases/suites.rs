@@ -43,7 +43,7 @@ pub const ALL: &[Suite] = &[
     },
     Suite {
         name: "coroutine",
-        about: "computing and waiting with 100 connections: where coroutines are said to win",
+        about: "computing and waiting with 100 connections: where coroutines are claimed to win",
         cases: &["hello-c100", "fibonacci", "mysql-key", "mysql-rows", "complex", "usleep"],
         systems: &[],
         rounds: 4,

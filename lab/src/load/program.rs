@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn one_reads_what_the_other_prints() {
+    fn a_program_reads_the_output_of_the_one_before() {
         let mut both = [shell("echo one"), shell("cat; echo two")];
         let ended = run(&mut both, Duration::from_secs(300), &Interrupt::default()).unwrap();
         assert_eq!(ended.text, "one\ntwo\n");
     }
 
     #[test]
-    fn a_failure_shows_what_was_printed() {
+    fn a_failure_shows_the_output() {
         let error = run(&mut [shell("echo no such host >&2; exit 3")], Duration::from_secs(300), &Interrupt::default());
         let error = error.unwrap_err().to_string();
         assert!(error.contains("no such host"), "{error}");

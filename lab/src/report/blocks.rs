@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_say_the_same_and_nothing_breaks_them() {
+    fn both_forms_have_the_same_text_and_escape_it() {
         let row = vec![Cell::words("a|b <c>").below("small"), Cell::absent("not installed")];
         let page = Page {
             title: "x <y>".into(),

@@ -252,7 +252,7 @@ mod tests {
     use crate::view::sample_results;
 
     #[test]
-    fn the_page_has_numbers_for_what_was_measured_and_words_for_the_rest() {
+    fn the_page_has_figures_for_measured_cells_and_words_for_others() {
         let page = page(&sample_results::results());
         assert!(page.contains("| hello | 30 002 / 30 | 10 002 / 90 | not installed |"), "{page}");
         assert!(page.contains("FAST serves 3.00 times as many requests as SLOW."));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_ratio_is_not_nothing() {
+    fn a_small_ratio_is_not_rounded_to_zero() {
         let small = Ratio { ratio: 0.002, low: 0.002, high: 0.002, ..ratio(true) };
         assert_eq!([small.text(), ratio(true).text()], ["x: 0.002", "x: 1.00"]);
     }

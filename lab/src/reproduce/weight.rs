@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_meets_a_height_within_what_there_is() {
+    fn positions_on_a_line_stay_within_limits() {
         assert_eq!(meet(50.0, (20, 10.0), (80, 40.0), 400), 100);
         assert_eq!(meet(5000.0, (20, 10.0), (80, 40.0), 400), 400);
         assert_eq!(meet(1.0, (20, 10.0), (80, 40.0), 400), 2);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_kinds_say_what_happened() {
+    fn lines_of_kinds_have_rates_refusals_and_unanswered_requests() {
         let kind = KindSample {
             name: "x".into(),
             due: 50,

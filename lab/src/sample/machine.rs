@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn host_class_names_what_matters() {
+    fn host_class_has_cores_processor_architecture_and_memory() {
         let machine = Machine {
             cpu: "AMD EPYC 9R14".into(),
             cores: 2,

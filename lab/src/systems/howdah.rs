@@ -394,7 +394,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_mode_boots_what_it_can() {
+    fn each_mode_boots_its_script() {
         let dir = tempfile::tempdir().unwrap();
         let both = site(dir.path(), true, true);
         assert_eq!(arguments(Mode::Classic, &both), "--mode classic");
@@ -412,7 +412,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_recipe_is_all_that_is_said_in_snapshot_mode() {
+    fn a_recipe_for_snapshot_mode_needs_no_other_settings() {
         let dir = tempfile::tempdir().unwrap();
         let site = Site { recipe: Some("wordpress"), ..site(dir.path(), false, false) };
         assert_eq!(howdah(Mode::Snapshot).script().unsupported_reason(&site), None);
@@ -449,7 +449,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn wishes_for_the_pool_become_settings() {
+    fn requirements_for_the_pool_become_settings() {
         let dir = tempfile::tempdir().unwrap();
         let mut site = site(dir.path(), true, true);
         site.pool = crate::cases::Pool { max_requests: Some(100), queue_timeout_ms: Some(1500), min_workers: None };

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_count_what_came_in_time_and_percentiles_what_was_due() {
+    fn rates_count_responses_in_time_and_percentiles_requests_due() {
         let mut tally = Tally::new("x").unwrap();
         let second = Duration::from_secs(1);
         tally.due();
