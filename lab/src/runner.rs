@@ -561,7 +561,7 @@ fn judge(sample: &Sample, stats: &ResponseStats, running: &Running) -> Result<()
     let (low, high) = stats.wire.map_or((0.0, f64::MAX), |(low, high)| (low as f64, high as f64));
     let fits = mean >= low * 0.95 - 200.0 && mean <= high * 1.05 + 200.0;
     if sample.errors.status == 0 && !fits {
-        bail!("the answers under load had {mean:.0} bytes on average, the checked answers had {low:.0} to {high:.0}");
+        bail!("responses under load had {mean:.0} bytes on average, checked ones {low:.0} to {high:.0}");
     }
     Ok(())
 }

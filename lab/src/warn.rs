@@ -115,10 +115,13 @@ impl Warning {
                 format!("The runs of one system scatter by more than 15 % of their median: {}.", items.join(", "))
             }
             Self::FewRounds(rounds) => {
-                format!("{rounds} round(s): no difference, however large, can be told from chance with fewer than 4.")
+                format!("{rounds} round(s): with fewer than 4, no difference can be distinguished from chance.")
             }
             Self::ShortRuns(seconds) => {
-                format!("Runs of {seconds} s: processor time is counted in hundredths of a second and is coarse here.")
+                format!(
+                    "Runs of {seconds} s are short: the kernel counts the machine's processor time, and that of ended threads, in \
+                     hundredths of a second."
+                )
             }
             Self::Noise { share, place } => format!(
                 "Other processes used up to {:.0} % of the processors ({place}); the machine was not quiet.",

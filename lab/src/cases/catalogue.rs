@@ -104,7 +104,7 @@ fn pages() -> Vec<Case> {
         Case::script(
             "random",
             "random base64 50 KB",
-            "50 lines of random base64 as text/html: hard to compress, different in every answer",
+            "50 lines of random base64 as text/html: hard to compress, different in every response",
             random.clone(),
         ),
         Case::script(

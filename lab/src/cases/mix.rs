@@ -211,13 +211,13 @@ impl Clients {
         };
         let rhythm = match &self.rhythm {
             Rhythm::Closed => String::new(),
-            Rhythm::Poisson { per_second } => format!(", open loop, {per_second}/s at random moments"),
+            Rhythm::Poisson { per_second } => format!(", open loop, {per_second}/s at random times"),
             Rhythm::PoissonShare { share, of, scope } => {
                 let whose = match scope {
                     Scope::Slowest => "the slowest system's",
                     Scope::Own => "its own",
                 };
-                format!(", open loop, at random moments, {share} × {whose} rate on {of}")
+                format!(", open loop, at random times, {share} × {whose} rate on {of}")
             }
             Rhythm::Waves { size, every_ms } => format!(", open loop, {size} at once every {every_ms} ms"),
         };

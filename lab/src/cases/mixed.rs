@@ -161,7 +161,7 @@ fn open_loops() -> Vec<Case> {
             cases.push(case(
                 &format!("{prefix}-{percent}"),
                 &format!("ordinary requests at {percent} % of {whose} capacity"),
-                "open loop: requests come at random moments, whether or not the system keeps up",
+                "open loop: requests come at random times, whether or not the system keeps up",
                 [open(1000, rhythm, ordinary())],
             ));
         }
@@ -177,7 +177,7 @@ fn waves() -> Vec<Case> {
         case(
             "waves",
             "waves of computing with single requests",
-            "repeated waves of 64 requests of 1.5 ms, with single quick requests at random moments",
+            "repeated waves of 64 requests of 1.5 ms, with single quick requests at random times",
             [
                 wave("wave", 64, 250, Work::Compute { ms: 1.5 }),
                 Clients::closed("fast", 64, Work::Hello).rhythm(Rhythm::Poisson { per_second: 200.0 }),
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(words("mix-sleep-1"), "hello on 7 connections | usleep 20 ms on 1 connection");
         assert_eq!(
             words("open-80"),
-            "90 % hello, 8 % 1.5 ms of computing, 2 % usleep 20 ms on 1000 connections, open loop, at random moments, 0.8 × the \
+            "90 % hello, 8 % 1.5 ms of computing, 2 % usleep 20 ms on 1000 connections, open loop, at random times, 0.8 × the \
              slowest system's rate on open-capacity"
         );
         assert!(words("greedy").contains("each from its own address (127.0.1.1 and up)"), "{}", words("greedy"));

@@ -149,7 +149,7 @@ fn paths(blocks: &mut Vec<Block>, choice: &Choice) {
             }
             cells
         });
-        let head = ["way", "requests per second", "processor time", "p50", "p99", "memory", "answer on the wire"];
+        let head = ["way", "requests per second", "processor time", "p50", "p99", "memory", "bytes on the wire"];
         blocks.push(Block::Table(Table { head: head.map(str::to_owned).to_vec(), rows: rows.collect() }));
     }
 }
@@ -174,8 +174,8 @@ fn absent(blocks: &mut Vec<Block>, choice: &Choice) {
 fn method(blocks: &mut Vec<Block>, choice: &Choice) {
     blocks.push(Block::Heading("Method".into()));
     let mut items = vec![
-        format!("Throughput: {}, closed loop, {}. Medians of the rounds; each run starts its system anew.", choice.generator, choice.conditions),
-        "Latency: the same rate for all, open loop, counted from the moment a request was due. A system that cannot serve that rate on \
+        format!("Throughput: {}, closed loop, {}. Medians of the rounds; each run restarts its system.", choice.generator, choice.conditions),
+        "Latency: the same rate for all, open loop, counted from the time a request was due. A system that cannot serve that rate on \
          this machine shows a queue that grows."
             .into(),
         format!(

@@ -235,7 +235,7 @@ fn latency(page: &mut String, results: &ResultSet, view: &CaseView<'_>) {
     };
     let _ = write!(
         page,
-        "<div class=\"card\"><h3>Latency at {} requests per second <span class=\"soft\">(the same for all, counted from the moment a request was \
+        "<div class=\"card\"><h3>Latency at {} requests per second <span class=\"soft\">(the same for all, counted from the time a request was \
          due)</span></h3>{}</div>",
         number(rate),
         chart::latency("latency over percentiles", &lines),
@@ -278,7 +278,7 @@ fn details(page: &mut String, view: &CaseView<'_>) {
         "<details><summary>All figures</summary><div class=\"card scroll\"><table><thead><tr><th>system</th><th>req/s</th><th>spread</th>\
          <th>received/s</th><th>mean</th><th>p50</th><th>p75</th><th>p90</th><th>p95</th><th>p99</th><th>max</th><th>errors</th>\
          <th>system's share of the machine</th><th>machine busy</th><th>PSS</th><th>processes</th><th>switches / request</th>\
-         <th>answer on the wire</th><th>MySQL conn. / queries, open at once</th></tr></thead><tbody>",
+         <th>bytes on the wire</th><th>MySQL conn. / queries, open at once</th></tr></thead><tbody>",
     );
     for cell in &view.cells {
         let _ = write!(page, "<tr><td>{}</td>", escape(&cell.system.title));
@@ -428,7 +428,7 @@ fn method(page: &mut String, results: &ResultSet) {
         let _ = write!(
             page,
             "<li>Latency: every system gets the same rate, {:.0} % of what the slowest one serves. The generator does not wait for answers (open loop); \
-             latency counts from the moment a request was due, so the wait behind a slow answer is part of it.</li>",
+             latency counts from the time a request was due, so the wait behind a slow answer is part of it.</li>",
             settings.rate_share * 100.0
         );
     }

@@ -11,9 +11,9 @@ use crate::warn;
 pub const FILE: &str = "report.md";
 
 /// The method for mixed loads.
-pub(super) const MIXED: &str = "Mixed loads: the lab's own generator, one thread; every answer is compared, body and all. Rates count the right \
-    answers that came in the measured time. Percentiles are over the requests that were due in it, whenever their answer came; who got none \
-    counts with the time until the end. In an open loop latency counts from the moment a request was due.";
+pub(super) const MIXED: &str = "Mixed loads: the lab's own generator, one thread, compares every response with its body. Rates count the correct \
+    responses that arrived in the measured time. Percentiles are over the requests that were due in it, whenever their response arrived; one \
+    without a response counts with the time until the end. In an open loop latency counts from the time a request was due.";
 
 /// Renders the whole page.
 pub fn page(results: &ResultSet) -> String {
@@ -87,7 +87,7 @@ fn case(page: &mut String, view: &CaseView<'_>, all: &[CaseView<'_>]) {
     let extra = if mysql { " MySQL conn. / queries per request, open at once |" } else { "" };
     let _ = writeln!(
         page,
-        "| system | req/s | spread | server µs | front / PHP µs | machine busy | p50 | p99 | p50 at {} | p99 | max | PSS | switches | answer |{extra}",
+        "| system | req/s | spread | server µs | front / PHP µs | machine busy | p50 | p99 | p50 at {} | p99 | max | PSS | switches | response |{extra}",
         view.measured()
             .find_map(|(_, m)| m.latency.and_then(|s| s.offered_rate))
             .map_or("a rate".into(), |r| format!("{r:.0}/s")),
@@ -210,7 +210,7 @@ fn method(page: &mut String, results: &ResultSet) {
         "## Method\n\n\
          - Machine: {}, {} processors, {} memory, {}, Linux {}, virtualisation: {}; TCP congestion control: {}; load average \
          before: {:.2}.\n\
-         - {} rounds of {} s after {} s of warm-up, interleaved; one system runs at a time and is started anew for each run. Medians; \
+         - {} rounds of {} s after {} s of warm-up, interleaved; one system runs at a time, restarted for each run. Medians; \
          spread is the distance between the extremes as a share of the median.\n\
          - Throughput: {}, {} threads, closed loop. A request counts when its status means success.",
         machine.cpu,
@@ -231,7 +231,7 @@ fn method(page: &mut String, results: &ResultSet) {
         let _ = writeln!(
             page,
             "- Latency at a rate: the same rate for all systems, {:.0} % of what the slowest one serves; open loop, latency counted \
-             from the moment a request was due.",
+             from the time a request was due.",
             settings.rate_share * 100.0
         );
     }
@@ -240,7 +240,7 @@ fn method(page: &mut String, results: &ResultSet) {
     }
     let _ = writeln!(
         page,
-        "- Every answer was checked before and after each run. PSS is the memory of all processes of a system after the run, shared \
+        "- Every response was checked before and after each run. PSS is the memory of all processes of a system after the run, shared \
          pages counted once.\n- Command: `{}`. Raw data with every run, command line and configuration file: `result.json`.",
         results.command.join(" ")
     );

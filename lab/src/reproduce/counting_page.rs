@@ -30,7 +30,7 @@ pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
         cells
     });
     blocks.push(Block::Table(Table {
-        head: ["generator and way", "answers", "p50", "p95", "p99"].map(str::to_owned).to_vec(),
+        head: ["generator", "responses", "p50", "p95", "p99"].map(str::to_owned).to_vec(),
         rows: rows.collect(),
     }));
     blocks.push(Block::Text(

@@ -163,7 +163,7 @@ pub fn differences(article: &Article, form: Form, machine: &Machine, generator: 
     let mut list = Vec::new();
     if machine.cores != article.cores {
         list.push(format!(
-            "{} processors instead of {}: absolute figures cannot be compared, and a pool of so many workers for each processor is smaller",
+            "{} processors instead of {}: absolute figures cannot be compared, and pools sized by processors differ",
             machine.cores, article.cores
         ));
     }
@@ -196,13 +196,13 @@ pub fn differences(article: &Article, form: Form, machine: &Machine, generator: 
     }
     if form == Form::Tiny {
         list.push(
-            "the tiny form: some rows and systems for a second each with ten connections, to see that it works; it says nothing about speed"
+            "the tiny form: some rows and systems for a second each with ten connections: a smoke test, not a measurement"
                 .into(),
         );
     }
     list.push(
-        "each run starts its system anew and asks for ten checked answers before the load; after a warm-up it waits until the system has \
-         done what the warm-up left behind: PHP-FPM goes on with requests whose clients have left"
+        "each run restarts its system and checks ten responses before the load; after a warm-up it waits until the system is idle, because \
+         PHP-FPM continues requests whose clients have left"
             .into(),
     );
     list.extend(method.notes.iter().cloned());

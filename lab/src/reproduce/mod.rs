@@ -80,18 +80,22 @@ impl Session<'_> {
         let own = RealLoad::find()?;
         let mut closed: Vec<(&str, &str, Box<dyn Load>)> = vec![(
             "wrk",
-            "closed loop over connections that stay open, from sending to the whole answer",
+            "closed loop over connections that stay open, from sending to the whole response",
             Box::new(RealLoad::find()?),
         )];
         if let Some(ab) = Ab::find(None) {
             closed.push((
                 "ab",
-                "closed loop with a connection for each request, from connecting to the whole answer",
+                "closed loop with a connection for each request, from connecting to the whole response",
                 Box::new(ab),
             ));
         }
         if let Some(vegeta) = Vegeta::find() {
-            closed.push(("vegeta", "without a rate: closed loop, from sending to the whole answer", Box::new(vegeta)));
+            closed.push((
+                "vegeta",
+                "without a rate: closed loop, from sending to the whole response",
+                Box::new(vegeta),
+            ));
         }
         let step = |results: &mut ResultSet, plan: &mut Plan, way: &str, title: &str, how: &str, load: &dyn Load| {
             let case = counting::case(way, title, how).context("no case waits")?;

@@ -27,7 +27,7 @@ pub fn of(article: &Article, document: &Document) -> Page {
     Page {
         title: format!("{}: measured again", article.title),
         about: format!(
-            "After {}, which looks at {}. {date}, {} form, {} with {} processors, {}.",
+            "After {}, about {}. {date}, {} form, {} with {} processors, {}.",
             article.source,
             article.about,
             document.form.name(),
@@ -45,17 +45,16 @@ fn first(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
         items.push("The measurement was stopped before its end: what is missing was not measured.".to_owned());
     }
     if document.form == Form::Tiny {
-        items.push("This is the tiny form: it shows that everything works, and says nothing about speed.".to_owned());
+        items.push("This is the tiny form: a smoke test, not a measurement.".to_owned());
     }
     for (title, what, _) in document.missing() {
         items.push(format!(
-            "{title} is not on this machine ({what}): no figure here is about it. How to get it is under Systems."
+            "{title} is not on this machine ({what}), so it has no figures. Systems describes how to get it."
         ));
     }
     items.extend(document.notes.iter().cloned());
     items.push(format!(
-        "Figures of two machines are never compared as such: the article has {}, this one {} processors. What is compared are ratios to {} \
-         on the same machine.",
+        "The article has {}, this machine {} processors: absolute figures are not comparable, only ratios to {} on the same machine.",
         article.machine,
         document.machine.cores,
         document.title(&article.base)
@@ -68,7 +67,7 @@ fn ratio_texts(ratios: &[Ratio]) -> String {
 }
 
 fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
-    blocks.push(Block::Heading("Its conclusions, here".into()));
+    blocks.push(Block::Heading("The article's conclusions".into()));
     let row = |judged: &JudgedConclusion| {
         let published: Vec<String> = judged.published.iter().map(|(row, ratio)| format!("{row}: {ratio:.2}")).collect();
         let class = match judged.verdict {
@@ -100,7 +99,7 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
         ]
     };
     blocks.push(Block::Table(Table {
-        head: ["what it claims", "published", "here", "verdict", "with Howdah instead"].map(str::to_owned).to_vec(),
+        head: ["claim", "published", "here", "verdict", "with Howdah instead"].map(str::to_owned).to_vec(),
         rows: document.conclusions.iter().map(row).collect(),
     }));
 }
@@ -165,7 +164,7 @@ fn short(reason: &str) -> String {
 }
 
 fn published(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
-    blocks.push(Block::Heading("What was published".into()));
+    blocks.push(Block::Heading("Published figures".into()));
     let systems: Vec<&String> =
         article.systems.iter().filter(|system| !system.added).map(|system| &system.id).collect();
     if article.rows.iter().all(|row| row.figures.is_empty()) {
@@ -219,7 +218,7 @@ fn table_of(document: &Document, figure: impl Fn(&Figures) -> Cell) -> Block {
 }
 
 fn local_results(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
-    blocks.push(Block::Heading("What was measured here".into()));
+    blocks.push(Block::Heading("Figures of this machine".into()));
     let all = || document.cases.iter().flat_map(|case| case.cells.values()).filter_map(Outcome::figures);
     for setup in &article.setups {
         if article.setups.len() > 1 && document.cases.iter().any(|case| case.setup == setup.id.name()) {
@@ -245,7 +244,7 @@ fn local_results(blocks: &mut Vec<Block>, article: &Article, document: &Document
         };
         Cell::new(format!("{} µs", number(figures.server_us.median))).below(split)
     }));
-    blocks.push(Block::Smaller("What each system sends: the answer on the wire, and how it is compressed".into()));
+    blocks.push(Block::Smaller("What each system sends: the bytes on the wire, and how it is compressed".into()));
     blocks.push(table_of(document, |figures| {
         let how = if figures.encoding == "identity" { "not compressed".to_owned() } else { figures.encoding.clone() };
         Cell::new(bytes(figures.wire_bytes as f64)).below(how)
@@ -270,7 +269,7 @@ fn causes(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     if document.cases.iter().all(|case| case.why.is_empty()) {
         return;
     }
-    blocks.push(Block::Heading("Why they differ".into()));
+    blocks.push(Block::Heading("Causes of differences".into()));
     blocks.push(Block::Text(format!(
         "Each system compared with {} by the measurements: compression, processor time per request, and idle time.",
         document.title(&article.base)

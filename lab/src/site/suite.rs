@@ -138,7 +138,7 @@ fn latency(us: Option<f64>) -> Cell {
 
 fn figures(document: &Document, case: &Case) -> Table {
     let head =
-        ["system", "requests per second", "processor time for one", "p50", "p99", "memory (PSS)", "answer on the wire"];
+        ["system", "requests per second", "processor time for one", "p50", "p99", "memory (PSS)", "bytes on the wire"];
     let rows = case.systems.iter().map(|(id, outcome)| {
         let mut cells = vec![Cell::words(document.title_of(id))];
         match outcome {

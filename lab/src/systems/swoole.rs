@@ -74,7 +74,7 @@ impl System for Swoole {
             notes.push("nginx: kept-alive connections to Swoole; nginx serves files and compresses".into());
         } else {
             notes.push(
-                "Swoole: http_compression on (it compresses whatever type the answer has) from 1024 bytes on, static handler on".into(),
+                "Swoole: http_compression on (it compresses responses of any type) from 1024 bytes on, static handler on".into(),
             );
         }
         notes
