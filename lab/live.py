@@ -2,9 +2,9 @@
 """Measures connections that stay open: memory of idle ones, echo round trips, and fan-out of one update.
 
     lab/live.py --howdah target/dist/howdah [--swoole PATH/swoole.so] [--hub PATH/frankenphp] [--rounds 3]
-                [--idle 10000] [--echo 64] [--messages 20000] [--fan-out 10000] [--updates 20]
+                [--idle 10000] [--echo 64] [--messages 20000] [--fan-out 10000] [--updates 20] [--workers 2]
 
-Starts each system anew for each measurement, in turn with the others, and prints one JSON object of medians. The peers
+Starts each system for each measurement, in turn with the others, and prints one JSON object of medians. The peers
 are Swoole's WebSocket server and the Mercure hub that FrankenPHP contains, without its history. The load comes from this
 process, in one thread, so a rate is what both sides reach on one machine; the system's processor time per message does
 not depend on that. Needs a limit of open files (ulimit -n) above twice the number of connections. Standard library only.
@@ -157,7 +157,7 @@ class System:
                          f"Content-Length: {len(body)}\r\n\r\n{body}")
 
     def memory(self):
-        """Bytes that the system's processes have, without what is in files."""
+        """Anonymous memory (PSS) of the system's processes, in bytes."""
         total = 0
         for process in tree(self.process.pid):
             with open(f"/proc/{process}/smaps_rollup") as file:
@@ -306,7 +306,7 @@ def fan_out(server, count, updates, request):
         while left:
             ready = selector.select(10)
             if not ready:
-                sys.exit(f"an update did not come to {left} of {count} connections")
+                sys.exit(f"an update did not reach {left} of {count} connections")
             for key, _ in ready:
                 # Heartbeats arrive in between.
                 if text in key.fileobj.recv(4096):

@@ -197,8 +197,7 @@ fn everything_dies_with_a_lab_that_is_killed() {
     bench.assert_clean();
 }
 
-/// Returns `true` if the load generator is installed; nothing can be measured without it. `make test` installs it.
-/// Returns those of the peers and Howdah that are on this machine.
+/// Returns the wanted systems that are on this machine, and records the others as skipped.
 fn systems_here(wanted: &[&str]) -> Vec<String> {
     let systems = howdah_lab::systems::builtin();
     let here: Vec<String> = systems

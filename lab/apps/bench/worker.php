@@ -4,7 +4,7 @@
 $env = require __DIR__ . '/../environment.php';
 $db = null;
 $redis = null;
-// Howdah in snapshot mode: processes that are forked from one boot open it again, each its own.
+// In Howdah's snapshot mode each process that is forked from the boot opens its own connections.
 $open = static fn (callable $connect) =>
     function_exists('Howdah\connect_each_worker') ? Howdah\connect_each_worker($connect) : $connect();
 $mysql = static function () use ($env, $open, &$db): mysqli {
