@@ -286,7 +286,7 @@ void howdah_rs_log(int level, const char *message, size_t length);
 
 // Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 // shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
-// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits on.
+// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits without limit.
 const WireRequest *howdah_rs_next_request(unsigned int idle_ms, bool *idle);
 
 // Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Does not block:
@@ -409,7 +409,7 @@ void howdah_rs_became_script_child(void);
 // against it. Returns false in this worker, and true in each forked worker, which has its own lane then.
 bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
-// Snapshot mode: shows the zygote the sealed file with the snapshot's memory, before `howdah_rs_share_boot()`.
+// Snapshot mode: sends the zygote the sealed file with the snapshot's memory, before `howdah_rs_share_boot()`.
 void howdah_rs_offer_file(int file, const howdah_stored_area *areas, size_t n);
 
 // Notes an error that ends the current request's script.
@@ -443,16 +443,16 @@ void howdah_rs_warmup_failed(const char *why);
 
 // Checks the responses to the warm-up requests and reports findings to the server. `compare`: also look for values
 // that two visitors share; `removable`: the pool can do without warm-up requests in its snapshot. Returns false if
-// that will happen. Called in a fork of the worker, which ends then.
+// the findings require that. Called in a fork of the worker, which ends then.
 bool howdah_rs_judge_warmup(const howdah_warmup_path *paths, size_t n, bool compare, bool removable);
 
 // Returns the file with this index of the PHP part of the async library, in the order in which the files must be
-// run: the path under which PHP knows it, zero-terminated; its text, which is not; and the time of its last change,
-// for OPcache. All live as long as the process. Returns false after the last file.
+// run: the path under which PHP knows it, zero-terminated; its text, which is not; and a modification time for
+// OPcache. All live as long as the process. Returns false after the last file.
 bool howdah_rs_library(size_t index, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
-// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and the time of its last
-// change, for OPcache. All live as long as the process. Returns false if there is none.
+// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and a modification
+// time for OPcache. All live as long as the process. Returns false if there is none.
 bool howdah_rs_recipe(const char *name, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
 // `true` if requests run the pool's script after the recipe with this name, which takes the snapshot.
@@ -463,7 +463,7 @@ bool howdah_rs_recipe_runs_script(const char *name);
 extern int howdah_c_startup(const howdah_boot *boot);
 
 // Called in the child after a fork, before any other PHP function: renews everything that a forked PHP must renew
-// (random state, pids, timers, signal handlers, crash and stack-dump handlers).
+// (random state, signal handlers).
 extern void howdah_c_after_fork(void);
 
 // Snapshot mode: forks a child of this process's parent, with separate locks and files. Returns like fork().
@@ -487,8 +487,7 @@ extern int howdah_c_worker_run(void);
 extern void howdah_c_shutdown(void);
 
 // Writes the current PHP stack of this process as text ("#0 /path/file.php:12 function()\n"...) into `buffer`,
-// returns the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a
-// worker that is about to be killed.
+// returns the length. Async-signal-safe: reads memory only, allocates nothing.
 extern size_t howdah_c_dump_stack(char *buffer, size_t size);
 
 // Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
@@ -509,7 +508,7 @@ extern size_t howdah_c_read_query(int memory, uint64_t frame, bool of_statement,
 // Reads the C string at this address. Returns its length, at most `size`.
 extern size_t howdah_c_read_text(int memory, uint64_t address, char *text, size_t size);
 
-// PHP's version as a string literal, e.g. "8.2.35".
+// PHP's version, e.g. "8.2.35"; before PHP has started, that of its headers.
 extern const char *howdah_c_php_version(void);
 
 // Version of the loaded libphp: 80200 for 8.2.0 and any other 8.2. Works before PHP is started.

@@ -68,11 +68,11 @@ impl AdoptedChildren {
     }
 
     /// Time after which to check again even if no signal arrives.
-    pub(crate) fn manage(&self) -> Option<Duration> {
+    pub(crate) fn recheck_after(&self) -> Option<Duration> {
         (!self.ended.is_empty()).then_some(UNKNOWN_FOR)
     }
 
-    /// Reaps adopted children that have ended. Workers are `known`, or will be soon.
+    /// Reaps adopted children that have ended. `known` is true for workers; one forked just now becomes known soon.
     pub(crate) fn reap(&mut self, known: impl Fn(Pid) -> bool) {
         let (mut drained, mut signalled) = ([0u8; 128], false);
         while matches!(rustix::io::read(&self.signals, &mut drained), Ok(1..)) {
@@ -103,7 +103,10 @@ pub(crate) fn end_all() {
     let mut ending = ChildTermination::default();
     while !ending.round(&children()) {
         if begun.elapsed() >= LAST_WAIT {
-            eprintln!("howdah-php: {} processes of scripts did not end within {LAST_WAIT:?}", children().len());
+            eprintln!(
+                "howdah-php: {} processes of scripts did not end within {LAST_WAIT:?}; giving up",
+                children().len()
+            );
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -45,7 +45,7 @@ struct Host {
 /// The one host of a worker process; `None` in the zygote.
 struct HostCell(UnsafeCell<Option<Host>>);
 
-// SAFETY: the process has one thread, and no function here calls another while it holds the reference.
+// SAFETY: only the main thread uses it, and no function here calls another while it holds the reference.
 unsafe impl Sync for HostCell {}
 
 static HOST: HostCell = HostCell(UnsafeCell::new(None));

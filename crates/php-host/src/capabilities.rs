@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_header_is_named_with_its_package_and_what_it_costs() {
+    fn a_missing_header_is_named_with_its_package_and_effect() {
         let text = text("mysqli,pdo");
         assert!(text.contains("extension headers: mysqli, pdo\n"), "{text}");
         let short: String = BUILT_AGAINST.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn this_build_says_what_it_was_compiled_with() {
+    fn this_build_lists_only_known_extensions() {
         for extension in BUILT_WITH.split(',').filter(|extension| !extension.is_empty()) {
             assert!(EXTENSION_HEADERS.iter().any(|header| header.extension == extension), "{extension}");
         }

@@ -93,8 +93,8 @@ pub(crate) fn compile_once() {
 }
 
 /// Returns the file with this index of the PHP part of the async library, in the order in which the files must be
-/// run: the path under which PHP knows it, zero-terminated; its text, which is not; and the time of its last change,
-/// for OPcache. All live as long as the process. Returns false after the last file.
+/// run: the path under which PHP knows it, zero-terminated; its text, which is not; and a modification time for
+/// OPcache. All live as long as the process. Returns false after the last file.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_library(
     index: usize,

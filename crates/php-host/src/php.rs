@@ -32,7 +32,7 @@ unsafe extern "C" {
     /// and all it points to live as long as the process.
     fn howdah_c_startup(boot: *const Boot) -> c_int;
     /// Called in the child after a fork, before any other PHP function: renews everything that a forked PHP must renew
-    /// (random state, pids, timers, signal handlers, crash and stack-dump handlers).
+    /// (random state, signal handlers).
     fn howdah_c_after_fork();
     /// Snapshot mode: forks a child of this process's parent, with separate locks and files. Returns like fork().
     fn howdah_c_fork_sibling() -> c_int;
@@ -49,8 +49,7 @@ unsafe extern "C" {
     /// Ends PHP in this process (module shutdown), in a worker or in the zygote.
     fn howdah_c_shutdown();
     /// Writes the current PHP stack of this process as text ("#0 /path/file.php:12 function()\n"...) into `buffer`,
-    /// returns the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a
-    /// worker that is about to be killed.
+    /// returns the length. Async-signal-safe: reads memory only, allocates nothing.
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
     /// Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
     /// total number. Without a request there are none, unless `idle` is set. For the zygote, in which all PHP variables
@@ -65,7 +64,7 @@ unsafe extern "C" {
     fn howdah_c_read_query(memory: c_int, frame: u64, of_statement: bool, text: *mut c_char, size: usize) -> usize;
     /// Reads the C string at this address. Returns its length, at most `size`.
     fn howdah_c_read_text(memory: c_int, address: u64, text: *mut c_char, size: usize) -> usize;
-    /// PHP's version as a string literal, e.g. "8.2.35".
+    /// PHP's version, e.g. "8.2.35"; before PHP has started, that of its headers.
     fn howdah_c_php_version() -> *const c_char;
     /// Version of the loaded libphp: 80200 for 8.2.0 and any other 8.2. Works before PHP is started.
     fn howdah_c_loaded_version() -> u32;
@@ -206,7 +205,7 @@ pub(crate) fn sandbox_code(rules: &[(PathBuf, bool)], no_programs: bool) {
         Some(CodeRule { length: path.as_bytes().len(), path: path.into_raw().cast_const(), code: *code })
     });
     let rules: &[CodeRule] = rules.collect::<Vec<_>>().leak();
-    // SAFETY: the rules and their paths are never freed, as bridge.h asks.
+    // SAFETY: the rules and their paths are never freed, as bridge.h requires.
     unsafe { howdah_c_sandbox_code(rules.as_ptr(), rules.len(), no_programs) }
 }
 
@@ -252,8 +251,8 @@ pub(crate) fn check_library() -> Result<(), String> {
     let short: String = BUILT_AGAINST.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let (major, minor) = loaded;
     Err(format!(
-        "this is the host of PHP {short} (built with {BUILT_WITH}), and {library} is PHP {major}.{minor}: install libphp{short}-embed \
-         again, or a howdah-php that was built for PHP {major}.{minor}"
+        "this howdah-php was built for PHP {short} (with {BUILT_WITH}), but {library} is PHP {major}.{minor}: reinstall \
+         libphp{short}-embed, or install a howdah-php built for PHP {major}.{minor}"
     ))
 }
 
@@ -299,9 +298,9 @@ pub(crate) fn fork_sibling() -> std::io::Result<i32> {
     }
 }
 
-/// `true` if no more workers must be forked from the boot that began at this time.
+/// `true` if workers must no longer be forked from the boot that began at this time.
 pub(crate) fn boot_is_outdated(boot_began_us: u64) -> bool {
-    // SAFETY: reads a number in memory that is mapped for as long as the process lives; without PHP it is not there.
+    // SAFETY: reads a number in memory that stays mapped, if PHP has mapped it.
     unsafe { howdah_c_boot_is_outdated(boot_began_us) }
 }
 

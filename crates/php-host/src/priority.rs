@@ -1,5 +1,5 @@
 //! The worker's share of processor time. The server marks requests that yield to shorter ones (`wire::REQUEST_NICE`)
-//! and requests whose processor time it wants to know (`wire::REQUEST_MEASURE`).
+//! and requests whose processor time the worker measures (`wire::REQUEST_MEASURE`).
 
 use howdah_transport::wire::{REQUEST_NICE, REQUEST_NICE_SHIFT};
 use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};

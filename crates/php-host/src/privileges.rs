@@ -79,7 +79,7 @@ fn join(group: &ControlGroup) -> Result<(), String> {
     }
     match std::fs::create_dir(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(format!("cannot make the control group {}: {error}", directory.display()));
+            return Err(format!("cannot create the control group {}: {error}", directory.display()));
         }
         _ => {}
     }
@@ -95,7 +95,7 @@ fn join(group: &ControlGroup) -> Result<(), String> {
         .map_err(step(&format!("join the control group {}", directory.display())))
 }
 
-/// The reason why groups below `parent` lack this controller, as far as the author of the limit can change that.
+/// Explains why groups below `parent` lack this controller, if the author of the limit can change that.
 fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> String {
     let at = parent.display();
     if error.raw_os_error() == Some(libc::EBUSY) {
@@ -117,7 +117,7 @@ fn limit_resources(wanted: &Privileges) -> Result<(), String> {
         let _ = setrlimit(Resource::Nice, limit);
     }
     for limit in &wanted.limits {
-        let resource = resource(&limit.name).ok_or_else(|| format!("there is no limit {}", limit.name))?;
+        let resource = resource(&limit.name).ok_or_else(|| format!("unknown limit {}", limit.name))?;
         let wanted = Rlimit { current: limit.soft, maximum: limit.hard };
         setrlimit(resource, wanted).map_err(step(&format!("set the limit {}", shown(limit))))?;
     }

@@ -72,7 +72,7 @@ impl Profile {
         if now >= self.next {
             for (pid, memory) in workers {
                 match memory {
-                    Some(memory) => self.look(pid, memory, &mut messages),
+                    Some(memory) => self.sample(pid, memory, &mut messages),
                     None => self.seen.unread += 1,
                 }
             }
@@ -84,17 +84,17 @@ impl Profile {
             }
         }
         if now.saturating_duration_since(self.last_report) >= REPORT_INTERVAL {
-            messages.push(self.tell(false));
+            messages.push(self.report(false));
         }
         messages
     }
 
     /// Returns the unreported rest.
     pub(crate) fn last(&mut self) -> FromZygote {
-        self.tell(true)
+        self.report(true)
     }
 
-    fn look(&mut self, pid: i32, memory: &OwnedFd, messages: &mut Vec<FromZygote>) {
+    fn sample(&mut self, pid: i32, memory: &OwnedFd, messages: &mut Vec<FromZygote>) {
         let memory = memory.as_fd();
         let mut lines = std::mem::take(&mut self.lines);
         let (n, all) = read_lines(memory, false, &mut lines);
@@ -120,7 +120,7 @@ impl Profile {
             new.map(cost_of).sum::<usize>() + 8 * stack.len() + 16
         };
         if cost(self) > self.room {
-            messages.push(self.tell(false));
+            messages.push(self.report(false));
         }
         self.room = self.room.saturating_sub(cost(self));
         let mut positions = Vec::with_capacity(stack.len());
@@ -135,7 +135,7 @@ impl Profile {
         *self.stacks.entry(positions).or_default() += times;
     }
 
-    fn tell(&mut self, last: bool) -> FromZygote {
+    fn report(&mut self, last: bool) -> FromZygote {
         self.last_report = Instant::now();
         self.names.forget();
         self.frames.clear();

@@ -1,4 +1,4 @@
-//! Recipes: PHP code of the server that boots a known application for request after request, without changes to the
+//! Recipes: PHP code of the server that boots a known application once for many requests, without changes to the
 //! application and without Composer (`php/recipes`). The shim runs one before the pool's script. The crate `detect` has
 //! the rest of the knowledge about them.
 //!
@@ -42,8 +42,8 @@ static EMBEDDED: &[Embedded] = &[
     },
 ];
 
-/// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and the time of its last
-/// change, for OPcache. All live as long as the process. Returns false if there is none.
+/// Returns the recipe with this name: its path, zero-terminated; its text, which is not; and a modification
+/// time for OPcache. All live as long as the process. Returns false if there is none.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_recipe(
     name: *const c_char,

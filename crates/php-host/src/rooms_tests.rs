@@ -44,8 +44,8 @@ fn code(text: &str) -> String {
     out + rest
 }
 
-/// Uses of the mode in a file outside of `modes/`, by line, except for those that every mode shares.
-fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
+/// Uses of the mode in a file outside of `modes/`, by line, except for the allowed ones.
+fn uses_of_mode(name: &str, text: &str) -> Vec<String> {
     // The only file that chooses the mode, and the one that exposes its name to scripts.
     let allowed: &[&str] = match name {
         "sapi/startup.c" => &["shim.mode = shim_mode_of(shim.worker->mode);"],
@@ -87,13 +87,13 @@ fn no_code_outside_of_modes_depends_on_the_mode() {
         .iter()
         // bridge.h contains the border's enum of modes.
         .filter(|(name, _)| !name.starts_with("modes/") && name != "bridge.h")
-        .flat_map(|(name, text)| asks_for_the_mode(name, text))
+        .flat_map(|(name, text)| uses_of_mode(name, text))
         .collect();
     assert_eq!(asked, Vec::<String>::new());
 }
 
 #[test]
-fn asking_for_the_mode_is_noticed() {
+fn uses_of_the_mode_are_detected() {
     for line in [
         "if (shim.mode == &shim_mode_async) {",
         "if (shim.mode != other) {",
@@ -102,9 +102,9 @@ fn asking_for_the_mode_is_noticed() {
         "return is(\"snapshot\");",
         "#include \"modes/modes.h\"",
     ] {
-        assert_eq!(asks_for_the_mode("async/core/loop.c", line).len(), 1, "{line}");
+        assert_eq!(uses_of_mode("async/core/loop.c", line).len(), 1, "{line}");
     }
-    assert!(asks_for_the_mode("sapi/output.c", "/* as \"async\" */ shim.mode->client_gone();").is_empty());
+    assert!(uses_of_mode("sapi/output.c", "/* as \"async\" */ shim.mode->client_gone();").is_empty());
 }
 
 #[test]

@@ -178,9 +178,9 @@ mod tests {
         assert_eq!(order.worker, 1);
         shared_boot.boots(rustix::process::getpid(), ours);
         assert!(matches!(shared_boot.place(Order { worker: 2, fds: Vec::new() }).unwrap(), Origin::Elsewhere));
-        assert!(shared_boot.receive().is_none() && shared_boot.socket().is_some(), "it has said nothing yet");
+        assert!(shared_boot.receive().is_none() && shared_boot.socket().is_some(), "no message yet");
         drop(theirs);
-        assert!(shared_boot.receive().is_none() && shared_boot.socket().is_none(), "it will say nothing more");
+        assert!(shared_boot.receive().is_none() && shared_boot.socket().is_none(), "no further message");
         assert!(matches!(shared_boot.place(Order { worker: 3, fds: Vec::new() }).unwrap(), Origin::Booter(..)));
     }
 }

@@ -44,7 +44,7 @@ const QUERIES: &[&str] = &[
 ];
 const STATEMENTS: &[&str] = &["PDOStatement->execute", "PDOStatement->fetch", "PDOStatement->fetchAll"];
 
-/// Names of functions, by process, address and mark. Cleared every second, since addresses are reused.
+/// Names of functions, by process, address and mark. Cleared at each report of a profile, since addresses are reused.
 #[derive(Default)]
 pub(crate) struct Names(HashMap<(i32, u64, u64), Rc<(String, String)>>);
 

@@ -59,7 +59,7 @@ fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     let message = match forked {
         Ok(0) => return serve(offer, boot_began_us),
         Ok(pid) => {
-            sandbox::part_from_forks();
+            sandbox::separate_from_forks();
             FromZygote::Template { pid: pid as u32, boot_began_us }
         }
         Err(why) => FromZygote::Unshared { why },
@@ -79,7 +79,7 @@ struct StoredArea {
     offset: u64,
 }
 
-/// Snapshot mode: shows the zygote the sealed file with the snapshot's memory, before `howdah_rs_share_boot()`.
+/// Snapshot mode: sends the zygote the sealed file with the snapshot's memory, before `howdah_rs_share_boot()`.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_offer_file(file: c_int, areas: *const StoredArea, n: usize) {
     // SAFETY: C passes an array of `n`, and a descriptor that stays open for as long as the process.
@@ -148,7 +148,7 @@ fn serve(offer: Offer, boot_began_us: u64) -> bool {
     }
 }
 
-/// `true` if the zygote will send no more orders, though some are left: they are for another template.
+/// `true` if the zygote will send no more orders; another template executes those that are unread.
 fn is_dismissed(socket: &OwnedFd) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -157,7 +157,7 @@ fn is_dismissed(socket: &OwnedFd) -> bool {
 
 /// `None` in the worker.
 fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Option<()>> {
-    let fds = Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
+    let fds = Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order lacks its descriptors"))?;
     // The worker waits at this gate until the zygote knows of it: an unknown worker must not take a lane.
     let (gate, opener) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let pid = php::fork_sibling()?;

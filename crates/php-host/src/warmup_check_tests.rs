@@ -99,7 +99,7 @@ fn pages_with_different_status_are_not_compared() {
 }
 
 #[test]
-fn hostile_responses_are_only_read() {
+fn hostile_responses_do_not_panic() {
     for text in ["", "=", "Set-Cookie:", "Set-Cookie: =;", "\u{0}`\n\r", &"a1b2c3d4e5f6g7h8".repeat(20000)] {
         for make in [page as fn(&str) -> Response<'_>, head] {
             let response = make(text);

@@ -80,7 +80,7 @@ extern "C" fn howdah_rs_warmup_failed(why: *const c_char) {
 
 /// Checks the responses to the warm-up requests and reports findings to the server. `compare`: also look for values
 /// that two visitors share; `removable`: the pool can do without warm-up requests in its snapshot. Returns false if
-/// that will happen. Called in a fork of the worker, which ends then.
+/// the findings require that. Called in a fork of the worker, which ends then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_judge_warmup(paths: *const RecordedPath, n: usize, compare: bool, removable: bool) -> bool {
     // SAFETY: C passes an array of `n`, whose bytes are all valid values; nothing writes to it while this process, a

@@ -40,7 +40,7 @@ struct Zygote {
     adopted: AdoptedChildren,
     /// Present with a learning sandbox.
     learner: Option<Learner>,
-    /// Receives the descriptors for `Child::memory`. Only the zygote has it.
+    /// Receives the descriptors for `Child::memory` and `Child::size`. Only the zygote has it.
     memories: Option<WorkerMemory>,
     profile: Option<Profile>,
     /// Workers run one request at a time.
@@ -206,7 +206,9 @@ impl Zygote {
             Some((ToZygote::Profile { order, rate, milliseconds }, _)) => {
                 self.profile = Profile::new(order, rate, milliseconds);
             }
-            Some((ToZygote::WarmUp(_) | ToZygote::Boot(_), _)) => return Err(io::Error::other("a second boot order")),
+            Some((ToZygote::WarmUp(_) | ToZygote::Boot(_), _)) => {
+                return Err(io::Error::other("unexpected boot order: PHP has already started"));
+            }
             None => return Ok(Next::End),
         }
         Ok(Next::Continue)
@@ -234,8 +236,7 @@ impl Zygote {
     fn stacks(&self, pid: u32, request: u64) -> Result<RequestStacks, String> {
         let is_it = |child: &&Child| child.pid.as_raw_nonzero().get() as u32 == pid;
         let child = self.children.iter().find(is_it).ok_or("the worker has ended")?;
-        let memory =
-            child.memory.as_ref().ok_or("the worker could not open its memory for reading (/proc/self/mem)")?;
+        let memory = child.memory.as_ref().ok_or("the zygote has no access to the worker's memory (/proc/self/mem)")?;
         stacks::of_request(pid as i32, memory, request, self.serial)
     }
 
@@ -296,7 +297,7 @@ impl Zygote {
         waited.push(PollFd::new(self.adopted.signals(), PollFlags::IN));
         waited
             .extend(self.memories.as_ref().map(|memories| PollFd::from_borrowed_fd(memories.socket(), PollFlags::IN)));
-        let limits = [self.adopted.manage(), self.profile.as_ref().map(Profile::due_in)];
+        let limits = [self.adopted.recheck_after(), self.profile.as_ref().map(Profile::due_in)];
         let limit = limits.into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut waited, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -318,7 +319,7 @@ impl Zygote {
         };
         send(&self.socket, &message, &[])?;
         if self.shared_boot.template() == Some(child.pid) {
-            // The snapshot's memory exists for as long as it is mapped, and the next worker boots with its own.
+            // Otherwise the dead template's snapshot would stay in memory beside that of the next one.
             zygote_memory::take_back();
         }
         for order in self.shared_boot.ended(child.pid) {
@@ -368,8 +369,8 @@ impl Zygote {
     #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
     fn fork(&mut self, order: Order, offers: Option<(OwnedFd, OwnedFd)>) -> io::Result<FromZygote> {
         let Order { worker, fds } = order;
-        let fds = worker_lane::Descriptors::new(fds)
-            .ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
+        let fds =
+            worker_lane::Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order lacks its descriptors"))?;
         let (ours, theirs) = offers.unzip();
         let parent = rustix::process::getpid();
         // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.

@@ -1,10 +1,6 @@
-//! Memory that the zygote does not need for itself.
-//!
-//! Once PHP has booted, these are code and constants of libphp and the extensions, read while they were linked and
-//! initialized. Workers map the parts of these files that they use themselves; the zygote only forks.
-//!
-//! Once a template exists, these are also the pages that are the same in its snapshot: most of what PHP's start has
-//! written. The zygote maps them from the snapshot's file.
+//! Reduces the zygote's memory. Once PHP has booted, it releases pages with code and constants of libphp and the
+//! extensions: workers map the parts that they use themselves, and the zygote only forks. Once a template exists, it
+//! maps the pages that equal the snapshot's, most of those that PHP's start has written, from the snapshot's file.
 
 use crate::shared_boot::StoredMemory;
 use rustix::fs::{Mode, OFlags, SealFlags, SeekFrom, fcntl_get_seals, fstat, open, seek};
@@ -31,7 +27,7 @@ struct Mapping {
     rights: [u8; 4],
     is_file: bool,
     is_snapshot: bool,
-    /// Kilobytes that are no file's, and such that are swapped out.
+    /// In kilobytes: memory that no file backs, and swapped-out memory.
     anonymous: u64,
     swapped: u64,
 }
@@ -151,9 +147,9 @@ fn share_range(file: BorrowedFd<'_>, range: Range<usize>, offset: u64) {
         at = data.start;
         while at < data.end {
             // SAFETY: both are mapped for this length. Between comparing and mapping, nothing writes to memory of this
-            // process but its stack, which was left out: it has one thread, and no allocation or message is made in
-            // there. So each page has the same content before and after. The file is sealed, so it keeps that content,
-            // and writing to the new mapping makes a private copy.
+            // process but its stack, which was left out: it has one thread, and no step allocates or sends a message.
+            // So each page has the same content before and after. The file is sealed, so it keeps that content, and
+            // writing to the new mapping makes a private copy.
             at +=
                 unsafe { share_run(file, address(range.start + at), view.add(at), data.end - at, offset + at as u64) };
         }

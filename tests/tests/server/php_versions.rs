@@ -76,12 +76,12 @@ fn a_host_that_has_another_php_says_so_and_ends() {
     }
     let place = tempfile::tempdir().unwrap();
     let pretender = library(place.path(), "pretender.so", PRETENDER);
-    let expected = format!("this is the host of PHP {} (built with ", version());
+    let expected = format!("this howdah-php was built for PHP {} (with ", version());
     let misled = |setup: Setup| {
         setup
             .env("LD_PRELOAD", pretender.to_str().unwrap())
             .expect_boot_failure()
-            .expect_log("is PHP 8.1: install libphp")
+            .expect_log("is PHP 8.1: reinstall libphp")
             .php("a.php", "echo 'never';")
     };
     run(Mode::Classic, misled, |site| {

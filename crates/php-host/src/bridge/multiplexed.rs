@@ -80,7 +80,7 @@ extern "C" fn howdah_rs_take_stream() -> c_int {
 }
 
 impl Host {
-    /// Returns the next event that concerns an open request.
+    /// Returns the next event; skips cancellations of requests that have ended.
     fn take_event(&mut self, request: &mut *const WireRequest, number: &mut u64, reason: &mut c_uint) -> EventKind {
         loop {
             match self.lane.take_event() {

@@ -42,7 +42,7 @@ impl SnapshotNumbers {
 
 /// Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
 /// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
-/// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits on.
+/// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits without limit.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_next_request(idle_ms: c_uint, idle: *mut bool) -> *const WireRequest {
     let Some(host) = host() else { return std::ptr::null() };
@@ -63,7 +63,7 @@ extern "C" fn howdah_rs_next_request(idle_ms: c_uint, idle: *mut bool) -> *const
         };
         host.interim = false;
         host.head.clear();
-        // SAFETY: `request` was just returned by `next_request`.
+        // SAFETY: `request` was just returned by `next_request_within`.
         let flags = unsafe { (*request).flags };
         priority::apply_priority(flags);
         let body = match body_kind(flags) {
@@ -82,7 +82,7 @@ extern "C" fn howdah_rs_next_request(idle_ms: c_uint, idle: *mut bool) -> *const
             _ => None,
         };
         if let Some(current) = host.current.as_mut() {
-            // SAFETY: `request` was just returned by `next_request`, and `howdah_rs_done` releases it.
+            // SAFETY: `request` was just returned by `next_request_within`, and `howdah_rs_done` releases it.
             unsafe { current.begin(request, body) };
         }
         running::begin(host.lane.number(), host.current.as_ref().map_or(0, |current| current.cpu_began()));

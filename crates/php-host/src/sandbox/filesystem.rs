@@ -67,7 +67,7 @@ pub(crate) fn restrict(profile: &Profile, means: &KernelSupport) -> Result<(), S
 }
 
 /// Separates this process from those with the same restrictions. The layer does not restrict files.
-pub(crate) fn part(means: &KernelSupport) -> Result<(), String> {
+pub(crate) fn separate(means: &KernelSupport) -> Result<(), String> {
     if means.landlock < 6 {
         return Ok(());
     }

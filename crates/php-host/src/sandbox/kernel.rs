@@ -16,7 +16,7 @@ pub(crate) struct KernelSupport {
 /// The Landlock version that restricts something, a description of it, and the kernel release that introduced it.
 const PARTS: &[(u32, &str, &str)] = &[
     (1, "files", "5.13, with `landlock` in the kernel's list of security modules"),
-    (2, "renames from one directory to another without refusing all of them", "5.19"),
+    (2, "renames between directories selectively: all of them fail", "5.19"),
     (3, "truncating files", "6.2"),
     (4, "TCP ports", "6.7"),
     (6, "signals to processes outside of the sandbox", "6.12"),
@@ -54,7 +54,7 @@ impl KernelSupport {
         let seccomp = if self.seccomp { "seccomp" } else { "no seccomp" };
         let missing = self.missing();
         if missing.is_empty() {
-            format!("{landlock}, {seccomp}: all of a sandbox is enforced")
+            format!("{landlock}, {seccomp}: the whole sandbox is enforced")
         } else {
             format!("{landlock}, {seccomp}; does not restrict {}", missing.join("; "))
         }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_kernel_says_what_it_lacks() {
+    fn missing_restrictions_of_an_older_kernel_are_listed() {
         let means = |landlock, seccomp| KernelSupport { landlock, seccomp, sealed_memory: true };
         assert!(means(6, true).missing().is_empty());
         let debian_12 = means(2, true).missing();

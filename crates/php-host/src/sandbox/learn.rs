@@ -63,7 +63,7 @@ impl Learner {
     pub(crate) fn receive(&self) -> io::Result<Option<Vec<Need>>> {
         match control_socket::receive(&self.socket, true) {
             Ok(Some((bytes, _))) => Ok(Some(serde_json::from_slice(&bytes)?)),
-            Ok(None) => Err(io::Error::other("the process that learns for the sandbox has ended")),
+            Ok(None) => Err(io::Error::other("the sandbox's learner has ended: its workers cannot continue")),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -312,7 +312,7 @@ fn run(path: Option<PathBuf>, profile: &Profile) -> Vec<Need> {
     found.iter().map(|path| Need::Execute(text(path))).collect()
 }
 
-/// The port of connect() or bind(), if it is a TCP port, or a UDP port that is refused.
+/// The need of connect() or bind() for a TCP port that the profile refuses.
 fn port(question: &SeccompNotification, profile: &Profile) -> Option<Need> {
     let address = read_memory(question.pid, question.arguments[1], 8)?;
     let family = u16::from_ne_bytes([*address.first()?, *address.get(1)?]);
@@ -329,7 +329,7 @@ fn port(question: &SeccompNotification, profile: &Profile) -> Option<Need> {
     }
 }
 
-/// `true` if another process's socket is a TCP socket, or if that is unknown.
+/// `true` if another process's socket is a stream socket, or if its descriptor cannot be copied.
 fn is_stream(pid: u32, descriptor: c_int) -> bool {
     // SAFETY: plain system calls; each descriptor belongs to this function and is closed by its owner.
     let copy = unsafe {

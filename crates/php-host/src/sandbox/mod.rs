@@ -55,8 +55,8 @@ pub(crate) fn prepare(spec: &BootSpec) -> Result<Option<learn::Learner>, String>
         SandboxProfile::Learn => {
             let profile = Profile::of(spec, &php::setting).map_err(fail)?;
             let (calls, groups) = system_calls::watched(&profile).map_err(fail)?;
-            let (learner, register) =
-                learn::Learner::start(profile, groups).map_err(|error| format!("sandbox: cannot learn: {error}"))?;
+            let (learner, register) = learn::Learner::start(profile, groups)
+                .map_err(|error| format!("sandbox: cannot start the learner: {error}"))?;
             let _ = PLAN.set(Plan::Learn { calls, learner: register });
             return Ok(Some(learner));
         }
@@ -107,7 +107,7 @@ pub(crate) fn enter() {
 /// each other.
 pub(crate) fn enter_sibling() {
     let entered = match PLAN.get() {
-        Some(Plan::App { means, .. }) => filesystem::part(means),
+        Some(Plan::App { means, .. }) => filesystem::separate(means),
         Some(Plan::Learn { .. }) => learn::enter_sibling(),
         None => Ok(()),
     };
@@ -115,15 +115,15 @@ pub(crate) fn enter_sibling() {
 }
 
 /// Separates this worker from its forks, which have its restrictions and could otherwise be signalled by it.
-pub(crate) fn part_from_forks() {
+pub(crate) fn separate_from_forks() {
     if let Some(Plan::App { means, .. }) = PLAN.get() {
-        or_end(filesystem::part(means));
+        or_end(filesystem::separate(means));
     }
 }
 
 fn or_end(entered: Result<(), String>) {
     if let Err(why) = entered {
-        eprintln!("sandbox: a worker could not be restricted and ends: {why}");
+        eprintln!("sandbox: cannot restrict a worker, ending it: {why}");
         child::exit(NOT_RESTRICTED);
     }
 }

@@ -10,8 +10,8 @@ use howdah_transport::{CText, SandboxProfile};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Reads a boot order from standard input, starts PHP to get its settings, and prints the report, including what this
-/// build `lacks`. No application code runs.
+/// Reads a boot order from standard input, starts PHP to get its settings, and prints the report, including the
+/// features that this build `lacks`. No application code runs.
 pub(crate) fn print(lacks: &[String]) -> ExitCode {
     let mut spec: BootSpec = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(spec) => spec,
@@ -38,7 +38,7 @@ pub(crate) fn print(lacks: &[String]) -> ExitCode {
     });
     let (text, code) = match text {
         Ok(text) => (text, ExitCode::SUCCESS),
-        Err(why) => (format!("the sandbox cannot be made: {why}\n"), ExitCode::FAILURE),
+        Err(why) => (format!("cannot build the sandbox: {why}\n"), ExitCode::FAILURE),
     };
     print!("{text}");
     if spec.sandbox.required && !means.missing().is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn print(lacks: &[String]) -> ExitCode {
     code
 }
 
-/// Preloaded code is part of the application.
+/// Disables preloading, which would run code of the application.
 fn without_preload(spec: &mut BootSpec) -> Result<(), String> {
     let entries = &mut spec.worker.ini_text;
     *entries = CText::new(&format!("{}opcache.preload=\n", entries.as_str())).map_err(|error| error.to_string())?;

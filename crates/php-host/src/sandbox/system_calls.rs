@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_change_what_is_refused() {
+    fn settings_change_the_refused_groups() {
         let mut profile = Profile::default();
         assert!(names(&profile).contains(&"trace") && names(&profile).contains(&"udp"));
         assert!(!names(&profile).contains(&"unix"));

@@ -26,7 +26,7 @@ impl PrivateDirectory {
         if !made {
             let error = std::io::Error::last_os_error();
             return Err(format!(
-                "sandbox: no directory for temporary files in {}: {error}",
+                "sandbox: cannot create a directory for temporary files in {}: {error}",
                 std::env::temp_dir().display()
             ));
         }

@@ -147,7 +147,7 @@ fn check_shows_the_final_profile_and_what_the_kernel_can_do() {
             );
             let shown = check(&app, site);
             for text in [
-                "all of a sandbox is enforced",
+                "the whole sandbox is enforced",
                 "root/uploads  (write; does not exist yet)",
                 "connect by TCP to: 3306",
                 "PHP's session.save_path",
