@@ -4,8 +4,7 @@
  *
  * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_request(). The other functions are then about
  * the selected request, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
- * howdah_rs_prepare_wait(), or when much of it is waiting. Nothing waits but writing, for room that the server makes at
- * once.
+ * howdah_rs_prepare_wait(), or when much of it is waiting. Only writing waits, for room that the server makes at once.
  *
  * Written by `make generate` from the functions and types in crates/php-host/src and from
  * crates/transport/src/worker_spec.rs, and compared in a test: do not edit. */

@@ -28,7 +28,7 @@ static bool run_library(void) {
     uint64_t changed;
     for (size_t i = 0; howdah_rs_library(i, &path, &text, &length, &changed); i++) {
         if (!shim_embedded_run(path, text, length, changed)) {
-            shim_log(LOG_CRIT, "%s does not compile", path);
+            shim_log(LOG_CRIT, "%s of the async library failed to run; the worker ends", path);
             return false;
         }
     }
@@ -63,7 +63,7 @@ static int work(void) {
     return shim_run_script(run, shim_loop_close_script);
 }
 
-/* A process that a script forked takes no requests, and a script can be served only once. */
+/* A process that a script forked takes no requests, and a script can serve only once. */
 static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (!shim.script_child && shim_loop_booting()) {
         shim_loop_boot_end();

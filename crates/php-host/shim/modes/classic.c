@@ -1,5 +1,4 @@
-/* Classic mode: a whole PHP request for each of the server's, with no state left for the next one, as in PHP-FPM and
- * mod_php. */
+/* Classic mode: each request is a whole PHP request and leaves no state for the next one, as in PHP-FPM and mod_php. */
 #include "shim.h"
 #include "modes/mode.h"
 #include "modes/modes.h"

@@ -20,7 +20,8 @@ struct shim_mode {
     unsigned kept_server_arrays;
     /* True if signal handlers, signal mask and alarm are restored after each request. */
     bool restores_signals;
-    /* True if a request's data in PHP's heap is kept for the next one. */
+    /* True if a worker is replaced when what requests leave in PHP's heap fills it or slows it down (process/wear.c).
+     */
     bool keeps_memory;
 
     /* Called in the zygote before PHP starts, and when its modules have started. NULL: nothing to do. */

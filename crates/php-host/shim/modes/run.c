@@ -46,7 +46,7 @@ int shim_run_script(shim_step begin, shim_step end) {
 }
 
 SHIM_EXPORT int howdah_c_worker_run(void) {
-    /* Here, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
+    /* Again, not only at startup: PHP passes signals on to the handlers that are installed at this moment. */
     SHIM_SIGNALS_STARTUP();
     shim_fork_watch();
     return shim.mode->work();

@@ -119,7 +119,7 @@ bool shim_loop_open_script(const char *path) {
     struct stat status;
     shim_log_forget_errors();
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || access(path, R_OK) != 0) {
-        shim_log(LOG_CRIT, "cannot read the worker script %s", path);
+        shim_log(LOG_CRIT, "cannot read the script %s", path);
         return false;
     }
     script_path = path;
@@ -150,7 +150,7 @@ bool shim_loop_open_script(const char *path) {
     return true;
 }
 
-/* Runs the pool's recipe before the script, or instead of it: then it does not return true. */
+/* Runs the pool's recipe before the script. False: it replaces the script, or failed. */
 static bool run_recipe(void) {
     const char *path, *text;
     size_t length;

@@ -18,7 +18,7 @@
  * kill it for that when they want to restart the cache. */
 #define SHIM_LOOP_INI "opcache.force_restart_timeout=1000000000\n"
 
-/* Opens the request for a script that takes requests itself, and enters the script's directory. */
+/* Opens PHP's request for a worker script or boot file, and enters its directory. */
 bool shim_loop_open_script(const char *path);
 /* Runs the worker script to its end, in a request that is already open. */
 void shim_loop_execute_script(const char *path);

@@ -92,7 +92,7 @@ static void reset_to_request_start(void) {
     shim_snapshot_random_forget();
 }
 
-/* Shows the zygote the snapshot's file, which also has much of what the zygote has. */
+/* Sends the zygote the snapshot's file, which contains many of the zygote's pages. */
 static void offer_file(void) {
     const snapshot_range *ranges;
     size_t n;
@@ -123,7 +123,7 @@ static void become_template(void) {
     shim_snapshot_random_forked();
     last->connections = connects ? OPENS : CONNECTED;
     snapshot_adopt();
-    /* Zeroed where a process runs each request. The template is warm, and is not offered again. */
+    /* This memory is zeroed if each request runs in its own process. The template is warm, and is not offered again. */
     last->offered = true;
     last->warm_requests = shim.boot->n_warmup * WARM_ROUNDS;
 }

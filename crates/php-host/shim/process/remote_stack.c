@@ -1,7 +1,7 @@
-/* Reads the PHP stacks of another process: a worker, on behalf of its zygote. The worker's memory is read through a
- * descriptor (/proc/PID/mem), so the worker does not notice: no signal, no page written, no system call interrupted.
+/* Reads the PHP stacks of a worker, in its zygote. The worker's memory is read through a descriptor (/proc/PID/mem), so
+ * the worker does not notice: no signal, no page written, no system call interrupted.
  *
- * Both processes were forked from one that had started PHP, so everything outside of a heap has the same address in
+ * The worker was forked from the zygote after PHP's start, so everything outside of a heap has the same address in
  * both. The data may be half written, or anything that a script has put there. So each address is only ever passed to
  * pread(), which fails where nothing is mapped, and each length and each chain is bounded. */
 #include "shim.h"

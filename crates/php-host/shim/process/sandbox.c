@@ -30,8 +30,7 @@ static const howdah_code_rule *rules;
 static size_t n_rules;
 static bool active;
 
-/* --- logging
- * -------------------------------------------------------------------------------------------------------- */
+/* --- logging --- */
 
 SHIM_EXPORT bool howdah_c_may_log_refusal(void) {
     static time_t second;
@@ -76,8 +75,7 @@ static void log_refusal(const char *what, size_t length) {
     shim_log(LOG_WARNING, "sandbox: refused %.*s %.*s", (int)MIN(length, 600), what, (int)place_length, place);
 }
 
-/* --- code files
- * ----------------------------------------------------------------------------------------------------- */
+/* --- code files --- */
 
 typedef enum file_kind { OTHER, DATA, WRITTEN_CODE } file_kind;
 
@@ -180,8 +178,7 @@ static const zend_file_handle *compiled;
 static zend_op_array *compile_file_watched(zend_file_handle *file, int type) {
     compiled = file;
     zend_op_array *code = original_compile_file(file, type);
-    /* Not the file of an outer compilation, which is already open; and a bailout may leave the name of one that is
-     * gone. */
+    /* Not restored to an outer compilation's file: that is already open, and after a bailout it may be gone. */
     compiled = NULL;
     return code;
 }
@@ -228,8 +225,7 @@ void shim_sandbox_startup(void) {
     }
 }
 
-/* --- refusals of the kernel
- * ----------------------------------------------------------------------------------------- */
+/* --- refusals of the kernel --- */
 
 /* Detects refusals of Landlock or file permissions in PHP's messages, including those that scripts silence. */
 static void error_watched(int type, zend_string *file, uint32_t line, zend_string *message) {
@@ -284,7 +280,7 @@ __attribute__((visibility("default"))) int connect(int fd, __CONST_SOCKADDR_ARG 
     return result;
 }
 
-/* --- border ------------------------------------------------------------------------------------------------------- */
+/* --- border --- */
 
 SHIM_EXPORT const char *howdah_c_setting(const char *name) {
     return zend_ini_string(name, strlen(name), 0);

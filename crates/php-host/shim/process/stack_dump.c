@@ -1,6 +1,6 @@
-/* Writes the PHP stack of this process as text, for a log line about a worker that is about to be killed. Runs in a
- * signal handler at any point of PHP's work, so it only reads memory, as stack_text.h does. Frames, names and the whole
- * text are bounded. */
+/* Writes the PHP stack of this process as text: for error pages, and for the log line about a worker that is about to
+ * be killed. That one is written in a signal handler, at any point of PHP's work, so this only reads memory, as
+ * stack_text.h does. Frames, names and the whole text are bounded. */
 #include "shim.h"
 #include "process/stack_text.h"
 

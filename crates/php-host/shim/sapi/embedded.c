@@ -1,5 +1,5 @@
-/* With OPcache, one worker compiles an embedded text and the others find it in shared memory. OPcache asks for a file's
- * path and modification time only, so only the stream made here knows that there is no file. */
+/* With OPcache, one process compiles an embedded text and the others find it in shared memory. OPcache asks for a
+ * file's path and modification time only, so only the stream made here knows that there is no file. */
 #include "sapi/embedded.h"
 
 #include "shim.h"

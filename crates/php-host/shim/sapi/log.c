@@ -1,6 +1,5 @@
 /* Passes PHP's messages to the server's log: errors with log_errors, error_log() without a target, startup problems,
- * and the shim's own messages. The Rust side adds the request's id and writes the lines; this file only limits their
- * length. */
+ * and the shim's own messages. */
 #include "sapi/log.h"
 
 #include "shim.h"

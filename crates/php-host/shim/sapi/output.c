@@ -14,7 +14,7 @@ static void refuse_response(void) {
     shim.mode->client_gone();
 }
 
-/* Discards output that no client gets. */
+/* Passes on or discards output that no client receives. */
 static void drop(const char *data, size_t length) {
     if (shim.mode->unsent_output != NULL) {
         shim.mode->unsent_output(data, length);

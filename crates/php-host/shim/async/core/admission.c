@@ -4,10 +4,10 @@
  * process and in the database's.
  *
  * So there is a window: the maximum number of requests that have begun and not ended. It does not limit those that wait
- * for long: whenever the worker has been idle for PATIENCE although requests are queued, those in progress no longer
- * count. The window also doubles then, unless many requests have ended since the last pause: in that case they are not
- * slow, but wait for a processor, as the database does. The window shrinks when as many requests as it has places end
- * without such a pause while others are queued. */
+ * for long: whenever the worker has been idle for PAUSE_LENGTH although requests are queued, those in progress no
+ * longer count. The window also doubles then, unless many requests have ended since the last pause: in that case they
+ * are not slow, but wait for a processor, as the database does. The window shrinks when as many requests as it has
+ * places end without such a pause while others are queued. */
 #include "async/core/admission.h"
 
 #include "shim.h"
@@ -15,17 +15,17 @@
 #include "async/core/timers.h"
 #include "async/core/request.h"
 
-#define FEWEST 8
+#define MIN_WINDOW 8
 /* Number of requests per place of the window that end between two pauses if they are short. */
 #define MOVING 2
 /* In nanoseconds: a database on the same machine answers faster. */
-#define PATIENCE UINT64_C(200000)
+#define PAUSE_LENGTH UINT64_C(200000)
 /* In nanoseconds. Handlers that compute and yield to each other leave no pause: if none ends for this long, all queued
  * requests begin. */
 #define STANDSTILL UINT64_C(10000000)
 
 static async_request *first, *last;
-static uint32_t window = FEWEST;
+static uint32_t window = MIN_WINDOW;
 /* Requests begun since the last pause and not ended, and how many begun since then have ended. */
 static uint32_t running, ended;
 static uint32_t pauses;
@@ -91,12 +91,12 @@ void async_admission_pause(void) {
     running = 0;
     ended = 0;
     if (moved < (uint64_t)window * MOVING) {
-        window = MAX(MIN(window * 2, async_request_count()), FEWEST);
+        window = MAX(MIN(window * 2, async_request_count()), MIN_WINDOW);
     }
     moved = 0;
 }
 
-void async_admission_look(void) {
+void async_admission_check(void) {
     if (first == NULL) {
         standing_since = 0;
         return;
@@ -112,8 +112,8 @@ void async_admission_look(void) {
     }
 }
 
-uint64_t async_admission_patience(void) {
-    return async_after(PATIENCE);
+uint64_t async_admission_pause_until(void) {
+    return async_after(PAUSE_LENGTH);
 }
 
 void async_admission_ended(const async_request *request) {
@@ -125,6 +125,6 @@ void async_admission_ended(const async_request *request) {
     running--;
     if (first != NULL && ++ended >= window) {
         ended = 0;
-        window = MAX(window - window / 4, FEWEST);
+        window = MAX(window - window / 4, MIN_WINDOW);
     }
 }

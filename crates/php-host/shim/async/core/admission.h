@@ -18,10 +18,10 @@ bool async_admission_next(void);
 void async_admission_begin_at_once(uint64_t number);
 async_admission async_admission_state(void);
 /* Returns the time until which an idle worker waits before it lets more requests begin; reports that it has waited. */
-uint64_t async_admission_patience(void);
+uint64_t async_admission_pause_until(void);
 void async_admission_pause(void);
-/* Called once per turn of the loop. */
-void async_admission_look(void);
+/* Called once per turn of the loop: starts all queued requests if none has ended for some time. */
+void async_admission_check(void);
 void async_admission_ended(const async_request *request);
 
 #endif

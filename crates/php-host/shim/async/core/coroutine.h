@@ -38,7 +38,7 @@ struct coroutine {
     uint64_t id;
     coroutine_state state;
     coroutine_woken woken;
-    /* The coroutine's body; it owns only the coroutine. */
+    /* The coroutine's body. */
     void (*body)(coroutine *self);
     /* The PHP function of a coroutine that a script started. */
     zval function;

@@ -156,8 +156,8 @@ static coroutine *waiting_coroutine(void) {
         return coroutine_current;
     }
     const char *why = coroutine_current == NULL ? "Cannot wait outside of a coroutine"
-                                                : "Cannot wait here: PHP is in a destructor, an autoloader or the "
-                                                  "like";
+                                                : "Cannot wait here: PHP is in an autoloader, the compiler or the "
+                                                  "garbage collector";
     zend_throw_error(NULL, "%s", why);
     return NULL;
 }
@@ -376,7 +376,7 @@ PHP_METHOD(Howdah_Coroutine, afterResponse) {
     Z_PARAM_FUNC(info, cache)
     ZEND_PARSE_PARAMETERS_END();
     if (coroutine_current == NULL || coroutine_current->request == NULL) {
-        zend_throw_error(NULL, "There is no request whose answer could be awaited");
+        zend_throw_error(NULL, "There is no request whose response could be awaited");
         RETURN_THROWS();
     }
     add_to_list(&coroutine_current->request->after_response, ZEND_CALL_VAR_NUM(execute_data, 0));

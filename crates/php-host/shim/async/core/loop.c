@@ -92,10 +92,10 @@ static int poll_events(uint64_t until) {
     return seen;
 }
 
-/* Waits although requests are queued, because those in progress come first: until their answers arrive, or PATIENCE
+/* Waits although requests are queued, because those in progress come first: until their answers arrive, or PAUSE_LENGTH
  * shows that they are slow. */
 static void rest(void) {
-    uint64_t until = async_admission_patience();
+    uint64_t until = async_admission_pause_until();
     async_pools_publish();
     howdah_rs_publish();
     coroutine *earliest = async_timer_earliest();
@@ -155,7 +155,7 @@ static void wait_for_event(void) {
 void async_loop_run(bool (*finished)(void), void (*take_events)(void)) {
     while (!finished()) {
         take_events();
-        async_admission_look();
+        async_admission_check();
         async_admission_next();
         async_slice_begin_turn();
         coroutine *self;

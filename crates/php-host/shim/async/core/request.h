@@ -21,7 +21,7 @@ struct async_request {
     async_request *next;
     /* The superglobals that it has (async/isolation/request_globals.c). */
     uint8_t superglobals;
-    /* It holds a connection for as long as a client stays, and does not count as under way. */
+    /* It holds a connection for as long as a client stays, and does not count in the admission window. */
     bool stays;
     /* Number of pauses before it began (admission.c). */
     uint32_t pauses;
@@ -33,7 +33,7 @@ struct async_request {
 bool async_request_start(const WireRequest *encoded, uint64_t number);
 /* Starts its coroutine. */
 void async_request_begin(async_request *request);
-/* Called when the client or the server has cancelled the request. */
+/* Called when the request's deadline has passed. */
 void async_request_cancel(uint64_t number, const char *reason);
 /* Sets what ends the connections that a request holds, at its end. `failed`: by a fatal error. */
 void async_request_ends_connections(void (*end)(const async_request *request, bool failed));

@@ -25,7 +25,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* Connections have been asked to leave. */
+/* The server was asked to end the held connections. */
 static bool left;
 
 static void (*original_interrupt)(zend_execute_data *execute_data);
@@ -53,7 +53,7 @@ static void interrupt(zend_execute_data *execute_data) {
 
 /* --- serving --- */
 
-/* Asked before each sleep, so it is also the moment to ask for the end of connections, which may last. */
+/* Called in each turn of the loop, so it also asks the server to end held connections, which takes time. */
 static bool finished(void) {
     if (async_leaving() && !left) {
         left = true;

@@ -1,5 +1,6 @@
-/* Buffered input of a stream socket. One recv() takes all parts of a message that have arrived, and what a short one
- * leaves is nothing: so neither a second one nor a new registration with epoll is needed before the next wait. */
+/* Buffered input of a stream socket. One recv() takes all parts of a message that have arrived, and a short result
+ * means that nothing is left: neither a second call nor a new registration with epoll is needed before the next wait.
+ */
 #include "async/core/stream_input.h"
 
 #include "async/core/descriptors.h"

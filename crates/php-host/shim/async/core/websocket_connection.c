@@ -208,7 +208,8 @@ static void report_unsent(written result) {
     if (result == WRITE_CANCELLED) {
         async_throw_cancelled();
     } else if (result == WRITE_CANNOT_WAIT) {
-        zend_throw_error(NULL, "Cannot wait here for a slow client: PHP is in a destructor, an autoloader or the like");
+        zend_throw_error(
+            NULL, "Cannot wait here for a slow client: PHP is in an autoloader, the compiler or the garbage collector");
     }
 }
 
@@ -266,7 +267,7 @@ static got receive_part(connection *self, uint64_t until) {
             return GOT_END;
         }
         if (!coroutine_may_wait()) {
-            zend_throw_error(NULL, "Cannot wait here: PHP is in a destructor, an autoloader or the like");
+            zend_throw_error(NULL, "Cannot wait here: PHP is in an autoloader, the compiler or the garbage collector");
             return GOT_EXCEPTION;
         }
         /* An event that came since is not missed, whether or not something was sent. */
@@ -406,7 +407,8 @@ PHP_METHOD(Howdah_WebSocket, accept) {
                  ? howdah_rs_take_stream()
                  : -1;
     if (fd < 0) {
-        zend_throw_error(NULL, "This request is no \"open\" event of a WebSocket connection, or is answered already");
+        zend_throw_error(NULL,
+                         "This request is not the \"open\" event of a WebSocket connection, or has been answered");
         RETURN_THROWS();
     }
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);

@@ -7,7 +7,7 @@
 /* Drains the worker because its state is no longer trusted: running requests are finished, then the process ends. */
 void async_drain(void);
 bool async_draining(void);
-/* The server sends no more requests; and whether the worker ends soon, for either reason. */
+/* Records that the server sends no more requests; true if the worker ends soon, for either reason. */
 void async_stop(void);
 bool async_leaving(void);
 /* Called when all requests are done and no more will arrive: everything that still runs must end. */

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* False: cancelled, or the kernel cannot do it (then the caller blocks). */
+/* False: cancelled. True at once if the kernel has no pidfds: the caller then blocks. */
 static bool wait_for_exit(pid_t pid) {
     int process = (int)syscall(SYS_pidfd_open, pid, 0);
     if (process < 0) {

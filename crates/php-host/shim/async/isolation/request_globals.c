@@ -26,8 +26,8 @@ static swap_list all;
 /* The request whose globals are installed: NULL for the script's own between requests. */
 static async_request *loaded;
 /* True if the request whose globals are installed has ended: they need not be saved. */
-static bool worthless;
-static unsigned char *nobody;
+static bool discarded;
+static unsigned char *base_image;
 
 /* Those of ext/filter; NULL without it. */
 static zval *filter_arrays;
@@ -116,7 +116,7 @@ void async_image_startup(void) {
     globals_extensions_request_places(add);
     add_session();
     add_filter();
-    nobody = pemalloc(swap_list_size(&all), 1);
+    base_image = pemalloc(swap_list_size(&all), 1);
     static const char *const names[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST", "_SESSION"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         own_superglobals[i] = zend_string_init_interned(names[i], strlen(names[i]), 1);
@@ -155,26 +155,26 @@ size_t async_image_size(void) {
 static void inherit(void);
 
 void async_request_load(async_request *request) {
-    if (request == loaded && !worthless) {
+    if (request == loaded && !discarded) {
         return;
     }
-    if (!worthless) {
+    if (!discarded) {
         if (loaded != NULL) {
             loaded->ini_changes = async_ini_take();
             loaded->superglobals = named_superglobals();
         }
-        swap_list_save(&all, loaded != NULL ? loaded->image : nobody);
+        swap_list_save(&all, loaded != NULL ? loaded->image : base_image);
     }
-    worthless = false;
+    discarded = false;
     loaded = request;
     shim_reset_file_status();
     globals_libraries_forget_xml_error();
     howdah_rs_select_request(request != NULL ? request->number : 0);
     if (request == NULL) {
-        swap_list_load(&all, nobody);
+        swap_list_load(&all, base_image);
     } else if (request->encoded != NULL) {
         /* The request begins. */
-        swap_list_load(&all, nobody);
+        swap_list_load(&all, base_image);
         inherit();
         shim_request_set(request->encoded);
         request->encoded = NULL;
@@ -335,6 +335,6 @@ void async_image_destroy(void) {
 }
 
 void async_image_drop(void) {
-    worthless = true;
+    discarded = true;
     shim.request = NULL;
 }

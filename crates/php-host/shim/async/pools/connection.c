@@ -1,6 +1,6 @@
 /* One connection of a pool, as two PHP objects: PooledConnection is for the pool; ConnectionState is for the
- * connection's own class and holds who may use it, and what has to be undone before its next use. They are separate
- * because the connection holds its state, and must not hold itself. */
+ * connection's own class and records which request may use it and what must be undone before its next use. They are
+ * separate because the connection holds its state, and must not hold itself. */
 #include "async/pools/connection.h"
 
 #include "shim.h"

@@ -190,7 +190,7 @@ PHP_METHOD(Howdah_Internal_Connections, __construct) {
     ZEND_PARSE_PARAMETERS_END();
     connection_pool *self = THIS();
     if (!Z_ISUNDEF(self->forget)) {
-        zend_throw_error(NULL, "The pool has its connections");
+        zend_throw_error(NULL, "The pool already has its connections");
         RETURN_THROWS();
     }
     ZVAL_LONG(pool_number_of(self, POOL_LIMIT), limit);

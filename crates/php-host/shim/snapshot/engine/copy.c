@@ -28,7 +28,7 @@ void snapshot_copy_back(snapshot_state *s) {
     if (s->lines != NULL && snapshot_lines_put_back(s)) {
         return;
     }
-    /* No private variable may be used in the loop: its page may be restored meanwhile. */
+    /* The loop uses no variable outside of the engine's memory: its page may be restored meanwhile. */
     bool differences = s->copies_differences;
     size_t bytes = 0;
     for (size_t i = 0; i < s->n_hot; i++) {

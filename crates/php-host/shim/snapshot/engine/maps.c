@@ -302,7 +302,7 @@ static bool remember_layout(snapshot_state *s) {
     return true;
 }
 
-/* Gives up the pages of the text, of which the files with sizes take half a megabyte. */
+/* Releases the pages of the text buffer, of which smaps takes half a megabyte. */
 static void release_text(const snapshot_state *s) {
     madvise(s->text, s->text_size, MADV_DONTNEED);
 }

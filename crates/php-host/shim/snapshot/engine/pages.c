@@ -99,7 +99,7 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     if (s->pagemap < 0 || s->statm < 0 || s->memfd < 0 || s->scan_buffer == NULL) {
         return SNAPSHOT_WAY_FORK;
     }
-    /* Pages of the stack are anonymous: a missing one was never written. */
+    /* A page of the stack that was just written must be reported as anonymous. */
     volatile char probe = 1;
     char *page = (char *)((uintptr_t)&probe & ~(SNAPSHOT_PAGE - 1));
     uint64_t walk_end;

@@ -36,7 +36,7 @@
 /* The red zone below the stack pointer, x86-64 ABI. */
 #define RED_ZONE 128
 
-/* In memory of the snapshot: it is restored with everything else, so it is set permanently before the snapshot. */
+/* True in a child that runs a request (SNAPSHOT_WAY_FORK). */
 static bool in_child;
 
 const snapshot_numbers *snapshot_stats(void) {
@@ -238,7 +238,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void (*forking)(v
     getcontext(&s->engine);
     sigfillset(&s->engine.uc_sigmask);
     getcontext(&s->context);
-    /* Reached three times: before taking the snapshot, after that, and after each restore. */
+    /* Reached before the snapshot is taken, after that, and after each restore. */
     if (s->failed) {
         return SNAPSHOT_FAILED;
     }

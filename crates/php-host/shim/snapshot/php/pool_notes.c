@@ -33,12 +33,12 @@ void shim_snapshot_advise(tap_advice advice, const char *what) {
             "back. End transactions in the request that begins them",
         [TAP_ADVICE_SESSION] =
             "a request has left %s on a connection opened at boot; its session was reset, which takes "
-            "some exchanges with its server. Undo it in the request, or open a connection there",
+            "extra round trips to its server. Undo it in the request, or open a connection there",
         [TAP_ADVICE_REPLACED] = "a request has left %s on a connection opened at boot, which cannot be undone: its "
                                 "worker is replaced and boots again. Open such a connection in the request",
         [TAP_ADVICE_ANSWER] = "a request has ended before all answers were read on a connection opened at boot: its "
                               "worker is replaced. Read every answer, or open such a connection in the request",
-        [TAP_ADVICE_FILES] = "a request has cost the process a lock on a file that was opened at boot: its worker is "
+        [TAP_ADVICE_FILES] = "a request lost the process's lock on a file opened at boot: its worker is "
                              "replaced. Close databases of SQLite before the snapshot, or open and close their file "
                              "in requests only through SQLite",
         [TAP_ADVICE_WARMUP] =

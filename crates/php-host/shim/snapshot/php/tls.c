@@ -1,5 +1,5 @@
 /* Finds extensions' encrypted connections that exist when the snapshot is taken. Both ends of such a connection count
- * what was sent, so restoring one end's memory breaks it; and a counter's keys must not be used twice. PHP's own
+ * what was sent, so restoring one end's memory breaks it; and no counter value may be used twice with a key. PHP's own
  * streams can be identified (request_end.c); libpq, libcurl and others do not report theirs. But nearly all of them use
  * OpenSSL, which lets a program attach data to each of its connections, and calls the program when one is created and
  * when one is freed. Debian's libldap uses GnuTLS: a library that imports GnuTLS's functions for that calls those below

@@ -1,6 +1,6 @@
 /* Warm-up of snapshot mode: requests that run before the snapshot, so that everything they load and build is in it, and
- * once more on the finished snapshot. The recorded responses show warmup_check.rs whether a request has left something
- * that would now be in the responses to all visitors.
+ * in two more rounds on the finished snapshot. The recorded responses show warmup_check.rs whether a request has left
+ * something that would now be in the responses to all visitors.
  *
  * With a worker script, these requests are turns of its loop like any other, including the loop's body. So a turn
  * begins in one call of frankenphp_handle_request() and ends in the next one, and the snapshot is taken in the call
@@ -458,8 +458,7 @@ void shim_warmup_process(void) {
     }
 }
 
-/* --- responses without warm-up
- * ----------------------------------------------------------------------------------------- */
+/* --- responses without warm-up --- */
 
 /* Runs in a fork of the process; does not return. */
 static void respond_in_fork(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)

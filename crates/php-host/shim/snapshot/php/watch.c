@@ -1,6 +1,5 @@
-/* Watches calls with which a script changes state that no restore resets, except those on the process itself
- * (process/changes.c). They are rare, so they are intercepted and cost other requests nothing; the worker is replaced
- * after such a request. */
+/* Watches calls with which a script changes state of the kernel, except those of process/changes.c. They are rare, so
+ * they are intercepted and cost other requests nothing. The restore undoes some; others replace the worker. */
 #include "snapshot/php/watch.h"
 
 #include "shim.h"

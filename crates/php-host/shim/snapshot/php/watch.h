@@ -1,4 +1,4 @@
-/* Calls with which a script changes its process in ways that no restore resets. */
+/* Calls with which a script changes state of the kernel. */
 #ifndef HOWDAH_SNAPSHOT_PHP_WATCH_H
 #define HOWDAH_SNAPSHOT_PHP_WATCH_H
 

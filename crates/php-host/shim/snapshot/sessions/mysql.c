@@ -220,7 +220,7 @@ static void close_prepared(tap *t, uint32_t number) {
     }
 }
 
-/* mysqli switches it on for one call and off with the next. */
+/* True for SET AUTOCOMMIT as mysqli sends it: the status flags report it, and restore_autocommit() undoes it. */
 static bool sets_autocommit(const tap_session *session) {
     static const char set[] = "SET AUTOCOMMIT";
     char text[40];
@@ -456,7 +456,7 @@ const char *mysql_boot(tap *t) {
             return "a transaction is open on it; end it first";
         }
         if (!roll_back(t)) {
-            return "what it left open cannot be rolled back";
+            return "its open transaction cannot be rolled back";
         }
         m->boot_status = m->status;
     }

@@ -70,8 +70,8 @@ bool shim_own_connections_offer(void) {
     return any;
 }
 
-/* Until the worker has its own connections, its descriptors are those of another process: closing one must not say
- * goodbye to the server. */
+/* Until the worker has its own connections, its descriptors are those of another process: a driver that closes one must
+ * not end the session at the server. */
 static bool part_from_connections(void) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {

@@ -120,7 +120,7 @@ static void take_message(tap *t, const packet_stream *in) {
         take_setting(t, in);
         break;
     case 'K':
-        /* Drivers keep both as numbers of the processor. Longer keys, of version 3.2, are not followed. */
+        /* Drivers keep both in the processor's byte order. Longer keys, of version 3.2, are not followed. */
         if (in->taken == sizeof p->backend) {
             p->backend[0] = (int32_t)number(in->start);
             p->backend[1] = (int32_t)number(in->start + sizeof *p->backend);

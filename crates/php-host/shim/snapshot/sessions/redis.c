@@ -58,9 +58,9 @@ static void take_command(tap *t) {
     } else if (strcasecmp(name, "CLIENT") == 0 && !is_in(r->detail, asking)) {
         changed(t, "a property of the connection was set with CLIENT");
     } else if (strcasecmp(name, "SCRIPT") == 0 && strcasecmp(r->detail, "DEBUG") == 0) {
-        changed(t, "scripts are debugged");
+        changed(t, "script debugging was switched on");
     } else if (is_in(name, changing)) {
-        changed(t, "the state of the connection (login, protocol, subscriptions)");
+        changed(t, "a command changed the connection's state (login, protocol, subscriptions)");
     }
 }
 

@@ -2,8 +2,8 @@
  *
  * A connection of the snapshot knows its file by a descriptor, and the version of the content it has read by two
  * counters in the file's header: one of the transactions, one of the schema changes. Both grow by one each, which is
- * enough for processes that open a file and close it. A snapshot lives longer: in the meantime somebody may remove the
- * file and create another one, copy a backup over it, or empty it and rebuild it. Then the descriptor refers to a
+ * enough for processes that open a file and close it. A snapshot lives longer: in the meantime the file may be removed
+ * and created again, overwritten with a backup, or emptied and rebuilt. Then the descriptor refers to a
  * removed file, or the counters reach their old values again, and requests would work with pages and a schema of
  * another database.
  *
@@ -75,7 +75,7 @@ bool shim_sqlite_files_note(const char *path) {
     }
     struct stat about;
     if (stat(path, &about) != 0) {
-        /* A process that removes an open file wants to keep it to itself. */
+        /* A removed file has no path to watch. */
         return true;
     }
     watched_file *file = &files[n_files];
@@ -92,7 +92,7 @@ bool shim_sqlite_files_note(const char *path) {
         /* Empty as yet: all counters are 0. */
         memset(file->header, 0, HEADER);
     }
-    /* After the header: if somebody writes between the two, the counter has grown. */
+    /* After the header: a write between the two has increased the counter. */
     if (fstat(file->fd, &file->about) != 0) {
         memset(&file->about, 0, sizeof file->about);
     }

@@ -29,7 +29,7 @@
 #define MAX_FD 1024
 
 /* Time limit in milliseconds for a server to answer one of our own exchanges; the worker is replaced after it. */
-#define PATIENCE_MS 2000
+#define EXCHANGE_TIMEOUT_MS 2000
 
 static tap *taps[MAX_FD];
 /* The taps of the snapshot. */
@@ -319,7 +319,7 @@ static bool send_all(tap *t, const char *data, size_t length, int64_t until) {
 }
 
 bool tap_exchange(tap *t, const void *data, size_t length, bool (*answered)(const tap *t)) {
-    const int64_t until = milliseconds() + PATIENCE_MS;
+    const int64_t until = milliseconds() + EXCHANGE_TIMEOUT_MS;
     const int fd = snapshot_boot_descriptor(t->fd);
     if (!send_all(t, data, length, until)) {
         return false;
@@ -528,7 +528,7 @@ static const char *unrestorable_reason(tap *t, bool cut_off) {
         trouble = "traffic that cannot be followed (compressed, or an unknown message)";
     }
     if (trouble != NULL) {
-        (snprintf)(why, sizeof why, "of a connection opened at boot (%s): %s", name_of(t), trouble);
+        (snprintf)(why, sizeof why, "a connection opened at boot (%s) cannot be reused: %s", name_of(t), trouble);
         return why;
     }
     bool outstanding =
