@@ -73,7 +73,7 @@ function evaluate(string $app_root, string $site_path, object $class_loader): ar
     return [$settings, $databases];
 }
 
-/** Returns whether settings.php says something else to another visitor. */
+/** Returns true if settings.php evaluates differently for another visitor. */
 function depends_on_request(string $root, object $loader): bool
 {
     $now = $_SERVER;
@@ -222,7 +222,7 @@ function declare_kernel(): void
 
                 return;
             }
-            static::findSitePath($request) === SITE || \Howdah\boot_again('there is sites/sites.php now');
+            static::findSitePath($request) === SITE || \Howdah\boot_again('sites/sites.php was created');
             evaluate($this->root, SITE, $this->classLoader) === $this->said || \Howdah\boot_again('settings.php has changed');
             $GLOBALS['config'] = array_replace_recursive($this->overrides, $GLOBALS['config']);
             $hosts = Settings::get('trusted_host_patterns', []);
@@ -283,7 +283,7 @@ function serve(string $root): void
 
 (static function (): void {
     $front = $_SERVER['SCRIPT_FILENAME'];
-    \Howdah\mode() === 'snapshot' || give_up('it is for snapshot mode');
+    \Howdah\mode() === 'snapshot' || give_up('this recipe needs snapshot mode');
     is_own_front($front) || give_up("$front is not Drupal's own");
     serve(\dirname($front));
 })();

@@ -370,7 +370,7 @@ function run_octane(string $base, string $public): void
 {
     $worker = $base . '/vendor/laravel/octane/bin/frankenphp-worker.php';
     if (!is_file($worker)) {
-        give_up("worker mode needs Laravel Octane, whose $worker is not there; snapshot mode does not");
+        give_up("worker mode needs Laravel Octane, but $worker does not exist; snapshot mode works without it");
     }
     $variables = ['APP_BASE_PATH' => $base, 'APP_PUBLIC_PATH' => $public, 'LARAVEL_OCTANE' => '1', 'MAX_REQUESTS' => (string) PHP_INT_MAX];
     $_SERVER = $variables + $_SERVER;

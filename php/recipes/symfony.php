@@ -156,7 +156,7 @@ final class Sources
             $now[$this->container] !== $this->known[$this->container] => 'the container was built anew',
             $now !== $this->known => '.env has changed',
             $changed !== [] => array_key_first($changed) . ' has changed',
-            $this->kernel->isDebug() && !(new ConfigCache($this->container, true))->isFresh() => 'what the container was built of has changed',
+            $this->kernel->isDebug() && !(new ConfigCache($this->container, true))->isFresh() => 'a file that the container was built from has changed',
             default => null,
         };
         if ($why !== null && \function_exists('opcache_invalidate')) {
@@ -584,7 +584,7 @@ function names_runtime(string $front): bool
 
 (static function (): void {
     $front = $_SERVER['SCRIPT_FILENAME'];
-    $obstacle = FrontController::obstacle($front) ?? (names_runtime($front) ? 'the project has a runtime of its own' : null);
+    $obstacle = FrontController::obstacle($front) ?? (names_runtime($front) ? 'the project configures its own runtime' : null);
     if ($obstacle !== null) {
         \frankenphp_log("recipe symfony: $front: $obstacle", 8);
         exit(1);

@@ -104,14 +104,14 @@ final class Code
             }
             $isTrusted = \in_array($name, $trusted, true) || self::isChecked($name);
             if (self::choosesByAnUnknownHost($file)) {
-                return "$file: it chooses by the host, and the boot knows none: serve each host by a [[site]] with only"
+                return "$file: it chooses by the host, which the boot does not know: serve each host by a [[site]] with only"
                     . ' that one in `hosts`';
             }
             $place = $isTrusted ? null : self::place($file);
             if ($place !== null) {
                 $checked = isset(self::CHECKED[$name]) ? " ($name was checked up to " . self::CHECKED[$name] . ')' : '';
 
-                return "$place: it may look at the request while WordPress boots$checked; if it does not before the hook wp,"
+                return "$place: it may read the request while WordPress boots$checked; if it does not before the hook wp,"
                     . " put $name into HOWDAH_WORDPRESS_TRUST";
             }
         }
@@ -516,7 +516,7 @@ final class Request
 /** Runs before WordPress loads. */
 (static function (): void {
     if (\Howdah\mode() !== 'snapshot') {
-        give_up('it is for snapshot mode');
+        give_up('this recipe needs snapshot mode');
     }
     $front = $_SERVER['SCRIPT_FILENAME'];
     // It runs in each request, but none of it runs before the boot.
@@ -531,7 +531,7 @@ final class Request
     $GLOBALS['wp_filter']['wp_redirect'][PHP_INT_MAX][] = ['function' => [Request::class, 'refuseRedirect'], 'accepted_args' => 1];
     $GLOBALS['wp_filter']['enable_loading_advanced_cache_dropin'][PHP_INT_MAX][] = ['accepted_args' => 1,
         'function' => static fn (bool $loads): bool => $loads && is_file(\WP_CONTENT_DIR . '/advanced-cache.php')
-            ? give_up('a cache of pages (advanced-cache.php) responds before WordPress loads') : $loads];
+            ? give_up('a page cache (advanced-cache.php) responds before WordPress loads') : $loads];
 })();
 
 require_once \dirname($_SERVER['SCRIPT_FILENAME']) . '/wp-load.php';

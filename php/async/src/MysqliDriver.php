@@ -1,7 +1,7 @@
 <?php
 
-/* Pooled mysqli connections. Each return resets the session by COM_CHANGE_USER, in one exchange with the server: functions
- * such as mysqli_query() bypass any class of ours, so the changes made on the connection are not known. */
+/* Pooled mysqli connections. Unless `reset` is false, each return resets the session by COM_CHANGE_USER, in one exchange
+ * with the server: mysqli_query() and the like bypass any class of ours, so a connection's changes are not known. */
 
 declare(strict_types=1);
 

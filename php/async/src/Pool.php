@@ -199,7 +199,7 @@ final class Pool implements \Countable
         if ($entry->asNew) {
             $this->passOn($entry);
         } else {
-            $this->recycleAndTell($entry, $because);
+            $this->recycleAndReport($entry, $because);
         }
     }
 
@@ -340,7 +340,7 @@ final class Pool implements \Countable
     }
 
     /** Resets a connection, passes it on, and reports it if a transaction had to be rolled back. */
-    private function recycleAndTell(PooledConnection $entry, ?\Throwable $because): void
+    private function recycleAndReport(PooledConnection $entry, ?\Throwable $because): void
     {
         if (!$this->isInTransaction($entry)) {
             $this->recycle($entry);

@@ -186,7 +186,7 @@ final class Task implements Awaitable
     public function __destruct()
     {
         if ($this->error !== null && !$this->looked && !$this->error instanceof CancelledException && !$this->error instanceof TaskExitedException) {
-            Report::uncaught($this->error, 'in a task that nobody awaits');
+            Report::uncaught($this->error, 'in a task that was not awaited');
         }
     }
 }

@@ -16,7 +16,7 @@ class TimeoutException extends \Exception
 {
 }
 
-/** The channel is closed: nothing can be sent any more, and all values sent before have been received. */
+/** The channel is closed: a value cannot be sent, or all values sent before have been received. */
 class ChannelClosedException extends \Exception
 {
 }
@@ -26,7 +26,7 @@ class PoolClosedException extends \Exception
 {
 }
 
-/** The awaited task has ended by exit() and has no result. */
+/** The awaited task was ended by exit() or a fatal error, and has no result. */
 class TaskExitedException extends \Exception
 {
 }

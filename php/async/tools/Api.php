@@ -53,7 +53,7 @@ final class Api
     public function reference(): string
     {
         $out = "# Functions and classes of async mode\n\n<!-- Generated from php/async/src by `make generate`; a test compares the two. -->\n\n"
-            . 'All of this is there in async workers only, in the namespace `Howdah`. Times are in seconds, those of `Timer` in milliseconds. '
+            . 'All of this exists only in async workers, in the namespace `Howdah`. Times are in seconds, those of `Timer` in milliseconds. '
             . "How to use it: [async.md](../guide/async.md); parameters in full: `php/stubs/async.stub.php`.\n";
         foreach ($this->blocks as ['doc' => $doc, 'head' => $head, 'items' => $items]) {
             if ($head === '') {

@@ -11,7 +11,7 @@ return (static function (): string {
         exit(1);
     }
     if (!is_file("$base/vendor/autoload.php")) {
-        echo "$base/vendor/autoload.php is not there: `composer install` makes it.\n";
+        echo "$base/vendor/autoload.php does not exist: run `composer install`.\n";
         exit(1);
     }
     require_once "$base/vendor/autoload.php";

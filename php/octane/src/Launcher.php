@@ -11,7 +11,7 @@ namespace Howdah\Octane;
 class Launcher
 {
     /** Microseconds between two checks of a server that is a child. */
-    private const GLANCE = 100_000;
+    private const POLL_INTERVAL = 100_000;
 
     /**
      * @param list<string>          $command     the program's path first
@@ -32,7 +32,7 @@ class Launcher
         }
         // Not proc_close(), which blocks the handling of signals: Octane's command stops the server on a signal.
         while (($state = proc_get_status($process))['running']) {
-            usleep(self::GLANCE);
+            usleep(self::POLL_INTERVAL);
         }
 
         return $state['exitcode'];

@@ -122,7 +122,7 @@ namespace {
     $check([$inspector->serverIsRunning(), $inspector->stopServer()], [false, false], 'a server that is gone');
     try {
         $inspector->reloadServer();
-        $check(true, false, 'a reload that fails is told');
+        $check(true, false, 'a failed reload is reported');
     } catch (RuntimeException $failure) {
         $check($failure->getMessage(), 'it does not boot', 'why');
     }

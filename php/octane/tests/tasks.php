@@ -42,7 +42,7 @@ $check(Order::open(new Seal(str_repeat('b', 32)), $sealed), null, "another serve
 foreach (['', 'short', substr($sealed, 64), substr($sealed, 0, -1), "$sealed ", strtoupper($sealed), $seal->put('other', substr($sealed, 64))] as $forged) {
     $check(Order::open($seal, $forged), null, "forged: $forged");
 }
-$check(str_contains($refused(static fn () => (new Order('resolve', 1, str_repeat('x', Order::LIMIT)))->sealed($seal)), 'are the most'), true, 'too large');
+$check(str_contains($refused(static fn () => (new Order('resolve', 1, str_repeat('x', Order::LIMIT)))->sealed($seal)), 'exceeds the limit'), true, 'too large');
 $check($refused(static fn () => new Seal('')), 'The key of the task workers is missing.', 'no key');
 
 // The directory.
@@ -68,7 +68,7 @@ $directory->alone(function () use (&$times): void {
     $times += 10;
 });
 $check($times, 11, 'one at a time');
-$alone = "is not this user's alone.";
+$alone = 'other users can access it.';
 chmod("$top/tasks", 0750);
 $check(str_ends_with($refused(static fn () => $directory->prepare('', $owner)), $alone), true, 'open to others');
 chmod("$top/tasks", 0700);

@@ -39,7 +39,7 @@ final class Driver implements RevoltDriver
     private array $signals = [];
     /** The application's setting of pcntl_async_signals(). */
     private bool $asyncSignals = false;
-    private ?Coroutine $looker = null;
+    private ?Coroutine $signalPoller = null;
     private ?\Closure $errorHandler = null;
     private int $numbers = 0;
 
@@ -468,9 +468,9 @@ final class Driver implements RevoltDriver
 
     private function listen(Callback $callback): void
     {
-        if ($this->looker === null || $this->looker->isDone()) {
+        if ($this->signalPoller === null || $this->signalPoller->isDone()) {
             $this->asyncSignals = pcntl_async_signals(true);
-            $this->looker = Coroutine::start($this->lookForSignals(...), true);
+            $this->signalPoller = Coroutine::start($this->pollSignals(...), true);
         }
         if (!isset($this->signals[$callback->signal])) {
             $handler = function (int $signal): void {
@@ -484,12 +484,12 @@ final class Driver implements RevoltDriver
     }
 
     /** Keeps some code running, because PHP calls the handlers of signals only while it runs code. */
-    private function lookForSignals(): void
+    private function pollSignals(): void
     {
         while ($this->signals !== []) {
             Coroutine::park(self::SIGNAL_PERIOD);
         }
-        $this->looker = null;
+        $this->signalPoller = null;
         pcntl_async_signals($this->asyncSignals);
     }
 }

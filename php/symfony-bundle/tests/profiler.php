@@ -53,5 +53,5 @@ eval('namespace Howdah; function mode() { return "snapshot"; } function request_
 foreach (['Howdah/0.1.0', 'snapshot: each request begins', 'id=0123456789abcdef', (string) getmypid()] as $text) {
     $check(str_contains($panel, $text), $text, $panel);
 }
-$check(!str_contains($panel, 'Requests since the boot') && !str_contains($panel, 'autoloader'), 'what is of other modes', $panel);
+$check(!str_contains($panel, 'Requests since the boot') && !str_contains($panel, 'autoloader'), 'details of other modes', $panel);
 $check(str_contains($toolbar, 'sf-toolbar-block-howdah') && preg_match('/after 1[56789]\d\d\.\d ms/', $toolbar) === 1, 'the toolbar', $toolbar);

@@ -157,7 +157,7 @@ fn errors_that_are_not_awaited_are_logged() {
         Mode::Async,
         |s| {
             setup(s, &[("lost.php", &format!("<?php {code}"))])
-                .expect_log("in a task that nobody awaits: Exception: lost in a task")
+                .expect_log("in a task that was not awaited: Exception: lost in a task")
                 .expect_log("in a timer: Exception: lost in a timer")
         },
         |site| passes(site, "/?case=lost"),

@@ -48,10 +48,9 @@ fn a_boot_never_serves_a_host_whose_configuration_it_has_not_read() {
                 let booted = format!("snapshot of {host}");
                 assert!(eventually(PATIENCE, || database(site, host) == booted), "{host}: {}", site.log());
             }
-            let why = site
-                .wait_for_log(&["it chooses by the host, and the boot knows none", "the application does not boot"]);
+            let why = site.wait_for_log(&["which the boot does not know", "the application does not boot"]);
             assert!(why.contains("wp-config.php"), "{why}");
-            assert_eq!(site.log().matches("the boot knows none").count(), 1, "one line for one cause: {}", site.log());
+            assert_eq!(site.log().matches("boot does not know").count(), 1, "one line for one cause: {}", site.log());
             for _ in 0..3 {
                 for host in HOSTS {
                     let said = database(site, host);

@@ -50,6 +50,6 @@ fn checked_plugins_boot_up_to_the_checked_version_and_some_plugins_never() {
     serves("contact-form-7", "6.1.6", "", None);
     serves("contact-form-7", "6.2", "", Some("(contact-form-7 was checked up to 6.1)"));
     serves("contact-form-7", "6.2", "contact-form-7", None);
-    serves("of-the-site", "1.0", "", Some("has $_GET: it may look at the request"));
+    serves("of-the-site", "1.0", "", Some("has $_GET: it may read the request"));
     serves("redirection", "5.4.2", "redirection", Some("redirection: it redirects at the hook init"));
 }

@@ -93,7 +93,7 @@ final class StartCommand extends OctaneStartCommand
         }
         $http = $this->hasOption('http-redirect') && $this->option('http-redirect');
         if ($http) {
-            throw new \InvalidArgumentException('--http-redirect: a howdah.toml of the project (howdah.config) says that, as tls.redirect.');
+            throw new \InvalidArgumentException('--http-redirect is not supported: set tls.redirect in the project\'s howdah.toml (howdah.config).');
         }
         // Octane's default limit is meant for workers that keep the state of requests.
         $limit = $mode === 'worker' || $this->input->hasParameterOption('--max-requests');

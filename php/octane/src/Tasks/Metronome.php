@@ -10,7 +10,7 @@ final class Metronome
     private const MILLISECONDS = 1000;
 
     /** Nanoseconds after which a tick that is still queued is too late. */
-    private const PATIENCE = 10_000_000_000;
+    private const MAX_QUEUED = 10_000_000_000;
 
     public function __construct(private readonly TaskDirectory $directory)
     {
@@ -21,7 +21,7 @@ final class Metronome
         $seal = $this->directory->seal();
         \Howdah\Timer::every(self::MILLISECONDS, function () use ($seal): void {
             try {
-                $order = (new Order('tick', hrtime(true) + self::PATIENCE))->sealed($seal);
+                $order = (new Order('tick', hrtime(true) + self::MAX_QUEUED))->sealed($seal);
                 Connection::await([Connection::open($this->directory->socket(), $order)], PHP_INT_MAX);
             } catch (\RuntimeException) {
                 // The server is stopping, or has reported the failure; there is another tick in the next second.

@@ -30,7 +30,7 @@ final class Order
         $sealed = $seal->put(self::PURPOSE, "$this->kind\n$this->until\n$this->task");
         $length = \strlen($sealed);
 
-        return $length <= self::LIMIT ? $sealed : throw new \LengthException("A task of $length bytes: " . self::LIMIT . ' are the most.');
+        return $length <= self::LIMIT ? $sealed : throw new \LengthException("A task of $length bytes exceeds the limit of " . self::LIMIT . '.');
     }
 
     /** Returns null if no process of this server has written it. */

@@ -74,7 +74,7 @@ final class TaskDirectory
         $mask = umask(0077);
         try {
             if (!@mkdir($this->path, 0700) && !$this->isOurs($owner)) {
-                throw new \InvalidArgumentException("$this->path cannot be made, or is not this user's alone.");
+                throw new \InvalidArgumentException("$this->path cannot be created, or other users can access it.");
             }
             $cache = "$this->path/cache";
             is_dir($cache) || mkdir($cache, 0700);

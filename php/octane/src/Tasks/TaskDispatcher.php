@@ -15,7 +15,7 @@ use Laravel\SerializableClosure\SerializableClosure;
 final class TaskDispatcher implements DispatchesTasks
 {
     /** Nanoseconds that a task without a waiting caller may be queued: longer than the server allows. */
-    private const PATIENCE = 60_000_000_000;
+    private const MAX_QUEUED = 60_000_000_000;
 
     private const WHY = [
         403 => 'the task workers have refused it',
@@ -56,7 +56,7 @@ final class TaskDispatcher implements DispatchesTasks
 
     public function dispatch(array $tasks): void
     {
-        array_push($this->dispatched, ...array_values($this->send('dispatch', $tasks, hrtime(true) + self::PATIENCE)));
+        array_push($this->dispatched, ...array_values($this->send('dispatch', $tasks, hrtime(true) + self::MAX_QUEUED)));
     }
 
     /**
@@ -66,7 +66,7 @@ final class TaskDispatcher implements DispatchesTasks
     public function settle(): void
     {
         [$dispatched, $this->dispatched] = [$this->dispatched, []];
-        Connection::await($dispatched, hrtime(true) + self::PATIENCE);
+        Connection::await($dispatched, hrtime(true) + self::MAX_QUEUED);
         foreach ($dispatched as $connection) {
             if ($connection->status() !== 202) {
                 error_log('A dispatched task is lost: ' . self::why($connection) . '.');

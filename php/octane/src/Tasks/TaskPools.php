@@ -43,7 +43,7 @@ final class TaskPools
         [$tasks, $ticks] = array_map(self::quoted(...), ["$bin/howdah-tasks.php", "$bin/howdah-ticks.php"]);
         [$path, $limit] = [self::quoted(Order::PATH), Order::LIMIT];
         $text = <<<TOML
-            # Written by octane:start with each start. A howdah.toml of the project (howdah.config) may have these lines too.
+            # Written by octane:start at each start. A howdah.toml of the project (howdah.config) may have these lines too.
 
             [pool.octane-tasks]
             mode = "worker"
@@ -56,7 +56,7 @@ final class TaskPools
             path = $path
             pool = "octane-tasks"
 
-            # From addresses nobody reaches it: only through the socket of the tasks, whose peers have none.
+            # Refused from the network: only peers of the tasks' socket, which have no address, may use this path.
             [[rule]]
             path = $path
             client = ["0.0.0.0/0", "::/0"]

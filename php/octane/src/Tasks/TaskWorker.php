@@ -20,8 +20,7 @@ final class TaskWorker
 
     public function run(): void
     {
-        // Without a dispatcher: tasks started by a task run inside it, as it must not wait for the pool that it occupies a
-        // worker of.
+        // Without a dispatcher: tasks started by a task run inside it, as it must not wait for its own pool.
         $booted = new BootedWorker($this->base, ['octane.cacheTable' => $this->directory->cache()]);
         // This limit is meant for requests; a task is limited by the time that its caller waits.
         set_time_limit(0);
