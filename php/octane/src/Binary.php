@@ -26,7 +26,7 @@ final class Binary
                 return "$directory/howdah";
             }
         }
-        throw new \InvalidArgumentException('`howdah` is neither in the project nor in PATH; OCTANE_HOWDAH_BINARY may name it.');
+        throw new \InvalidArgumentException('`howdah` is neither in the project nor in PATH; set OCTANE_HOWDAH_BINARY to its path.');
     }
 
     private static function isProgram(string $path): bool

@@ -76,7 +76,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     touch("$project->top/storage/data.sqlite");
     $project->start("--mode=$mode", '--workers=1', '--task-workers=3');
     $directory = json_decode($project->read('storage/logs/octane-server-state.json'), true)['state']['tasks'];
-    $check([fileperms($directory) & 0777, fileperms("$directory/key") & 0777], [0700, 0600], 'for nobody else');
+    $check([fileperms($directory) & 0777, fileperms("$directory/key") & 0777], [0700, 0600], 'only for this user');
 
     // Results: from other processes, concurrently, in the order of the keys.
     $met = $ask('/tasks/meet');
@@ -135,7 +135,7 @@ foreach (['worker', 'snapshot'] as $mode) {
     foreach ($refused as $what => $body) {
         $check($send($directory, $body), [403, ''], $what);
     }
-    $check($send($directory, (new Order('resolve', hrtime(true) - 1, $task))->sealed($seal)), [408, ''], 'one that nobody waits for any more');
+    $check($send($directory, (new Order('resolve', hrtime(true) - 1, $task))->sealed($seal)), [408, ''], 'one whose caller no longer waits');
     $check($send($directory, 'x', (string) (Order::LIMIT + 1))[0], 413, 'too large');
     $check($project->get(Order::PATH, form: ['a' => $good])[0], 404, 'from an address');
 

@@ -188,14 +188,14 @@ fn changed_settings_of_the_database_server_cause_a_new_boot() {
     run(
         Mode::Snapshot,
         |s| {
-            let logs = ["logged once", "ended before its first request", "the server's have changed", "does not boot"];
+            let logs = ["logged once", "ended before its first request", "settings have changed", "does not boot"];
             logs.into_iter().fold(connected(s, &kind), Setup::allow_log)
         },
         |site| {
             let workers = wait_for_workers(site);
             server.run("SET GLOBAL sql_mode = ''");
             signal(*workers.first().unwrap(), Signal::KILL);
-            assert!(eventually(PATIENCE, || site.log().contains("the server's have changed")), "{}", site.log());
+            assert!(eventually(PATIENCE, || site.log().contains("settings have changed")), "{}", site.log());
             // The other workers' sessions cannot be reset any more: they are replaced when a request has changed one.
             assert!(connections(site, &kind).len() >= WORKERS);
             assert_eq!(site.marks("boots"), 2, "{}", site.log());

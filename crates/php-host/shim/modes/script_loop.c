@@ -140,7 +140,7 @@ bool shim_loop_open_script(const char *path) {
     begin_idle_request();
     char copy[PATH_MAX];
     if (strlen(path) < sizeof copy && chdir(dirname(strcpy(copy, path))) != 0) {
-        shim_log(LOG_WARNING, "cannot enter the directory of %s", path);
+        shim_log(LOG_WARNING, "cannot enter the directory of %s; running it elsewhere", path);
     }
     EG(exit_status) = 0;
     if (original_error == NULL) {

@@ -85,7 +85,7 @@ fn enforce(ruleset: landlock::RulesetCreated) -> Result<(), String> {
     let status = ruleset.restrict_self().map_err(|error| format!("Landlock: {error}"))?;
     // Features that this kernel lacks were reported when the pool started; check only that something is enforced.
     match status.ruleset {
-        RulesetStatus::NotEnforced => Err("Landlock: the kernel enforces none of it".to_owned()),
+        RulesetStatus::NotEnforced => Err("Landlock: the kernel enforces none of the rules".to_owned()),
         _ => Ok(()),
     }
 }

@@ -95,7 +95,8 @@ pub(super) fn enter(calls: &Program, learner: &OwnedFd) -> Result<(), String> {
     let listener = c_int::try_from(listener).ok().filter(|fd| *fd >= 0).ok_or_else(|| fail("seccomp listener"))?;
     // SAFETY: the call has just returned this descriptor, which has no other owner.
     let listener = unsafe { OwnedFd::from_raw_fd(listener) };
-    control_socket::send(learner, b"worker", &[listener.as_fd()], false).map_err(|error| format!("learner: {error}"))
+    control_socket::send(learner, b"worker", &[listener.as_fd()], false)
+        .map_err(|error| format!("cannot register with the learner: {error}"))
 }
 
 /// Allows the learner, which is not an ancestor, to read this process's memory if the kernel requires that (Yama).

@@ -40,7 +40,7 @@ void async_slice_startup(void) {
     struct itimerval every = {.it_interval = {milliseconds / 1000, milliseconds % 1000 * 1000}};
     every.it_value = every.it_interval;
     if (sigaction(SLICE_SIGNAL, &action, NULL) != 0 || setitimer(ITIMER_VIRTUAL, &every, NULL) != 0) {
-        shim_log(LOG_WARNING, "cannot start the timer for howdah.time_slice");
+        shim_log(LOG_WARNING, "cannot start the timer for howdah.time_slice, which has no effect");
         slice = 0;
     }
 }

@@ -108,7 +108,7 @@ static const char *describe_change(const snapshot_kept *kept) {
         return "a pipe with unread bytes";
     }
     if (is_anonymous(kept->type) && state_of(kept->twin) != kept->state) {
-        return "a counter, a timer or a list of events";
+        return "an event counter, a timer or an epoll descriptor";
     }
     return NULL;
 }

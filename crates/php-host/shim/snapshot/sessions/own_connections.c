@@ -29,7 +29,7 @@ static int open_by(zval *function) {
     return EG(exception) == NULL ? fd : -1;
 }
 
-/* In other modes there is one process, and the function is called once. */
+/* In other modes each worker boots for itself, so the function is called only here. */
 PHP_FUNCTION(Howdah_connect_each_worker) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
@@ -72,7 +72,7 @@ bool shim_own_connections_offer(void) {
 
 /* Until the worker has its own connections, its descriptors are those of another process: a driver that closes one must
  * not end the session at the server. */
-static bool part_from_connections(void) {
+static bool detach_from_connections(void) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         return false;
@@ -115,8 +115,8 @@ static const char *open_all(void) {
 }
 
 const char *shim_own_connections_open(void) {
-    if (!part_from_connections()) {
-        return "no descriptor for the worker's own connection";
+    if (!detach_from_connections()) {
+        return "no descriptor is free for the worker's own connection";
     }
     const char *volatile trouble = "a function of Howdah\\connect_each_worker() has ended the script";
     zend_try {
@@ -130,7 +130,7 @@ const char *shim_own_connections_set_up(void) {
     size_t n = 0;
     for (tap *t; (t = next_renewable(&n)) != NULL;) {
         if (!tap_renew(t)) {
-            return "the worker's own connection has other settings than the boot's: the server's have changed";
+            return "the worker's own connection has other settings than the boot's: the server's settings have changed";
         }
     }
     return NULL;
