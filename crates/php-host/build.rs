@@ -12,7 +12,7 @@ use std::process::Command;
 /// Folders of the shim that must not depend on PHP. They are compiled without its include paths, which enforces that.
 const WITHOUT_PHP: &[&str] = &["snapshot/engine", "sql"];
 
-/// Optional modes: the Cargo feature, the parts of the shim that belong to it, and the replacement for other files.
+/// Optional modes: the Cargo feature, the parts of the shim that belong to it, and the file that replaces them.
 const OPTIONAL: &[(&str, &[&str], &str)] = &[
     (
         "snapshot",
@@ -185,7 +185,7 @@ fn link_php(version: &str, prefix: &str) {
     fail(&format!("libphp for PHP {version} not found below {prefix}/lib: install libphp{short}-embed"));
 }
 
-/// Links this file such that the program loads it and no other library of the same name.
+/// Links this file so that the program loads it and no other library of the same name.
 fn link(library: &Path) {
     let shown = library.display();
     println!("cargo::rerun-if-changed={shown}");

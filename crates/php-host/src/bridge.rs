@@ -64,7 +64,7 @@ pub(crate) fn install(lane: WorkerEnd) {
         live: LiveOrderBuilder::default(),
         snapshot: SnapshotNumbers::default(),
     };
-    // SAFETY: one thread, and no reference to the cell is alive.
+    // SAFETY: the main thread, and no reference to the cell is alive.
     unsafe { *HOST.0.get() = Some(host) };
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn install(lane: WorkerEnd) {
 pub(crate) fn leave() -> Option<Hole> {
     stack_signal::forget();
     running::set_timeout_word(std::ptr::null_mut());
-    // SAFETY: one thread, and no reference to the cell is alive.
+    // SAFETY: the main thread, and no reference to the cell is alive.
     let host = unsafe { (*HOST.0.get()).take() }?;
     // C may still point into the requests' memory.
     std::mem::forget((host.current, host.others));
@@ -88,7 +88,7 @@ impl Host {
 
 /// The host, for the duration of one bridge function.
 fn host() -> Option<&'static mut Host> {
-    // SAFETY: one thread, and each bridge function takes the reference once and drops it before it returns; signal
+    // SAFETY: the main thread; each bridge function takes the reference once and drops it before it returns; signal
     // handlers of this process do not use it.
     unsafe { (*HOST.0.get()).as_mut() }
 }

@@ -44,7 +44,7 @@ struct RecordedError {
 
 static NOTED: Mutex<Option<RecordedError>> = Mutex::new(None);
 
-/// The noted error. The only thread holds it for the duration of a bridge function.
+/// The noted error. The main thread holds it for the duration of a bridge function.
 fn noted() -> MutexGuard<'static, Option<RecordedError>> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }

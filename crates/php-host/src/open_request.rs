@@ -144,7 +144,7 @@ impl OpenRequest {
         }
     }
 
-    /// Sets the route that responds to the request. A longer name than fits clears it.
+    /// Sets the route that responds to the request. A name that is too long clears it.
     pub(crate) fn set_route(&mut self, name: &[u8]) {
         self.route.length = 0;
         if let Some(place) = self.route.name.get_mut(..name.len()) {

@@ -21,7 +21,7 @@ static SOCKET: AtomicI32 = AtomicI32::new(-1);
 #[repr(align(64))]
 struct HandlerMemory<const N: usize>(UnsafeCell<[u8; N]>);
 
-// SAFETY: the process has one thread, and the handler blocks its own signal while it runs, so there is one user at a time.
+// SAFETY: only the main thread handles signals, and the handler blocks its own while it runs: one user at a time.
 unsafe impl<const N: usize> Sync for HandlerMemory<N> {}
 
 static STACK: HandlerMemory<STACK_LEN> = HandlerMemory(UnsafeCell::new([0; STACK_LEN]));

@@ -36,8 +36,8 @@ struct Mapping {
 const MAX_TEXT: usize = 4 << 20;
 const MAX_MAPPINGS: usize = 2048;
 
-/// The zygote's own mappings, which exist while this value does: nothing is allocated or freed from before they are read
-/// until then. Giving memory back would end mappings, or shorten the heap's.
+/// The zygote's own mappings. From before they are read until this value is dropped, nothing is allocated or freed,
+/// which could end or shorten a mapping.
 struct Own {
     mappings: Vec<Mapping>,
     /// Holds the text of `/proc/self/smaps`.

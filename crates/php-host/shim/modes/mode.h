@@ -20,8 +20,7 @@ struct shim_mode {
     unsigned kept_server_arrays;
     /* True if signal handlers, signal mask and alarm are restored after each request. */
     bool restores_signals;
-    /* True if a worker is replaced when what requests leave in PHP's heap fills it or slows it down (process/wear.c).
-     */
+    /* True if a worker is replaced when memory that requests leave fills it or slows it down (process/wear.c). */
     bool keeps_memory;
 
     /* Called in the zygote before PHP starts, and when its modules have started. NULL: nothing to do. */

@@ -59,7 +59,7 @@ extern "C" fn howdah_rs_timed_out() {
     let word = TIMED_OUT.load(Ordering::Relaxed);
     if !word.is_null() {
         // SAFETY: `bridge::install` sets it to a word of the lane, which stays mapped until `bridge::leave` resets it.
-        // One thread.
+        // Only the main thread handles signals.
         unsafe { (*word).store(RUNNING.load(Ordering::Relaxed), Ordering::Relaxed) };
     }
 }

@@ -17,8 +17,9 @@ bool async_admission_next(void);
 /* Starts this request, if it has not begun. */
 void async_admission_begin_at_once(uint64_t number);
 async_admission async_admission_state(void);
-/* Returns the time until which an idle worker waits before it lets more requests begin; reports that it has waited. */
+/* Returns the end of a pause that begins now: an idle worker waits until then before it lets more requests begin. */
 uint64_t async_admission_pause_until(void);
+/* Called after such a pause. */
 void async_admission_pause(void);
 /* Called once per turn of the loop: starts all queued requests if none has ended for some time. */
 void async_admission_check(void);

@@ -1,6 +1,5 @@
 /* Buffered input of a stream socket. One recv() takes all parts of a message that have arrived, and a short result
- * means that nothing is left: neither a second call nor a new registration with epoll is needed before the next wait.
- */
+ * means that nothing is left: no second call and no new registration with epoll is needed before the next wait. */
 #include "async/core/stream_input.h"
 
 #include "async/core/descriptors.h"

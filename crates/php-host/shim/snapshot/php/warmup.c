@@ -458,7 +458,7 @@ void shim_warmup_process(void) {
     }
 }
 
-/* --- responses without warm-up --- */
+/* --- responses without warm-up ------------------------------------------------------------------------------------ */
 
 /* Runs in a fork of the process; does not return. */
 static void respond_in_fork(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
