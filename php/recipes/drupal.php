@@ -78,16 +78,16 @@ function depends_on_request(string $root, object $loader): bool
 {
     $now = $_SERVER;
     // A file that it includes once is missing from both results.
-    $said = [];
+    $results = [];
     foreach (['192.0.2.1', '192.0.2.2'] as $at => $address) {
         $_SERVER = ['HTTP_HOST' => "$at.invalid", 'SERVER_NAME' => "$at.invalid", 'SERVER_PORT' => (string) (80 + $at),
             'REQUEST_URI' => "/$at", 'REQUEST_METHOD' => $at ? 'HEAD' : 'GET', 'REMOTE_ADDR' => $address,
             'HTTP_USER_AGENT' => "agent $at", 'HTTP_X_FORWARDED_PROTO' => $at ? 'https' : 'http', 'HTTPS' => $at ? 'on' : ''] + $now;
-        $said[] = evaluate($root, SITE, $loader);
+        $results[] = evaluate($root, SITE, $loader);
     }
     $_SERVER = $now;
 
-    return $said[0] !== $said[1];
+    return $results[0] !== $results[1];
 }
 
 /** Keeps connections of the boot: Drupal's own object closes its connection at the end of each request. */
@@ -132,7 +132,7 @@ function declare_kernel(): void
         private const SIZE = 64 << 10;
 
         /** The settings of settings.php at the snapshot; null until then. */
-        private ?array $said = null;
+        private ?array $evaluated = null;
         private string $mark = '';
         private array $overrides = [];
 
@@ -179,7 +179,7 @@ function declare_kernel(): void
             $this->renew();
             $this->container->get('module_handler')->loadAll();
             $connection = Database::getConnection();
-            $this->said = evaluate($this->root, SITE, $this->classLoader);
+            $this->evaluated = evaluate($this->root, SITE, $this->classLoader);
             $this->mark = $this->markOfContainer();
             if (Connections::isOpenedByWorkers($connection)) {
                 $this->getHttpKernel();
@@ -203,7 +203,7 @@ function declare_kernel(): void
 
         public function boot()
         {
-            if ($this->said === null) {
+            if ($this->evaluated === null) {
                 return parent::boot();
             }
             $this->bootstrapContainer ??= new $this->bootstrapContainerClass(
@@ -217,13 +217,13 @@ function declare_kernel(): void
 
         protected function initializeSettings(Request $request)
         {
-            if ($this->said === null) {
+            if ($this->evaluated === null) {
                 parent::initializeSettings($request);
 
                 return;
             }
             static::findSitePath($request) === SITE || \Howdah\boot_again('sites/sites.php was created');
-            evaluate($this->root, SITE, $this->classLoader) === $this->said || \Howdah\boot_again('settings.php has changed');
+            evaluate($this->root, SITE, $this->classLoader) === $this->evaluated || \Howdah\boot_again('settings.php has changed');
             $GLOBALS['config'] = array_replace_recursive($this->overrides, $GLOBALS['config']);
             $hosts = Settings::get('trusted_host_patterns', []);
             if (!empty($hosts) && static::setupTrustedHosts($request, $hosts) === false) {

@@ -92,8 +92,8 @@ final class Api
                 $head = self::head($tokens, $i);
                 if (preg_match('/\b(class|interface)\b/', $head) && $depth === 0) {
                     // Without a doc comment, a class gets its file's comment.
-                    $said = array_filter($doc, static fn (string $line): bool => !str_contains($line, '@implements')) === [];
-                    $classes[] = ['doc' => $said ? self::lines('/**' . substr((string) $purpose, 2)) : $doc, 'head' => $head, 'items' => []];
+                    $hasNoText = array_filter($doc, static fn (string $line): bool => !str_contains($line, '@implements')) === [];
+                    $classes[] = ['doc' => $hasNoText ? self::lines('/**' . substr((string) $purpose, 2)) : $doc, 'head' => $head, 'items' => []];
                 } elseif (str_contains($head, 'function ') && !str_contains($head, '__destruct') && !str_contains(implode($doc), '@internal')) {
                     if ($depth === 0) {
                         $functions['items'][] = ['doc' => $doc, 'signature' => $head];

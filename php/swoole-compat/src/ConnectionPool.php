@@ -9,7 +9,7 @@ use Howdah\TimeoutException;
 
 /**
  * A pool with the interface of Swoole's library, based on Howdah's: a connection that is not put back returns when its
- * coroutine ends, and each one is checked and reset when it returns.
+ * coroutine ends. Only the pools of databases check and reset connections.
  */
 class ConnectionPool
 {
@@ -45,7 +45,7 @@ class ConnectionPool
         }
     }
 
-    /** @param object|null $connection null for a broken one: the pool detects it when its coroutine ends */
+    /** @param object|null $connection null for a broken one: the pools of databases detect it when its coroutine ends */
     public function put(?object $connection): void
     {
         if ($connection !== null) {

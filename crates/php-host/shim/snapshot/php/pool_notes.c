@@ -12,7 +12,7 @@
 /* Shared by the zygote and all its descendants. A worker that writes garbage here silences the pool's messages or
  * shortens its warm-up; nothing else depends on it, so the two need no memory ordering. */
 typedef struct notes {
-    atomic_uint said; /* bits by tap_advice */
+    atomic_uint logged; /* bits by tap_advice */
     atomic_bool warmup_refused;
     atomic_uint_least64_t outdated_boot; /* when it began; no worker is forked from it any more */
 } notes;
@@ -45,7 +45,7 @@ void shim_snapshot_advise(tap_advice advice, const char *what) {
             "a warm-up request cannot be undone (%s): the pool runs no warm-up on the finished snapshot",
     };
     if (shared != NULL &&
-        (atomic_fetch_or_explicit(&shared->said, 1u << advice, memory_order_relaxed) & 1u << advice) != 0) {
+        (atomic_fetch_or_explicit(&shared->logged, 1u << advice, memory_order_relaxed) & 1u << advice) != 0) {
         return;
     }
     char line[400];
