@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Maximum number of threads with a reserve. The server has fewer threads; further ones (in tests) have no reserve.
 const THREADS: usize = 80;
 
-/// The largest reserve of a thread.
+/// Maximum bytes that a thread draws at a time; its reserve may be twice as large.
 const RESERVE: u64 = 128 * 1024;
 
 /// Bytes up to which a charge may use the part of a budget that is reserved for small holders. A connection may hold
@@ -42,7 +42,7 @@ impl Kind {
 #[repr(align(128))]
 struct CachePadded(AtomicU64);
 
-/// A number of bytes that may be taken, over the whole server.
+/// Bytes that the whole server may use.
 #[derive(Debug)]
 pub struct Budget {
     kind: Kind,

@@ -176,13 +176,13 @@ mod tests {
         let bytes = part.cover(Bytes::from(vec![b'x'; 10]));
         let slice = bytes.slice(3..5);
         drop((charge, bytes));
-        assert_eq!(budget.used(), 600, "a part of the bytes is still used");
+        assert_eq!(budget.used(), 600, "a slice of the bytes is still alive");
         drop(slice);
         assert_eq!(budget.used(), 0);
     }
 
     #[test]
-    fn the_limit_holds_and_the_last_part_is_for_those_that_hold_little() {
+    fn the_last_eighth_of_a_budget_is_reserved_for_small_charges() {
         let budget = Budget::new(Kind::Memory, 8 * MIB);
         let mut big = Charge::new(budget, None);
         while big.grow(MIB / 2) {}
@@ -211,13 +211,13 @@ mod tests {
         let mut charges: Vec<Charge> = (0..20).map(|_| Charge::new(budgets.memory, Some(share.clone()))).collect();
         let held: u64 = charges.iter_mut().map(|charge| u64::from(charge.grow(MIB / 8))).sum();
         assert_eq!((held, share.used(Kind::Memory)), (8, MIB));
-        assert!(Charge::new(budgets.spool, Some(share.clone())).grow(2 * MIB), "the other budget is another matter");
+        assert!(Charge::new(budgets.spool, Some(share.clone())).grow(2 * MIB), "budgets are independent");
         charges.clear();
         assert_eq!((share.used(Kind::Memory), share.used(Kind::Spool), budgets.memory.used()), (0, 0, 0));
     }
 
     #[test]
-    fn threads_return_what_others_have_charged() {
+    fn a_charge_may_be_returned_by_another_thread() {
         let budget = Budget::new(Kind::Memory, 64 * MIB);
         std::thread::scope(|scope| {
             for _ in 0..4 {

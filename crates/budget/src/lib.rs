@@ -2,8 +2,8 @@
 //! `Charge` is one object's part of a budget. It grows and shrinks with the object and returns everything when dropped.
 //! Where several requests share a connection, the connection has a `Share`, so that no client can exhaust the budget.
 //!
-//! Data that a budget refuses is not kept: a request gets 503, a response goes to a file or waits in its worker, a slow
-//! client is disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their owners), `machine` (the
+//! Data that a budget refuses is not kept: a request gets 503, a response goes to a file or waits in its worker. As a
+//! budget fills up, slow clients are disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their owners), `machine` (the
 //! defaults).
 #![forbid(unsafe_code)]
 

@@ -119,7 +119,7 @@ pub fn default_spool(free: u64, in_memory: bool) -> u64 {
     round(free / 4, 16 * MIB, most)
 }
 
-/// Default directory of temporary files: `TMPDIR`; else `/var/tmp` if `/tmp` is a tmpfs; else `/tmp`.
+/// Default directory of temporary files: `TMPDIR`; else `/var/tmp` if only `/tmp` is in memory; else `/tmp`.
 pub fn temp_dir(
     tmpdir: Option<PathBuf>,
     is_memory: impl Fn(&Path) -> bool,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_a_group_and_those_above_it_counts() {
+    fn the_smallest_limit_up_to_the_root_group_counts() {
         let group = ("proc/self/cgroup", "0::/a/b\n");
         let seen = allowed(&[
             group,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_something() {
+    fn the_real_machine_has_processors_and_memory() {
         let machine = Machine::of(Path::new("/"));
         assert!(machine.processors >= 1 && machine.processors <= machine.all_processors && machine.memory > 0);
     }

@@ -1,5 +1,5 @@
 //! Memory pressure, as counted by the kernel (PSI): the share of the last ten seconds in which a process waited for
-//! memory to be freed. If a cgroup v2 group limits this process, the group's pressure is used, else the machine's.
+//! memory to be freed. If cgroup v2 groups limit this process, the outermost one's pressure counts, else the machine's.
 
 use crate::control_group;
 use std::fs;
@@ -17,7 +17,7 @@ enum Source {
 pub struct MemoryPressure(Source);
 
 impl MemoryPressure {
-    /// The pressure source of this process; `None` if the kernel has none.
+    /// The pressure source of this process; `None` if the kernel reports none.
     pub fn here() -> Option<Self> {
         Self::below(Path::new("/"))
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_it_is_that_of_the_machine() {
+    fn without_a_limited_group_the_machines_pressure_counts() {
         let files = Files::new();
         assert_eq!(files.pressure(), None);
         files.stalls("proc/pressure/memory", "12.75").write("proc/self/cgroup", "0::/a\n");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_it_is_that_of_the_outermost_group_that_is_limited() {
+    fn the_pressure_of_the_outermost_limited_group_counts() {
         let files = Files::new();
         files.stalls("proc/pressure/memory", "90.00").write("proc/self/cgroup", "0::/a/b/c\n");
         files.stalls("sys/fs/cgroup/a/memory.pressure", "80.00").write("sys/fs/cgroup/a/memory.max", "max\n");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_does_not_count_waits_it_is_whether_the_group_was_held_up() {
+    fn without_psi_an_increase_of_high_events_is_full_pressure() {
         let files = Files::new();
         files.write("proc/self/cgroup", "0::/a\n").write("sys/fs/cgroup/a/memory.high", "100000\n");
         let events = |high: u32| format!("low 0\nhigh {high}\nmax 9\noom 0\n");
