@@ -29,8 +29,8 @@
 // With `REQUEST_BODY_FD`: the descriptor is not a body but the script's end of a `connection_stream`.
 #define REQUEST_BODY_STREAM 64
 
-// The request's log line has what it used: the worker measures the processor time, the part of it in the kernel
-// (`WireDone::system_ns`) as well, and the response ends only when the request does.
+// The access log reports the request's usage: the worker measures the processor time, also the part in the kernel
+// (`WireDone::system_ns`), and the response ends only when the request does.
 #define REQUEST_USAGE 128
 
 // Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
@@ -39,7 +39,7 @@
 // In `Cancel`: the client has gone.
 #define CANCEL_CLIENT_GONE 1
 
-// In `Cancel`: the request has exceeded the pool's deadline.
+// In `Cancel`: the request has exceeded its deadline.
 #define CANCEL_DEADLINE 2
 
 // In `Head`: first byte of a line that is not a header. PHP sends no header that begins with it.

@@ -1,8 +1,8 @@
-//! Messages with descriptors, sent alongside a lane and between the server and a zygote. Each is one Unix
-//! `SOCK_SEQPACKET` datagram.
+//! Messages with descriptors, sent alongside a lane and between the server and its other processes. Each is one Unix
+//! `SOCK_SEQPACKET` datagram of at most `MAX_MESSAGE` bytes.
 //!
-//! The kernel preserves message boundaries, so a peer that dies cannot leave half a message. A message is one tag byte
-//! and a payload of at most `MAX_MESSAGE` bytes in total.
+//! The kernel preserves message boundaries, so a peer that dies cannot leave half a message. Alongside a lane, a
+//! message is one tag byte and a payload (`Message`); the other processes exchange JSON.
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -29,8 +29,8 @@ pub enum Message {
         /// The request's number on the lane.
         number: u64,
     },
-    /// Server → worker, with a descriptor: the text that a request waits for, its pool's state (`NeedStatus`) or the
-    /// answer to a question about connections (`Live`).
+    /// Server → worker, with a descriptor: the text that a request waits for: its pool's status (`NeedStatus`) or
+    /// the answer to a question about connections (`Live`).
     Text {
         /// The request's number on the lane.
         number: u64,
@@ -157,7 +157,7 @@ impl ControlSocket {
         send(&self.0, &about_request(TAG_NO_BODY, number), &[], true)
     }
 
-    /// Bytes of memory that messages use which the peer has not received yet.
+    /// Bytes of kernel memory used by messages that the peer has not received.
     pub fn unreceived(&self) -> usize {
         let mut unread: libc::c_int = 0;
         // SAFETY: the call writes one `int` to the address it is given, which lives through the call. (`SIOCOUTQ`,

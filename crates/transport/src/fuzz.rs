@@ -5,10 +5,10 @@
 //!
 //! | line | writes |
 //! |---|---|
-//! | `KIND NUMBER FLAGS REPEAT TEXT` | a frame whose payload is the text, so often. Kinds: see `KINDS`, or a number |
+//! | `KIND NUMBER FLAGS REPEAT TEXT` | a frame whose payload repeats the text. Kinds: see `KINDS`, or a number |
 //! | `head NUMBER FLAGS STATUS A: b\|C: d`, `interim …` | a head as it is laid out on the wire |
 //! | `claim LENGTH` | the next frame claims this length |
-//! | `cursor VALUE`, `skip VALUE` | the end of what is published |
+//! | `cursor VALUE`, `skip VALUE` | nothing: moves the worker's cursor to or by this value |
 //! | `word PLACE VALUE` | a word of the control page |
 //! | `show` | publishes and wakes the server, which reads |
 
@@ -89,8 +89,8 @@ pub enum Step {
     Show,
 }
 
-/// Parses a script. A frame with an empty text has a payload of `REPEAT` zero bytes, except for the end of a request,
-/// which gets a complete payload.
+/// Parses a script. A frame with an empty text has a payload of `REPEAT` zero bytes; `done` and `back` have a fixed
+/// number of them.
 pub fn script(data: &[u8]) -> Vec<Step> {
     let mut claimed = None;
     let mut steps = Vec::new();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_read_as_it_is_described() {
+    fn a_script_is_parsed_as_documented() {
         let steps = script(b"head 1 0 200 A: b|C: d\nbody 1 1 3 ab\nclaim 9\n77 2\nword 5 6\nshow\ndone 1");
         let frame = |kind, flags, number, payload: &[u8], claimed| Step::Frame {
             kind,

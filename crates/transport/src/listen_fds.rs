@@ -1,5 +1,5 @@
-//! Descriptors that the parent process left open for this one: from number 3 on the sockets of a unit, as systemd passes
-//! them (sd_listen_fds(3)), and any others that the parent forgot to close.
+//! Descriptors that the parent process left open for this one: from number 3 on the sockets of a unit, as systemd
+//! passes them (sd_listen_fds(3)), and any others that the parent did not close.
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use std::io;
@@ -23,7 +23,7 @@ pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
         return Err(io::Error::other(format!("{count} descriptors are more than a service can have")));
     }
     if TAKEN.swap(true, Ordering::Relaxed) {
-        return Err(io::Error::other("they were already taken"));
+        return Err(io::Error::other("the descriptors were already taken"));
     }
     (FIRST..).take(count).map(take_one).collect()
 }
@@ -43,8 +43,8 @@ fn take_one(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Makes all descriptors from number 3 on close-on-exec, so that no process that this one starts inherits what this one
-/// inherited: a script could use such a descriptor, and a lock on one would outlive its owner.
+/// Makes all descriptors from number 3 on close-on-exec, so that the processes that this one starts do not inherit
+/// them: a script could use such a descriptor, and a lock on one would outlive its owner.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.11 and `/proc/self/fd` cannot be read.

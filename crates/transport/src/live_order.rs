@@ -12,7 +12,7 @@ use zerocopy::{Immutable, IntoBytes, TryFromBytes, try_transmute};
 /// Maximum size of an order in bytes: a message of 1 MiB with its other fields.
 /// cbindgen:ignore
 pub const MAX_LIVE_ORDER: usize = (1 << 20) + (64 << 10);
-/// Maximum number of fields.
+/// An order with this many fields is refused.
 const MAX_FIELDS: usize = 1024;
 /// Bytes before each field's value.
 const FIELD_HEAD: usize = 6;

@@ -1,5 +1,5 @@
 //! Runs `wake` and `request_state` in every order in which two processors may execute them, with the model checker
-//! loom. No side may sleep for ever, and no request may run twice or not at all. The same models must fail if words
+//! loom. No side may sleep forever, and no request may run twice or not at all. The same models must fail if words
 //! lack their fence or an exchange is not atomic; otherwise the models would prove nothing.
 
 use crate::request_state;
@@ -116,7 +116,6 @@ fn in_every_order(lack: Defect, worker: fn(&Model), server: fn(&Model)) {
 }
 
 // --- a worker that waits for requests, and then for room
-// --------------------------------------------------------------------
 
 fn send_requests(model: &Model) {
     for n in 1..=2 {
@@ -167,7 +166,7 @@ fn wait_for_room_and_for_a_request(model: &Model) {
 }
 
 #[test]
-fn a_worker_is_woken_for_what_it_waits_for() {
+fn a_worker_is_woken_for_the_reason_it_waits_for() {
     in_every_order(Defect::Nothing, wait_for_room_and_for_a_request, give_room_and_send_a_request);
 }
 
@@ -190,12 +189,11 @@ fn a_worker_that_waits_for_room_notices_a_disconnected_client() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn without_the_fence_it_would_not_learn_that() {
+fn without_the_fence_a_worker_would_miss_the_disconnect() {
     in_every_order(Defect::Fence, wait_for_room_or_the_clients_end, abort);
 }
 
 // --- a worker that waits for its wake pipe among other descriptors
-// ------------------------------------------------------------
 
 fn send_requests_with_the_wake_pipe(model: &Model) {
     for n in 1..=2 {
@@ -231,7 +229,7 @@ fn without_the_fence_its_wake_would_be_lost() {
     in_every_order(Defect::Fence, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
 }
 
-// --- the server ----------------------------------------------------------------------------------------------------------
+// --- the server
 
 fn publish_frames(model: &Model) {
     for n in 1..=2 {
@@ -290,8 +288,7 @@ fn without_the_fence_a_wait_for_room_could_last_forever() {
     in_every_order(Defect::Fence, give_back, want_room);
 }
 
-// --- who has a request
-// ------------------------------------------------------------------------------------------------------
+// --- ownership of a request
 
 /// One request in one slot: the worker begins it while the server takes it back, and then the slot is reused.
 fn exchange_in_every_order(lack: Defect) {
@@ -336,7 +333,7 @@ fn exchange_in_every_order(lack: Defect) {
         }
         let mut here = thread.join().unwrap();
         if slot.tail.load(Acquire) == 0 {
-            // The worker had looked before the request was there.
+            // The worker had polled before the request was published.
             here = work(&slot);
         }
         assert_eq!(here + elsewhere, 1, "a request runs once");

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_writes_what_the_server_reads() {
+    fn the_server_reads_the_pools_that_a_worker_writes() {
         let (sender, _receiver, fd) = create_lane(LaneSizes::TINY).unwrap();
         let (_ours, theirs) = crate::control_socket::pair().unwrap();
         let worker = WorkerEnd::attach(&fd, crate::new_eventfd().unwrap(), theirs.into()).unwrap();

@@ -197,7 +197,7 @@ impl Ring {
         at..(at + to.wrapping_sub(from) as usize).min(self.cap())
     }
 
-    /// The cursor after the bytes to skip if `read_header` returned `None`.
+    /// Number of bytes to skip if `read_header` returned `None`.
     pub(crate) fn skipped_end(&self, cursor: u64) -> u64 {
         (self.cap() - self.offset(cursor)) as u64
     }

@@ -29,7 +29,7 @@ const RINGS_AT: usize = CONTROL_LEN + POOL_PAGE_LEN;
 #[derive(Debug)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The control page. Each cursor counts bytes since the lane's start; one side only writes it.
+/// The control page. Each cursor counts bytes since the lane's start; only one side writes it.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -52,7 +52,7 @@ pub(crate) struct Control {
     /// Written by the server: the number of the last request whose client has gone.
     pub(crate) aborted: Line<AtomicU64>,
     /// 1 = the server has a message that did not fit into the request ring. Set by the server, cleared by a multiplexed
-    /// worker.
+    /// worker, or by the server if there is room after all.
     pub(crate) room_wanted: Line<AtomicU32>,
     /// Written by a multiplexed worker: number of the request whose code is running, or 0.
     pub(crate) selected: Line<AtomicU64>,
@@ -161,8 +161,8 @@ impl Segment {
         let copied = places.into_iter().map(|place| {
             assert!(place.start <= place.end && place.end <= self.sizes.total(), "outside the segment");
             let mut bytes = Vec::with_capacity(place.len());
-            // SAFETY: the source is inside the mapping (assertion), the target has room for as many bytes, all of which are
-            // initialised by the copy.
+            // SAFETY: the source is inside the mapping (assertion), the target has room for as many bytes, all of which
+            // are initialised by the copy.
             unsafe {
                 std::ptr::copy_nonoverlapping(self.base.as_ptr().add(place.start), bytes.as_mut_ptr(), place.len());
                 bytes.set_len(place.len());

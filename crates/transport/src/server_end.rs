@@ -7,7 +7,7 @@
 //! overwrite bytes that are being read; the worker does the same with `request_tail`. A side reads its own cursors with
 //! `Relaxed`, as it is their only writer. Words that publish no other data (`aborted`, `selected`, `timed_out`,
 //! `room_wanted`) are `Relaxed`: seeing them late only costs time. Where both sides could miss each other and one would
-//! sleep for ever, `wake` has the fences.
+//! sleep forever, `wake` has the fences.
 
 use crate::held::{HeldPayload, Holds};
 use crate::pool_page::PoolReport;
@@ -296,7 +296,7 @@ impl RequestSender {
         self.segment.control().request_tail.0.load(Ordering::Acquire) == self.request_head
     }
 
-    /// Informs a serial worker that its client has gone. Wakes the worker if it waits for room.
+    /// Informs a serial worker that the client of this request has gone. Wakes the worker if it waits for room.
     pub fn abort(&self, number: u64) {
         let control = self.segment.control();
         control.aborted.0.store(number, Ordering::Relaxed);

@@ -62,8 +62,8 @@ pub fn new_wake_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Wakes the worker if it waits for its wake pipe. Call after publishing.
 pub(crate) fn wake_worker_event(word: &impl Word, wake_pipe: BorrowedFd<'_>) {
     if take(word, WORKER_WAITS_EVENT) {
-        // A full wake pipe means more wake-ups than an honest worker can have: this one does not listen. A dead worker
-        // has closed its end; the reader of its lane detects that.
+        // An honest worker empties its wake pipe before it is full. A dead worker has closed its end; the reader of its
+        // lane detects that.
         let _ = rustix::io::write(wake_pipe, &[1]);
     }
 }

@@ -49,8 +49,8 @@ pub const REQUEST_NICE: u32 = 16;
 pub const REQUEST_BODY_DROPPED: u32 = 32;
 /// With `REQUEST_BODY_FD`: the descriptor is not a body but the script's end of a `connection_stream`.
 pub const REQUEST_BODY_STREAM: u32 = 64;
-/// The request's log line has what it used: the worker measures the processor time, the part of it in the kernel
-/// (`WireDone::system_ns`) as well, and the response ends only when the request does.
+/// The access log reports the request's usage: the worker measures the processor time, also the part in the kernel
+/// (`WireDone::system_ns`), and the response ends only when the request does.
 pub const REQUEST_USAGE: u32 = 128;
 /// Bit position of the amount in the flags of a request with `REQUEST_NICE`; five bits, 0 to 19.
 pub const REQUEST_NICE_SHIFT: u32 = 8;
@@ -128,7 +128,7 @@ pub enum FrameKind {
     /// All parts but the last have `FLAG_MORE`. After a question the worker waits for the answer, sent as text in a
     /// descriptor.
     Live = 25,
-    /// The worker waits for the state of its pool, sent as text in a descriptor.
+    /// The worker waits for the status of its pool, sent as text in a descriptor.
     NeedStatus = 26,
 }
 
@@ -141,7 +141,7 @@ impl FrameKind {
 
 /// In `Cancel`: the client has gone.
 pub const CANCEL_CLIENT_GONE: u32 = 1;
-/// In `Cancel`: the request has exceeded the pool's deadline.
+/// In `Cancel`: the request has exceeded its deadline.
 pub const CANCEL_DEADLINE: u32 = 2;
 
 /// In `Head`: first byte of a line that is not a header. PHP sends no header that begins with it.
@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_of_request_of_another_length_is_refused() {
+    fn a_done_payload_of_another_length_is_refused() {
         let done = WireDone { php_ns: 1, flags: 2 << DONE_WAY_SHIFT | 3 << DONE_RESETS_SHIFT, ..WireDone::default() };
         let bytes = done.as_bytes();
         let read = WireDone::read_from_bytes(bytes).unwrap();
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn only_numbers_of_frames_are_frames() {
+    fn unknown_frame_kinds_are_refused() {
         let known = (0..=u16::MAX).filter_map(FrameKind::from_u16).map(|kind| kind as u16);
         assert_eq!(known.collect::<Vec<_>>(), [0, 1, 2, 3, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]);
     }

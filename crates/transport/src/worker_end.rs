@@ -4,8 +4,8 @@
 //! control page again, because snapshot mode restores all private memory of the process between two requests.
 //!
 //! Responses are published in batches: frames are written after `head`, which only `publish` makes visible to the
-//! server. That happens at the end of a request, when PHP flushes, and when a quarter of the ring is unpublished. So a
-//! short response costs one store and at most one wake-up.
+//! server. That happens at the end of a request, when PHP flushes, when a quarter of the ring is unpublished, and when
+//! the server holds nothing else that could make room. So a short response costs one store and at most one wake-up.
 //!
 //! The memory orders are explained in `server_end`.
 
@@ -552,7 +552,7 @@ pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
     }
 }
 
-/// Transport of the current request's body.
+/// Transport of a request's body: `(in the frame, as a descriptor)`.
 pub fn body_kind(flags: u32) -> (bool, bool) {
     (flags & REQUEST_BODY_INLINE != 0, flags & REQUEST_BODY_FD != 0)
 }

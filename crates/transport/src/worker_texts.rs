@@ -1,4 +1,4 @@
-//! Texts that a request asks the server for and waits for: the state of the pool, and answers to questions about
+//! Texts that a request asks the server for and waits for: the status of its pool, and answers to questions about
 //! connections and channels.
 
 use crate::control_socket::Message;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 impl WorkerEnd {
-    /// Requests the state of the pool and waits for its text. `None` in a multiplexed worker.
+    /// Requests the status of the pool and waits for its text. `None` in a multiplexed worker.
     ///
     /// # Errors
     /// The control socket is closed or delivered an unexpected message.

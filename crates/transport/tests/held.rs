@@ -67,7 +67,7 @@ fn pattern(len: usize, seed: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_can_be_read_compared_and_sent_where_it_lies() {
+fn a_body_can_be_read_compared_and_sent_in_place() {
     let mut lane = lane();
     let body = pattern(20_000, 1);
     lane.response(&body);
@@ -94,7 +94,7 @@ fn a_body_can_be_read_compared_and_sent_where_it_lies() {
 }
 
 #[test]
-fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
+fn held_bodies_are_never_overwritten_whatever_the_order_of_release() {
     let mut lane = lane();
     for round in 0..300_usize {
         let bodies: Vec<_> =

@@ -172,7 +172,7 @@ fn a_request_that_runs_cannot_be_taken_back() {
 }
 
 #[test]
-fn a_full_lane_says_so_and_takes_requests_again_when_the_worker_is_done() {
+fn a_full_lane_refuses_requests_until_the_worker_is_done() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     let request = request(&[b'q'; 4000]);
     let mut sent = 0;
@@ -186,7 +186,7 @@ fn a_full_lane_says_so_and_takes_requests_again_when_the_worker_is_done() {
 }
 
 #[test]
-fn a_request_that_fits_no_lane_is_refused_for_good() {
+fn a_request_too_large_for_any_lane_is_refused() {
     let (mut server, _worker) = lane(LaneSizes::TINY);
     let error = server.sender.send_request(&request(&[b'q'; 9000]), 1, BodyInLane::None).unwrap_err();
     assert_eq!(error, SendError::TooLarge);

@@ -53,7 +53,7 @@ impl Worker {
     }
 
     /// Waits for the wake pipe; false on a timeout.
-    fn rings_within(&self, seconds: i64) -> bool {
+    fn is_woken_within(&self, seconds: i64) -> bool {
         let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
         epoll::wait(&self.epoll, &mut events, Some(&limit)).unwrap() != 0
@@ -97,7 +97,7 @@ fn next_event(worker: &mut Worker) -> Event {
             return event;
         }
         if worker.prepare_wait() {
-            assert!(worker.rings_within(20), "no wake-up within 20 s");
+            assert!(worker.is_woken_within(20), "no wake-up within 20 s");
             worker.woken();
         }
     }
@@ -269,12 +269,12 @@ fn no_wait_begins_if_something_arrived_after_the_last_check() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     assert!(worker.take_event().unwrap().is_none());
     server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();
-    assert!(!worker.rings_within(0), "nobody waits yet");
+    assert!(!worker.is_woken_within(0), "the worker does not wait yet");
     assert!(!worker.prepare_wait());
     assert_eq!(next_request(&mut worker).number, 1);
     assert!(worker.prepare_wait());
     server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
-    assert!(worker.rings_within(0));
+    assert!(worker.is_woken_within(0));
     worker.woken();
 }
 
@@ -304,7 +304,7 @@ fn a_server_that_found_no_room_is_woken_when_half_of_it_is_free() {
     assert!(sent >= 4, "{sent}");
     assert!(server.frames.prepare_sleep());
     next_request(&mut worker);
-    assert!(!is_readable(server.eventfd.as_fd()), "one request's room is not worth a wake-up");
+    assert!(!is_readable(server.eventfd.as_fd()), "no wake-up for the room of one request");
     (1..sent).for_each(|_| drop(next_request(&mut worker)));
     assert!(is_readable(server.eventfd.as_fd()));
     server.sender.send_request(&big, sent + 1, BodyInLane::None).unwrap();
@@ -376,13 +376,13 @@ fn each_body_goes_with_its_request_and_the_others_do_not_wait_for_it() {
     server.sender.send_request(&request(b""), 6, BodyInLane::None).unwrap();
     assert!(server.sender.take_back(slots[3]), "the fourth");
     let first = next_request(&mut worker);
-    assert!(first.number == 6 && first.body.is_none(), "it has all it needs");
+    assert!(first.number == 6 && first.body.is_none(), "it has no body to wait for");
     server.sender.send_cancel(3, CANCEL_DEADLINE).unwrap();
     server.sender.send_stop().unwrap();
-    assert!(worker.take_event().unwrap().is_none(), "data about requests that were not handed out comes after them");
+    assert!(worker.take_event().unwrap().is_none(), "events about requests without their bodies are delayed");
     assert!(worker.prepare_wait());
     assert_eq!(send_bodies(&mut server), [1, 2, 3, 5]);
-    assert!(worker.rings_within(20));
+    assert!(worker.is_woken_within(20));
     worker.woken();
     for number in [1u64, 2, 3, 5] {
         let taken = next_request(&mut worker);
@@ -396,7 +396,7 @@ fn each_body_goes_with_its_request_and_the_others_do_not_wait_for_it() {
 }
 
 #[test]
-fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_those_that_cannot_be_had() {
+fn requested_bodies_fit_into_the_socket_and_unavailable_ones_end_their_requests() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in 1..=300 {
         server.sender.send_request(&request(b""), number, BodyInLane::Descriptor(8)).unwrap();
@@ -455,7 +455,7 @@ fn texts_arrive_in_order_and_a_blocking_wait_takes_only_its_own() {
     assert!(worker.take_event().unwrap().is_none());
     assert!(worker.prepare_wait());
     assert_eq!(send_texts(&mut server), [2, 1, 2]);
-    assert!(worker.rings_within(20));
+    assert!(worker.is_woken_within(20));
     worker.woken();
     let number_in = |fd: &OwnedFd| {
         let mut bytes = [0; 8];
@@ -483,7 +483,7 @@ fn texts_arrive_in_order_and_a_blocking_wait_takes_only_its_own() {
 /// Regression: the wake pipe was an eventfd, one file description for both sides. A worker that made it blocking and
 /// filled it stopped the server.
 #[test]
-fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
+fn a_worker_cannot_make_the_server_block_on_the_wake_pipe() {
     let (mut server, worker) = lane(LaneSizes::DEFAULT);
     let wake_pipe = worker.wake_fd().unwrap();
     let flags = rustix::fs::fcntl_getfl(wake_pipe).unwrap();
@@ -505,12 +505,12 @@ fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
 }
 
 #[test]
-fn a_wake_pipe_never_fills_up_at_an_honest_worker() {
+fn the_wake_pipe_of_an_honest_worker_never_fills_up() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in 1..=20_000 {
         assert!(worker.prepare_wait());
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
-        assert!(worker.rings_within(20), "wait {number}");
+        assert!(worker.is_woken_within(20), "wait {number}");
         worker.woken();
         assert_eq!(next_request(&mut worker).number, number);
     }
@@ -546,19 +546,19 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         // The worker ends its wait for another reason, whether or not it has seen the wake pipe.
         if number % 2 == 0 {
-            assert!(worker.rings_within(0));
+            assert!(worker.is_woken_within(0));
         }
         worker.woken();
         assert_eq!(next_request(&mut worker).number, number);
     }
     assert!(worker.prepare_wait());
-    assert!(!worker.rings_within(0) || !worker.rings_within(0), "earlier wake-ups end one wait at most");
+    assert!(!worker.is_woken_within(0) || !worker.is_woken_within(0), "earlier wake-ups end one wait at most");
     worker.woken();
     for number in 51..=60 {
         // Although never read, it still ends each wait.
         assert!(worker.prepare_wait());
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
-        assert!(worker.rings_within(0));
+        assert!(worker.is_woken_within(0));
         worker.woken();
         assert_eq!(next_request(&mut worker).number, number);
     }
