@@ -102,7 +102,7 @@ impl PoolConfig {
         self.is_multiplexed().then(|| self.settings.concurrency.max(1))
     }
 
-    /// Number of requests that a worker may still serve when its successor is started, so that this is ready in time.
+    /// Number of requests that a worker may still serve when its successor is started.
     const fn notice(&self) -> u64 {
         let tenth = self.settings.max_requests / 10;
         if tenth < 64 { tenth } else { 64 }

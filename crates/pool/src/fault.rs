@@ -16,7 +16,7 @@ pub enum Level {
 pub enum FaultKind {
     /// The pool's waiting queue is full.
     QueueFull,
-    /// The request waited in the queue longer than the pool allows.
+    /// The request waited in the queue longer than allowed.
     QueueTimeout,
     /// No worker can be started (PHP does not boot, or the script fails at once); the pool is backing off.
     PoolDown,
@@ -24,9 +24,9 @@ pub enum FaultKind {
     Stopping,
     /// The worker died while it ran the request.
     WorkerDied,
-    /// The worker broke the transport's protocol.
+    /// The worker broke the transport's protocol, or its response cannot be used.
     WorkerBroken,
-    /// The request ran longer than the pool's deadline; its worker was killed.
+    /// The request ran past its deadline. Its worker was killed, or in async mode asked to cancel it.
     Deadline,
     /// The request exceeded its limit on processor time; its worker was killed.
     CpuDeadline,
@@ -34,9 +34,9 @@ pub enum FaultKind {
     HeadTooLarge,
     /// The client went away before the response was complete.
     ClientGone,
-    /// Neither memory nor temporary files have budget for data that would have to wait.
+    /// No budget has room for data that would have to wait, or the server is out of descriptors.
     OverBudget,
-    /// A spool or spill file could not be written or read.
+    /// A spool or spill file could not be written or read, or in async mode has reached its maximum size.
     Storage,
     /// Requests like this one kill their workers, and are not run for a while.
     Quarantined,
@@ -71,8 +71,7 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// The one table: HTTP status, `Retry-SinkState` in seconds (if clients should retry), level in the log, metric
-    /// label.
+    /// HTTP status, `Retry-After` in seconds (if clients should retry), level in the log, metric label.
     const fn row(self) -> (u16, Option<u32>, Level, &'static str) {
         use Level::{Debug, Often, Warn};
         match self {
@@ -98,7 +97,7 @@ impl FaultKind {
         self.row().0
     }
 
-    /// The value of `Retry-SinkState` in seconds, if clients should retry.
+    /// The value of `Retry-After` in seconds, if clients should retry.
     pub const fn retry_after(self) -> Option<u32> {
         self.row().1
     }
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_is_quiet_about_clients_that_left_and_about_overload() {
+    fn disconnects_and_overload_are_logged_quietly() {
         assert_eq!(FaultKind::ClientGone.level(), Level::Debug);
         for kind in [FaultKind::QueueFull, FaultKind::QueueTimeout] {
             assert_eq!((kind.level(), kind.status(), kind.retry_after()), (Level::Often, 503, Some(1)));

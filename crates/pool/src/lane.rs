@@ -34,7 +34,7 @@ pub(crate) use serial::SerialLane;
 /// Maximum size of a body that is copied into the ring, in bytes; longer ones travel as a descriptor.
 const MAX_INLINE_BODY: usize = 32 * 1024;
 
-/// Requests for which a serial lane allocates room at its start, and the maximum for a multiplexed lane.
+/// Requests for which a serial lane allocates room at its start, and the maximum of that for a multiplexed lane.
 const INITIAL_CAPACITY: usize = 2;
 const MANY_REQUESTS: usize = 128;
 
@@ -87,7 +87,7 @@ pub(crate) struct Lane {
     pub(crate) generation: u64,
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
-    /// Signals its processes.
+    /// Sends signals to the worker.
     pub(crate) launcher: Launcher,
     /// The I/O thread its reader runs on.
     pub(crate) home: usize,
@@ -130,7 +130,7 @@ pub(crate) struct NewWorker {
     pub(crate) home: usize,
     /// Maximum number of requests in its lane; `None` for a serial worker.
     pub(crate) concurrency: Option<usize>,
-    /// Signals its processes.
+    /// Sends signals to the worker.
     pub(crate) launcher: Launcher,
 }
 
@@ -195,7 +195,7 @@ impl Lane {
                 if let LaneKind::Serial(serial) = &mut self.kind {
                     serial.note_sent(flags);
                 }
-                let (responding, told_gone, overdue, cpu_before) = (false, false, None, None);
+                let (responding, abort_sent, overdue, cpu_before) = (false, false, None, None);
                 self.in_flight.push(InFlight {
                     number,
                     slot,
@@ -204,7 +204,7 @@ impl Lane {
                     flags,
                     body,
                     responding,
-                    told_gone,
+                    abort_sent,
                     overdue,
                     noted: false,
                     cpu_before,
@@ -403,7 +403,7 @@ impl Lane {
             LaneKind::Serial(_) => self.sender.abort(number),
             LaneKind::Multiplexed(_) => {
                 if let Some(request) = self.in_flight.get_mut(number)
-                    && !std::mem::replace(&mut request.told_gone, true)
+                    && !std::mem::replace(&mut request.abort_sent, true)
                 {
                     self.send_or_keep(Unsent::ClientGone(number));
                 }

@@ -5,9 +5,9 @@
 //! taken once when a request's first frame arrives and once when the request is done (`LaneHandle`). Frames of a
 //! multiplexed worker belong to alternating requests, and one slow client must not hold up the others.
 //!
-//! A worker may send anything. `frame_order` limits the order of frames, `response_head` and `log_limit` their volume,
-//! and `waste` how often a worker may wake the server without effect. Whatever happens here, a panic included, ends in
-//! `finish`: it removes the lane, answers or reruns the lane's requests, and notifies the supervisor.
+//! A worker may send anything. `frame_order` limits the order of frames, `response::head` and `log_limit` their volume,
+//! and `waste` how often a worker may wake the server without effect. The reader always ends with `finish`, even after
+//! a panic: it removes the lane, answers or reruns the lane's requests, and notifies the supervisor.
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
@@ -120,7 +120,7 @@ impl LaneReader {
         let (eventfd, pidfd) = match registered {
             Ok(pair) => pair,
             Err(error) => {
-                return self.kill(KillReason::Broken(format!("cannot wait for the worker: {error}")));
+                return self.kill(KillReason::Broken(format!("the server cannot poll its descriptors: {error}")));
             }
         };
         // The reader was woken since it last read frames.
@@ -131,7 +131,7 @@ impl LaneReader {
                 self.waste.note(self.is_idle());
             }
             if self.waste.is_too_much() {
-                self.kill(KillReason::Broken("it keeps the server busy without a request".into()));
+                self.kill(KillReason::Broken("kept the server busy without a request".into()));
                 let _ = pidfd.readable().await;
                 break;
             }
@@ -255,7 +255,7 @@ impl LaneReader {
             } else if since.elapsed() > STALL_TIMEOUT {
                 sink.give_up(Fault::with(
                     FaultKind::OverBudget,
-                    "there is no room for the response, and its client is not reading",
+                    "no room for the response in http.memory or http.spool, and its client is not reading",
                 ));
                 if let Some(current) = self.open.current.as_mut() {
                     current.ended = true;
@@ -290,16 +290,16 @@ impl LaneReader {
             idle,
             lived: lane.started.elapsed(),
             reason: lane.state.kill_reason().cloned(),
-            said: self.log.said.take(),
+            boot_error: self.log.boot_error.take(),
         };
         let requests: Vec<_> = lane.in_flight.take().zip(parts).collect();
         for (request, part) in requests {
             if self.open.has_ended(request.number) || request.overdue.is_some() {
-                continue; // the client has its whole response; the rest of the script is lost, as the log says
+                continue; // the client has its response or its 504; the rest of the script is lost
             }
             let sink = request.pending.sink.clone();
             if catch_unwind(AssertUnwindSafe(|| self.lane.rescue(request.pending, part, &death))).is_err() {
-                sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's requests were handled"));
+                sink.fail(Fault::with(FaultKind::WorkerDied, "the server panicked while handling the worker's death"));
             }
         }
         self.lane.report_death(death);

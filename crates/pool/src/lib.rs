@@ -4,7 +4,7 @@
 //! `pool` is the interface; `queue` decides which `lane` gets a request; `lane_reader` turns a lane's frames into
 //! responses that wait in a sink of `response`; `supervisor` starts and replaces processes (`process`), ends requests
 //! that run too long, and passes on what a pool has learned (`learning`) to its next generation. They share their state
-//! in `shared`, behind the one lock. docs/internals/pool.md has the order in which to read them.
+//! in `shared`, under one lock. docs/internals/pool.md has a reading order.
 
 pub mod config;
 mod descriptor;

@@ -126,7 +126,7 @@ impl Pool {
     }
 
     /// Runs a request: queues it, sends it to a worker, and returns as soon as the response's head is complete.
-    /// Dropping the future or the response's body notifies the worker that the client has gone.
+    /// If the future or the response's body is dropped, the worker is notified as described at `ResponseBody`.
     ///
     /// # Errors
     /// A `Fault`; then no part of a response exists.
@@ -135,7 +135,7 @@ impl Pool {
         // Held until the response begins, as a queued request uses memory too.
         let mut charge = Charge::new(self.limits.budgets.memory, request.share.clone());
         if !charge.grow(request.cost()) {
-            let fault = Fault::with(FaultKind::OverBudget, "there is no room for the request");
+            let fault = Fault::with(FaultKind::OverBudget, "no room for the request in http.memory");
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
         }
@@ -201,8 +201,8 @@ impl Pool {
         Err(fault)
     }
 
-    /// Waits for a turn to enter the full queue. Returns `false` if the request, which arrived at `came`, has used up
-    /// its `patience`.
+    /// Waits for a turn to enter the full queue. Returns `false` once the request, which arrived at `came`, has waited
+    /// for `FULL_QUEUE_WAIT` or as long as the queue allows for this `patience`.
     async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
         let (turns, left) = {
@@ -324,12 +324,12 @@ impl Pool {
     /// Samples the PHP stacks of all workers, `rate` times a second for `length`. The workers are not interrupted.
     ///
     /// # Errors
-    /// The reason why there is no profile, for the operator.
+    /// The reason why the profile was not started, for the operator.
     pub async fn profile(&self, rate: u32, length: Duration) -> Result<Profile, String> {
         let (taker, mut samples) = mpsc::unbounded_channel();
-        let (begun, told) = oneshot::channel();
+        let (begun, started) = oneshot::channel();
         self.shared.notify_supervisor(Event::Profile { rate, length, taker, begun });
-        told.await.unwrap_or_else(|_| Err("the pool has stopped".into()))?;
+        started.await.unwrap_or_else(|_| Err("the pool has stopped".into()))?;
         let mut sum = MergedSamples::default();
         while let Some(seen) = samples.recv().await {
             sum.add(seen);

@@ -25,7 +25,7 @@ pub struct Request {
     pub body: RequestBody,
     /// `true` for a GET, which the server may repeat for its own purposes.
     pub is_get: bool,
-    /// True if the request may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
+    /// True if the request may run again after its worker died (GET, HEAD, OPTIONS).
     pub repeatable: bool,
     /// The request's id, as it appears in the logs.
     pub id: RequestId,
@@ -93,8 +93,7 @@ impl Request {
         self.target().split(|&byte| byte == b'?').next().unwrap_or_default()
     }
 
-    /// Bytes of memory that the request uses while it waits. Excludes a body of more than 1 KB, which is charged
-    /// already.
+    /// Bytes of memory that the request uses while it waits. Excludes a body of 1 KB or more, which is charged already.
     pub fn cost(&self) -> u64 {
         self.head.wire_len() as u64 + 1536
     }
@@ -152,8 +151,7 @@ pub enum RequestBody {
     Empty,
     /// A body in memory. Sent in the ring if it fits, otherwise through a memfd.
     Memory(Bytes),
-    /// A body in an unnamed temporary file, with its length in bytes and its charge; the worker reads it through the
-    /// descriptor.
+    /// A body in an unnamed temporary file, with its length in bytes and its charge. The worker gets the descriptor.
     File(OwnedFd, u64, Charge),
     /// No body but the script's end of a stream (`howdah_transport::connection_stream`), with which the script may hold
     /// the client's connection.

@@ -1,5 +1,4 @@
-//! State shared by the parts of a pool: its settings, the scheduler behind the pool's one lock, its counters, and its
-//! status. It makes no decisions.
+//! State shared by the parts of a pool: its settings, the scheduler under the pool's lock, its counters and status.
 
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
@@ -24,10 +23,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 
-/// Maximum wait of a request in overload: after the oldest wait has exceeded this for `queue_timeout`.
+/// Maximum wait of a request in overload, which begins once the oldest wait has exceeded this for `queue_timeout`. Half
+/// of `queue_timeout` if that is less.
 const QUEUE_TARGET: Duration = Duration::from_secs(2);
 
-/// Increase of the nice value of a worker while it runs a request that computes for long and short ones arrive.
+/// Increase of a worker's nice value while it runs a request that computes for long and short ones arrive.
 const SLOW_NICE: u32 = 15;
 
 /// State shared by `Pool`, its lane readers and its supervisor.

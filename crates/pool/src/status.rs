@@ -276,12 +276,12 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         sandbox_needs: about.sandbox_needs,
     };
     drop(scheduler);
-    look_at_processes(&mut status.workers);
+    read_processes(&mut status.workers);
     status
 }
 
 /// Reads memory and processor time of each worker from the kernel. Called without the scheduler's lock.
-fn look_at_processes(workers: &mut [WorkerStatus]) {
+fn read_processes(workers: &mut [WorkerStatus]) {
     let page = rustix::param::page_size() as u64;
     for worker in workers {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", worker.pid)).ok();

@@ -79,7 +79,7 @@ pub(crate) struct Supervisor {
     /// Consecutive boots that were killed from outside.
     killed: u32,
     not_before: Option<Instant>,
-    /// Time and cause of the last failed boot that was logged as an error; repetitions are for level debug.
+    /// Time and cause of the last failed boot that was logged as an error; repetitions are logged at level debug.
     failure_logged: Option<(Instant, String)>,
     next_home: usize,
     /// When to check whether requests still wait.
@@ -155,8 +155,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts nothing before a reload, then at least `workers`, the number that the previous pool had. `generation` is
-    /// the previous pool's last generation.
+    /// Delays the first start until a reload. Then at least `workers` are started, the number that the previous pool
+    /// had. `generation` is the previous pool's last generation.
     pub(crate) fn waits_for_order(mut self, workers: usize, generation: u64) -> Self {
         self.waits_for_order = true;
         self.target = self.target.max(workers.min(self.pool.config().max_workers()));
@@ -187,7 +187,7 @@ impl Supervisor {
         }
     }
 
-    /// Does what is due. Returns true once the pool has stopped.
+    /// Handles one wake-up. Returns true once the pool has stopped.
     fn step(&mut self, due: WakeUp) -> bool {
         match due {
             WakeUp::Event(event) => self.handle(event),
@@ -249,7 +249,7 @@ impl Supervisor {
                 self.worker_gone(death);
                 self.drop_finished_generations();
             }
-            Event::Zygote { generation, message, fds } => self.zygote_says(generation, message, fds),
+            Event::Zygote { generation, message, fds } => self.zygote_message(generation, message, fds),
             Event::ZygoteGone { generation, end } => self.zygote_gone(generation, &end),
             Event::Profile { rate, length, taker, begun } => self.begin_profile(rate, length, taker, begun),
             #[cfg(test)]
@@ -267,7 +267,7 @@ impl Supervisor {
             .find(|g| g.number == number)
     }
 
-    fn zygote_says(&mut self, number: u64, message: FromZygote, fds: Vec<OwnedFd>) {
+    fn zygote_message(&mut self, number: u64, message: FromZygote, fds: Vec<OwnedFd>) {
         match message {
             FromZygote::Booted { php_version, restores_nice, form_limit } => {
                 self.pool.form_limit.store(form_limit.unwrap_or(u64::MAX), Relaxed);
@@ -321,7 +321,7 @@ impl Supervisor {
                     (_, Some(signal)) if self.stop.is_none() => {
                         tracing::warn!(pool, pid, signal, "worker killed by a signal")
                     }
-                    // Its boot's failure says more.
+                    // The failed boot is logged with its reason.
                     (Some(HOWDAH_BOOT_FAILED), _) => tracing::debug!(pool, pid, "worker ended while it booted"),
                     (Some(status), _) if status != 0 => tracing::warn!(pool, pid, status, "worker ended with an error"),
                     _ => tracing::debug!(pool, pid, "worker ended"),

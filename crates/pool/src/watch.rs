@@ -1,4 +1,4 @@
-//! Watches requests that were put behind others: wakes up when `Scheduler::spread` wants to check them again.
+//! Watches requests that were put behind others: calls `Scheduler::spread` when they are due for a check.
 //!
 //! One task on each I/O thread, with its own timer. It is a timerfd, since the runtime's timers have a resolution of a
 //! millisecond, in which an idle worker could have run a hundred short requests. It is armed only while a request waits
@@ -18,13 +18,13 @@ use tokio::sync::Notify;
 /// Starts a watch on each I/O thread.
 pub(crate) fn start(pool: &Arc<Shared>) {
     for io_thread in 0..pool.io_threads().len() {
-        let looked_after = Arc::downgrade(pool);
+        let weak = Arc::downgrade(pool);
         let (notify, first_check) = {
             let scheduler = pool.lock();
             (scheduler.watch(io_thread), scheduler.first_check())
         };
         pool.io_threads().runtime(io_thread).spawn(async move {
-            let watch = || run(looked_after.clone(), io_thread, notify.clone(), first_check);
+            let watch = || run(weak.clone(), io_thread, notify.clone(), first_check);
             panics::kept_running("the watch over waiting requests", watch).await;
         });
     }
@@ -35,11 +35,11 @@ async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>, first_ch
     let mut timer = Timer::new();
     loop {
         notify.notified().await;
-        let mut look = Some(first_check);
-        while let Some(pause) = look {
+        let mut next_check = Some(first_check);
+        while let Some(pause) = next_check {
             timer.sleep(pause).await;
             let Some(pool) = pool.upgrade() else { return };
-            look = pool.lock().spread(io_thread, Instant::now());
+            next_check = pool.lock().spread(io_thread, Instant::now());
         }
         if pool.strong_count() == 0 {
             return;
@@ -61,7 +61,7 @@ impl Timer {
                 .and_then(|timer| descriptor::watch(Arc::new(timer)));
         timer.map_or_else(
             |error| {
-                tracing::warn!("no high-resolution timer, requests move up to 1 ms later: {error}");
+                tracing::warn!("cannot create a high-resolution timer: requests that wait behind others move up to 1 ms later: {error}");
                 Self::Coarse
             },
             Self::Fine,

@@ -65,7 +65,7 @@ fn a_route_that_leaks_is_demoted_and_shown_and_restored() {
         assert_eq!(mode(site), "worker");
         let demoted = ask_until_demoted(site, "/leak");
         let reason = demoted["reason"].as_str().unwrap();
-        assert!(reason.contains("responses differed, at last body: \"<p>visits: "), "{reason}");
+        assert!(reason.contains("responses differed, latest: body: \"<p>visits: "), "{reason}");
         assert!(reason.ends_with("in classic mode \"<p>visits: 1</p>\""), "{reason}");
         for _ in 0..5 {
             assert_eq!(site.get_ok("/leak"), "<p>visits: 1</p>");
@@ -171,7 +171,7 @@ fn a_route_that_takes_longer_than_in_classic_mode_is_demoted() {
     run(Mode::Worker, looping, |site| {
         let demoted = ask_until_demoted(site, "/slow");
         let reason = demoted["reason"].as_str().unwrap();
-        assert!(reason.contains("requests took longer than in classic mode, at last "), "{reason}");
+        assert!(reason.contains("requests took longer than in classic mode, latest: "), "{reason}");
         assert!(counted(site, "slower") >= 8 && counted(site, "differs") == 0, "{}", site.howdah().pool());
         assert_eq!((site.get_ok("/slow").as_str(), mode(site).as_str()), ("the same", "worker"));
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();

@@ -13,7 +13,8 @@ pub(crate) struct MultiplexedLane {
     depth: usize,
     /// The request ring had no room for the last request.
     full: bool,
-    /// Requests were taken back because the worker did not take them in time, and it has ended or taken none since.
+    /// Requests were taken back because the worker did not take them in time. Reset once it ends a request or has taken
+    /// everything.
     pub(crate) stuck: bool,
     /// The first request that the worker has not taken, and since when it has been the first.
     untaken: Option<(u64, Instant)>,

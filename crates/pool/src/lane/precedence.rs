@@ -1,4 +1,4 @@
-//! Lowers the priority of requests that compute while processors are the bottleneck.
+//! Lowers the priority of requests that compute while short requests arrive.
 //!
 //! The kernel shares processors evenly between runnable threads. A few requests that compute for long then hold up many
 //! short ones, each of which needs a processor only briefly but several times: in the I/O thread, in its worker, and in
@@ -7,7 +7,7 @@
 //! share of the rest (nice 15: 3.5 % of the weight). A request that waits for a database computes little and does not
 //! give way.
 //!
-//! Raising a nice value needs no rights; lowering it again needs `RLIMIT_NICE` (which root sets up for its pools).
+//! Raising a nice value needs no rights; lowering it again needs `RLIMIT_NICE` (set if the pool starts as root).
 //! Without `RLIMIT_NICE`, a worker that has once given way does so until it ends. Then at most half of the workers may
 //! give way; requests that compute go to those first, all other requests to the rest.
 

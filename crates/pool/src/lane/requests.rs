@@ -39,8 +39,8 @@ pub(crate) struct InFlight {
     pub(crate) body: BodyState,
     /// A part of its response has come.
     pub(crate) responding: bool,
-    /// In a multiplexed lane: the worker knows that the client has disconnected.
-    pub(crate) told_gone: bool,
+    /// In a multiplexed lane: the worker was notified that the client has gone.
+    pub(crate) abort_sent: bool,
     /// In a multiplexed lane: when the client got its response to a missed deadline.
     pub(crate) overdue: Option<Instant>,
     /// The slow log has the request.
@@ -242,7 +242,7 @@ mod tests {
             since: now,
             body: BodyState::InRequest,
             responding: false,
-            told_gone: false,
+            abort_sent: false,
             overdue: None,
             noted: false,
             cpu_before: None,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_end_in_any_order_and_one_that_stays_does_not_keep_the_gaps() {
+    fn requests_end_in_any_order_and_gaps_are_removed_although_the_first_request_stays() {
         let (mut requests, slot) = (LaneRequests::with_capacity(2), slot());
         requests.push(in_flight(1, slot));
         for number in 2..2000 {

@@ -7,7 +7,7 @@ use crate::lane::requests::LaneRequests;
 use howdah_transport::RequestSender;
 use std::time::{Duration, Instant};
 
-/// A worker that has begun nothing after this time is not just waking up slowly.
+/// Maximum time in which a sleeping worker begins a request.
 const SLOW_START: Duration = Duration::from_millis(1);
 
 /// State of serial lanes only.
@@ -30,7 +30,7 @@ impl SerialLane {
     }
 
     /// Notes that a request with these flags was sent. If it is taken back before it begins, `gives_way` stays set
-    /// until the next request that gives way to none.
+    /// until a request that restores the nice value is done.
     pub(super) fn note_sent(&mut self, flags: u32) {
         self.gives_way |= precedence::ordered(flags) == Some(true);
     }

@@ -1,6 +1,6 @@
-//! The order of a worker's frames as one table: which kinds may follow each other in the response to a request, and
-//! limits on frames that cost the worker nothing. A worker that breaks the order loses its lane. So anything that it
-//! sends after a response's head reaches the client only as a part of that response's body.
+//! The order of a worker's frames as one table: the kinds that may follow each other in the response to a request, and
+//! limits on informational responses. A worker that breaks the order loses its lane. So anything that it sends after a
+//! response's head reaches the client only as a part of that response's body.
 //!
 //! | at | interim | head | body | end | done | live |
 //! |---|---|---|---|---|---|---|
@@ -70,15 +70,15 @@ impl FrameOrder {
     /// Advances by one frame. An error means that the worker broke the protocol.
     pub(crate) fn note(&mut self, kind: FrameKind, more: bool) -> Result<(), &'static str> {
         if self.live_parts && kind != FrameKind::Live {
-            return Err("an order for connections that another frame interrupts");
+            return Err("interrupted an order for connections with another frame");
         }
         let next = self.stage.after(kind, more).ok_or(match kind {
-            FrameKind::Live => "an order for connections in the middle of a head",
-            FrameKind::Interim => "an informational response after the head",
-            FrameKind::Head => "a second head",
-            FrameKind::Body => "a body without a head, or after its end",
-            FrameKind::End => "an end without a response",
-            _ => "a request that is done in the middle of its response",
+            FrameKind::Live => "sent an order for connections in the middle of a head",
+            FrameKind::Interim => "sent an informational response after the head",
+            FrameKind::Head => "sent a second head",
+            FrameKind::Body => "sent a body without a head, or after its end",
+            FrameKind::End => "ended a response without a head",
+            _ => "ended a request in the middle of its response",
         })?;
         self.stage = next;
         self.live_parts = more && kind == FrameKind::Live;
@@ -98,7 +98,7 @@ impl FrameOrder {
     }
 
     /// `true` if a frame of the body adds data or a new flush.
-    pub(crate) fn says_something(&mut self, empty: bool, flush: bool) -> bool {
+    pub(crate) fn is_useful(&mut self, empty: bool, flush: bool) -> bool {
         let new = !empty || (flush && !self.flushed);
         self.flushed = flush || (self.flushed && empty);
         new
@@ -137,7 +137,7 @@ mod tests {
     fn every_other_order_is_refused_at_its_first_error() {
         let last = false;
         let all = [Interim, Head, Body, End, Done, Live];
-        // (what came before, what may follow)
+        // (frames so far, kinds that may follow)
         for (before, legal) in [
             (&[][..], &[Interim, Head, Done, Live][..]),
             (&[(Interim, last)], &[Interim, Head, Done, Live]),
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn consecutive_flushes_count_as_one() {
         let mut order = FrameOrder::default();
-        let said =
+        let useful =
             [(false, false), (true, true), (true, true), (true, false), (true, true), (false, false), (true, true)]
-                .map(|(empty, flush)| order.says_something(empty, flush));
-        assert_eq!(said, [true, true, false, false, false, true, true]);
+                .map(|(empty, flush)| order.is_useful(empty, flush));
+        assert_eq!(useful, [true, true, false, false, false, true, true]);
     }
 }

@@ -22,7 +22,7 @@ impl LaneReader {
     /// Handles one frame. An error means that the worker broke the protocol.
     pub(super) fn take(&mut self, frame: Frame) -> Result<(), String> {
         match frame.kind {
-            FrameKind::Ready if std::mem::replace(&mut self.ready, true) => return Err("ready twice".into()),
+            FrameKind::Ready if std::mem::replace(&mut self.ready, true) => return Err("reported ready twice".into()),
             FrameKind::Ready => {
                 self.log.booted(&self.lane);
                 self.lane.worker_ready();
@@ -38,11 +38,11 @@ impl LaneReader {
             FrameKind::NeedStatus => return self.give_status(frame.number),
             FrameKind::GiveBack => {
                 let began =
-                    u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed request that was returned")?;
+                    u64::read_from_bytes(&frame.payload).map_err(|_| "gave a request back with a malformed frame")?;
                 return self.lane.request_given_back(frame.number, began);
             }
             FrameKind::Request | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
-                return Err("a frame that only the server sends".into());
+                return Err("sent a frame that only the server may send".into());
             }
             _ => {}
         }
@@ -97,18 +97,18 @@ impl LaneReader {
         }
         sink.fail(Fault::storage("cannot send a request body", &error));
         // The worker waits for an answer.
-        control.send_no_body(number).map_err(|error| format!("cannot be notified of a missing body: {error}"))?;
+        control.send_no_body(number).map_err(|error| format!("could not be notified of a missing body: {error}"))?;
         if self.open.are_multiplexed() {
             self.lane.message_sent();
         }
         Ok(())
     }
 
-    /// Sends the worker its pool's status. Each request for it counts as waste, which is limited.
+    /// Sends the worker its pool's status. Counts as waste, which is limited.
     fn give_status(&mut self, number: u64) -> Result<(), String> {
         self.waste.note(self.is_idle());
         let Some((text, control)) = self.lane.requested_status(number)? else { return Ok(()) };
-        send_text(&control, number, text.into()).map_err(|error| format!("cannot get its pool's state: {error}"))
+        send_text(&control, number, text.into()).map_err(|error| format!("could not get its pool's status: {error}"))
     }
 
     /// Answers a question about connections. One that may take long counts as waste.
@@ -119,7 +119,7 @@ impl LaneReader {
         let Some(control) = self.lane.text_wanted(number)? else { return Ok(()) };
         let found = self.lane.live_front(number).map_or_else(Vec::new, |front| front.ask(question));
         let sent = send_text(&control, number, found.into());
-        sent.map_err(|error| format!("cannot get an answer about connections: {error}"))?;
+        sent.map_err(|error| format!("could not get an answer about connections: {error}"))?;
         if self.open.are_multiplexed() {
             self.lane.message_sent();
         }
@@ -143,18 +143,18 @@ impl LaneReader {
                     worker_log::note(
                         &self.lane,
                         number,
-                        &format!("PHP set status {status}, which is not a final status; 500 sent"),
+                        &format!("PHP set status {status}, which is not a final status: answering 500"),
                     );
                 }
             }
             ResponseHead::TooLong => {
                 // Further frames are dropped. Scripts can cause this, so the worker is not broken.
-                let what = "a response with more than 1000 header lines, or 1 MiB of them";
+                let what = "the response has more than 1000 header lines, or 1 MiB of them";
                 current.sink.fail(Fault::with(FaultKind::WorkerBroken, what));
                 current.ended = true;
-                worker_log::note(&self.lane, number, &format!("{what}; 502 sent"));
+                worker_log::note(&self.lane, number, &format!("{what}: answering 502"));
             }
-            ResponseHead::Malformed => return Err("a malformed head".into()),
+            ResponseHead::Malformed => return Err("sent a malformed head".into()),
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl LaneReader {
         match current.head.add(frame.payload, more) {
             None | Some(ResponseHead::TooLong) => {}
             Some(ResponseHead::Good(status, headers, _)) => self.pass_interim(number, status, &headers),
-            Some(ResponseHead::Malformed) => return Err("a malformed informational response".into()),
+            Some(ResponseHead::Malformed) => return Err("sent a malformed informational response".into()),
         }
         Ok(())
     }
@@ -182,14 +182,14 @@ impl LaneReader {
     /// Adds a frame of an order for connections and channels. The last frame passes the order to the request's site.
     fn take_live(&mut self, Frame { payload, number, flags, .. }: Frame) -> Result<(), String> {
         if self.live_parts.len() + payload.len() > MAX_LIVE_ORDER {
-            return Err("an order for connections that is too long".into());
+            return Err("sent an order for connections that is too long".into());
         }
         self.live_parts.extend_from_slice(&payload);
         if flags & FLAG_MORE != 0 {
             return Ok(());
         }
         let order = LiveOrder::parse(std::mem::take(&mut self.live_parts).into());
-        let order = order.ok_or("a malformed order for connections")?;
+        let order = order.ok_or("sent a malformed order for connections")?;
         if order.kind().is_question() {
             return self.give_result(number, &order);
         }
@@ -197,7 +197,7 @@ impl LaneReader {
             Some(front) => front.take(order),
             None => {
                 self.waste.note(false);
-                let what = "the site has neither WebSocket connections nor a Mercure hub: message dropped";
+                let what = "the site has neither WebSocket connections nor a Mercure hub: dropping the message";
                 worker_log::note(&self.lane, number, what);
             }
         }
@@ -217,7 +217,7 @@ impl LaneReader {
         let flush = frame.flags & FLAG_FLUSH != 0;
         let empty = frame.held.is_none() && frame.payload.is_empty();
         let mut after = SinkState { gone: false, overfull: false };
-        if !current.order.says_something(empty, flush) {
+        if !current.order.is_useful(empty, flush) {
             self.waste.note(false);
         } else if current.ended {
             after.gone = current.sink.is_gone();
@@ -236,9 +236,12 @@ impl LaneReader {
         // A serial worker waits for a slow client; a multiplexed one must not, so its response is failed.
         if multiplexed && after.overfull {
             if current.sink.lacks_budget() {
-                current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the response"));
+                current.sink.give_up(Fault::with(
+                    FaultKind::OverBudget,
+                    "no room for the response in http.memory or http.spool",
+                ));
             } else {
-                let fault = Fault::with(FaultKind::Storage, "the client is too slow for so long a response");
+                let fault = Fault::with(FaultKind::Storage, "the client is too slow: the response's file is full");
                 current.sink.fail(fault);
             }
             current.ended = true;
@@ -253,7 +256,7 @@ impl LaneReader {
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.open.current.take() else { return Ok(()) };
         self.waste.something_done();
-        let done = WireDone::read_from_bytes(payload).map_err(|_| "a malformed end of request")?;
+        let done = WireDone::read_from_bytes(payload).map_err(|_| "sent a malformed end of a request")?;
         let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
         let php_us = done.php_ns / 1000;
         current.sink.update_stats(|stats| {
@@ -268,7 +271,7 @@ impl LaneReader {
             self.lane.note_cold_start(micros.saturating_sub(php_us));
         }
         if !current.ended {
-            current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a request ended without a response"));
+            current.sink.fail(Fault::with(FaultKind::WorkerBroken, "the worker ended the request without a response"));
         } else if current.unseen {
             current.sink.wake();
         }

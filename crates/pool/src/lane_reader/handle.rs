@@ -155,7 +155,7 @@ impl LaneHandle {
         let may = self.shared.config().settings.mode == Mode::Snapshot;
         let has_no_response = may && lane.responded_to(number).is_some_and(|request| !request.responding);
         let request = if has_no_response { lane.in_flight.remove(number) } else { None };
-        let Some(mut request) = request else { return Err("a returned request that must not run".into()) };
+        let Some(mut request) = request else { return Err("gave back an answered or unknown request".into()) };
         // Requests behind this one are newer: they go back to the queue first, so that this one ends up before them.
         scheduler.drain_lane(self.index, Instant::now());
         request.pending.given_back += 1;
@@ -180,7 +180,7 @@ impl LaneHandle {
     /// has run.
     fn give_up(&self, mut pending: Box<Pending>) {
         let Some(other) = self.shared.fallback_pool().filter(|_| !pending.sink.is_gone()) else {
-            return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker returned the request"));
+            return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gave the request back"));
         };
         pending.entered = Instant::now();
         other.run_instead(pending, Instant::now());
@@ -203,7 +203,7 @@ impl LaneHandle {
     /// is being killed. An error means that the worker broke the protocol.
     pub(crate) fn requested_status(&self, number: u64) -> Result<Option<(String, Arc<ControlSocket>)>, &'static str> {
         let may_ask = !self.shared.config().is_multiplexed();
-        let refusal = "a request for the pool's state by a worker that may not wait for it";
+        let refusal = "requested the pool's status although it may not wait for it";
         let control = self.socket_for_text(number, may_ask, refusal)?;
         Ok(control.map(|control| (self.shared.report().unwrap_or_default(), control)))
     }
@@ -211,7 +211,7 @@ impl LaneHandle {
     /// Returns the socket for the answer to a request's question; `None` if the worker is being killed. An error means
     /// that the worker broke the protocol.
     pub(crate) fn text_wanted(&self, number: u64) -> Result<Option<Arc<ControlSocket>>, &'static str> {
-        self.socket_for_text(number, true, "a question by a worker that reads no answers")
+        self.socket_for_text(number, true, "asked a question without reading earlier answers")
     }
 
     /// Returns the socket for a text that a request waits for, or `refusal`.
@@ -255,8 +255,7 @@ impl LaneHandle {
         Some((request.pending.request.id.to_string(), request.pending.request.label()))
     }
 
-    /// `true` if a line that a worker logged outside requests is worth logging: each failed boot would repeat its
-    /// lines.
+    /// `true` unless a booting worker repeats a line that an earlier failed boot logged.
     pub(crate) fn is_new_line(&self, line: &str) -> bool {
         let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
         ready || self.shared.boot_log.is_new(line)

@@ -67,7 +67,7 @@ impl OpenResponses {
         };
         self.current = Some(match open {
             Some(open) => open,
-            None => OpenResponse::new(number, begin().ok_or("a response to no request")?),
+            None => OpenResponse::new(number, begin().ok_or("responded to a request that it does not have")?),
         });
         Ok(())
     }
@@ -79,13 +79,13 @@ impl OpenResponses {
 
     /// Notifies fronts of added data. Returns `true` if the current response's front was notified.
     pub(super) fn show(&mut self) -> bool {
-        let told = self.current.as_mut().is_some_and(OpenResponse::show);
+        let notified = self.current.as_mut().is_some_and(OpenResponse::show);
         if let Some(others) = &mut self.others {
             for number in others.unseen.drain(..) {
                 others.open.get_mut(&number).map(OpenResponse::show);
             }
         }
-        told
+        notified
     }
 
     /// True if the response to this request is complete or was given up.
@@ -98,10 +98,9 @@ impl OpenResponses {
 
 impl OtherResponses {
     fn put(&mut self, last: OpenResponse) -> Result<(), String> {
-        // Honest workers write heads and orders without interruption. Otherwise a hostile worker could have a long one
-        // collected for each of its requests.
+        // Otherwise a hostile worker could have a long head or order collected for each of its requests.
         if last.order.within_parts() {
-            return Err("a head or an order that another request interrupts".into());
+            return Err("interrupted a head or an order with another request's frame".into());
         }
         if last.unseen {
             self.unseen.push(last.number);

@@ -105,7 +105,7 @@ impl Death {
         }
         drop(scheduler);
         if let Some(pause) = pause {
-            let text = "requests for this path kill their workers: answered 502 at once for a while";
+            let text = "requests for this path kill their workers: refusing them with 502 for a while";
             tracing::warn!(pool = pool.name(), path, seconds = pause.as_secs(), "{text}");
         }
         refused
@@ -181,7 +181,7 @@ impl Death {
             Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
             Some(KillReason::Panicked) => Fault::with(
                 FaultKind::WorkerBroken,
-                format!("worker {pid}: its responses made the server's reader panic"),
+                format!("worker {pid}: the server panicked while it read the responses"),
             ),
             Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
             Some(KillReason::Stuck) => {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waste_makes_for_pauses_and_without_a_request_for_the_end() {
+    fn waste_causes_pauses_and_without_a_request_breaks_the_lane() {
         let mut waste = Waste::default();
         let pauses = (0..3200).filter(|_| {
             waste.note(false);

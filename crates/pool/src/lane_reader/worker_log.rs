@@ -5,18 +5,18 @@ use crate::process::log_limit::LogLimit;
 use howdah_transport::Frame;
 use std::time::Instant;
 
-/// The level of syslog(3) up to which lines also go to a web server's log.
+/// The level of syslog(3) up to which lines also go to the request's `LogSink`.
 const LOG_INFO: u8 = 6;
 
 pub(super) struct WorkerLog {
     limit: LogLimit,
     /// The first error of a boot, not logged yet: if the worker dies, the supervisor logs it with the consequence.
-    pub(super) said: Option<String>,
+    pub(super) boot_error: Option<String>,
 }
 
 impl WorkerLog {
     pub(super) fn new(now: Instant) -> Self {
-        Self { limit: LogLimit::new(now), said: None }
+        Self { limit: LogLimit::new(now), boot_error: None }
     }
 
     /// Logs a line, the payload of a frame; `boots` until the worker is ready. Returns false if the line was malformed
@@ -26,7 +26,7 @@ impl WorkerLog {
         let Some((&level, text)) = frame.payload.split_first() else { return false };
         let verdict = self.limit.admit(text.len(), now);
         if let Some(lines) = verdict.left_out {
-            say_left_out(lane, lines);
+            report_left_out(lane, lines);
         }
         if !verdict.pass {
             return false;
@@ -34,8 +34,8 @@ impl WorkerLog {
         let text = String::from_utf8_lossy(text);
         let request = lane.request_name(number);
         let (id, label) = request.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
-        if boots && request.is_none() && level <= 3 && self.said.is_none() {
-            self.said = Some(text.into_owned());
+        if boots && request.is_none() && level <= 3 && self.boot_error.is_none() {
+            self.boot_error = Some(text.into_owned());
             return true;
         }
         if request.is_none() && !lane.is_new_line(&text) {
@@ -56,7 +56,7 @@ impl WorkerLog {
 
     /// Logs the error of a boot that succeeded nevertheless.
     pub(super) fn booted(&mut self, lane: &LaneHandle) {
-        if let Some(text) = self.said.take() {
+        if let Some(text) = self.boot_error.take() {
             log_error(lane.pool(), lane.pid(), &text);
         }
     }
@@ -64,7 +64,7 @@ impl WorkerLog {
     /// Reports lines dropped last, after the worker's death.
     pub(super) fn end(&mut self, lane: &LaneHandle) {
         if let Some(lines) = self.limit.take_left_out() {
-            say_left_out(lane, lines);
+            report_left_out(lane, lines);
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn note(lane: &LaneHandle, number: u64, text: &str) {
     tracing::warn!(target: "php", request = id, label, "{text}");
 }
 
-fn say_left_out(lane: &LaneHandle, lines: u64) {
+fn report_left_out(lane: &LaneHandle, lines: u64) {
     let (pool, pid) = (lane.pool(), lane.pid());
     tracing::warn!(target: "php", pool, pid, lines, "worker logs too fast: lines were dropped");
 }

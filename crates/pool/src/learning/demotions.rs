@@ -2,8 +2,8 @@
 //! classic mode's, took longer, or because their requests killed workers.
 //!
 //! `routes.rs` defines routes. Only suspected and demoted routes are remembered, so nothing is looked up while all is
-//! well. Both tables are bounded. Among suspects the one without news for longest is forgotten. If too many routes are
-//! demoted, all are, as the pool cannot be trusted with any.
+//! well. Both tables are bounded. A new suspect replaces the one with the oldest finding. If too many routes are demoted,
+//! all are, as the pool cannot be trusted with any.
 
 use crate::learning::routes::{Routes, covers};
 use crate::learning::target::may_be_asked_again;
@@ -26,7 +26,7 @@ const DEATHS: u32 = 3;
 const REQUESTS: u32 = 10;
 /// Requests after which a death, or a finding that a route is fast, is forgotten.
 const FORGIVE_AFTER: u32 = 1000;
-/// Requests of a route with a search for written pages in their restore, from which the route is compared.
+/// Number of a route's requests whose restore searched for written pages, from which the route is compared.
 const SEARCHES: u32 = 20;
 /// Deaths of different requests this close together count as one: they have another cause.
 const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
@@ -262,7 +262,7 @@ struct Suspect {
     searched: u32,
     /// A comparison found it as fast as classic mode, despite its searches.
     is_fast: bool,
-    /// Sequence number of the last news of it.
+    /// Sequence number of the last finding.
     heard: u64,
 }
 
@@ -329,13 +329,13 @@ impl Table {
         let (differed, slower, compared) = (suspect.differed.count(), suspect.slower.count(), suspect.compared);
         match verdict {
             Verdict::Differs(how) if differed >= DIFFERING => {
-                Some(self.demote(route, format!("{differed} of {compared} responses differed, at last {how}"), false))
+                Some(self.demote(route, format!("{differed} of {compared} responses differed, latest: {how}"), false))
             }
             Verdict::Slower(how) if slower >= SLOWER => {
                 let cold =
                     if suspect.is_cold() { "; it is not warm: each restore searches for written pages" } else { "" };
                 let reason =
-                    format!("{slower} of {compared} requests took longer than in classic mode, at last {how}{cold}");
+                    format!("{slower} of {compared} requests took longer than in classic mode, latest: {how}{cold}");
                 Some(self.demote(route, reason, true))
             }
             _ if differed == 0 && slower == 0 && suspect.deaths == 0 => {

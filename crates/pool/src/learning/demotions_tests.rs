@@ -5,7 +5,7 @@ fn differs(table: &mut Table, route: &str) -> Option<DemotedRoute> {
 }
 
 #[test]
-fn pages_of_one_route_are_demoted_together_and_so_is_a_route_of_which_one_page_was() {
+fn pages_of_one_route_are_demoted_together_and_with_one_page_its_route() {
     let mut table = Table::default();
     table.note_route(b"product", b"/products/mug");
     (0..DIFFERING).for_each(|_| drop(differs(&mut table, "/products/mug")));
@@ -39,7 +39,7 @@ fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_i
     assert_eq!(table.note_comparison("/leak", Verdict::Same), None);
     assert_eq!(differs(&mut table, "/leak"), None);
     let demoted = differs(&mut table, "/leak").unwrap();
-    assert_eq!(demoted.reason, "3 of 4 responses differed, at last body: \"1\"");
+    assert_eq!(demoted.reason, "3 of 4 responses differed, latest: body: \"1\"");
     assert_eq!((table.note_request("/leak"), table.note_request("/rare")), (Placement::Classic, Placement::Suspected));
     assert_eq!(differs(&mut table, "/leak"), None, "once");
     assert_eq!(table.restore("/leak?x=1"), ["/leak"]);
@@ -62,7 +62,7 @@ fn a_route_is_demoted_if_it_is_slower_nearly_every_time_not_occasionally() {
     }
     assert_eq!(table.note_comparison("/slow", Verdict::Same), None);
     let demoted = slower(&mut table, "/slow").unwrap();
-    assert_eq!(demoted.reason, "8 of 9 requests took longer than in classic mode, at last 2 ms, 1 ms");
+    assert_eq!(demoted.reason, "8 of 9 requests took longer than in classic mode, latest: 2 ms, 1 ms");
     assert_eq!(table.note_request("/slow"), Placement::Cold);
     (0..COMPARISONS).for_each(|_| drop(table.note_comparison("/busy", Verdict::Same)));
     assert!(table.suspects.is_empty(), "{table:?}");
@@ -120,7 +120,7 @@ fn a_route_that_has_not_differed_for_long_is_forgotten() {
 }
 
 #[test]
-fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_none() {
+fn a_route_whose_requests_kill_workers_is_demoted_and_kills_from_outside_demote_none() {
     let (mut table, start) = (Table::default(), Instant::now());
     let second = Duration::from_secs(1);
     assert_eq!(table.note_death("/kill", false, start), None);
@@ -140,7 +140,7 @@ fn a_route_whose_requests_kill_is_demoted_and_a_storm_from_outside_demotes_none(
 }
 
 #[test]
-fn both_tables_are_bounded_and_a_pool_with_too_many_demotions_serves_nothing() {
+fn both_tables_are_bounded_and_too_many_demotions_demote_all_routes() {
     let mut table = Table::default();
     let name = |n: usize| format!("/{}", "x".repeat(n));
     (0..1000).for_each(|n| drop(differs(&mut table, &name(n))));
@@ -158,7 +158,7 @@ fn both_tables_are_bounded_and_a_pool_with_too_many_demotions_serves_nothing() {
 }
 
 #[test]
-fn reasons_are_short() {
+fn the_length_of_reasons_is_limited() {
     let mut table = Table::default();
     let long = || Verdict::Differs("ü".repeat(10_000));
     (0..DIFFERING - 1).for_each(|_| drop(table.note_comparison("/", long())));

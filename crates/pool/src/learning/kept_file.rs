@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Path) -> Option<String> {
 /// Replaces the file's text; a failure is only logged.
 pub(crate) fn write(path: &Path, text: &str) {
     if let Err(error) = try_to_write(path, text) {
-        tracing::debug!("cannot keep {}: {error}", path.display());
+        tracing::debug!("cannot write {}: {error}", path.display());
     }
 }
 

@@ -52,13 +52,13 @@ struct State {
     groups: HashMap<String, Group>,
     /// Sum of all counts, apart from replaced groups.
     weight: u64,
-    since_look: u64,
+    since_review: u64,
     /// Requests from the last review to the next.
     wait: u64,
     /// Paths with which new workers are warmed up.
     plan: Vec<Planned>,
     /// The plan was read from the file: if it fails, a better one can be learned.
-    of_before: bool,
+    from_file: bool,
     /// A learned plan failed: learning has stopped.
     refused: bool,
     /// Reports of frequent paths that are not learned.
@@ -74,7 +74,7 @@ struct Group {
 #[derive(Debug)]
 enum Path {
     Fit(String),
-    /// The last target with possible secrets masked, and why it is not kept.
+    /// The last target with possible secrets masked, and the reason why it is not kept.
     Refused(String, Refusal),
 }
 
@@ -113,11 +113,11 @@ impl Learned {
             let paths: Vec<&str> = plan.iter().map(|planned| planned.path.as_str()).collect();
             tracing::info!(pool = config.name(), "warm-up: using {} learned before this start", paths.join(" "));
         }
-        let state = State { of_before: !plan.is_empty(), plan, ..State::default() };
+        let state = State { from_file: !plan.is_empty(), plan, ..State::default() };
         Self { pool: config.name().to_owned(), came: AtomicU64::default(), kept, state: Mutex::new(state) }
     }
 
-    /// Returns whether to count the current request.
+    /// `true` if the current request is to be counted.
     pub(crate) fn wants_next(&self) -> bool {
         let came = self.came.fetch_add(1, Ordering::Relaxed);
         came < ALL || came.is_multiple_of(SAMPLE)
@@ -151,17 +151,17 @@ impl Learned {
     /// time to change them. `fixed`: the paths in the settings.
     pub(crate) fn new_plan(&self, fixed: &[String]) -> Option<(Vec<String>, u64)> {
         let mut state = self.state.lock();
-        if state.refused || state.since_look < state.wait.max(FIRST_REVIEW) {
+        if state.refused || state.since_review < state.wait.max(FIRST_REVIEW) {
             return None;
         }
         let seen = state.weight;
-        (state.since_look, state.wait) = (0, seen.min(MAX_REVIEW_INTERVAL));
+        (state.since_review, state.wait) = (0, seen.min(MAX_REVIEW_INTERVAL));
         let plan = state.next_plan(fixed);
         self.report(&mut state);
         state.age();
         let plan = plan?;
         state.plan.clone_from(&plan);
-        state.of_before = false;
+        state.from_file = false;
         drop(state);
         if let Some(kept) = &self.kept {
             kept_file::write(kept, &plan.iter().map(Planned::line).collect::<Vec<_>>().join("\n"));
@@ -194,7 +194,7 @@ impl Learned {
     pub(crate) fn refuse(&self) -> bool {
         let mut state = self.state.lock();
         let had_one = !state.plan.is_empty();
-        *state = State { refused: had_one && !state.of_before, ..State::default() };
+        *state = State { refused: had_one && !state.from_file, ..State::default() };
         drop(state);
         if let Some(kept) = self.kept.as_ref().filter(|_| had_one) {
             kept_file::remove(kept);
@@ -203,8 +203,8 @@ impl Learned {
     }
 
     /// Discards the plan if it was read from the file.
-    pub(crate) fn forget_what_was_before(&self) {
-        if self.state.lock().of_before {
+    pub(crate) fn discard_kept_plan(&self) {
+        if self.state.lock().from_file {
             self.refuse();
         }
     }
@@ -212,7 +212,7 @@ impl Learned {
 
 impl State {
     fn note(&mut self, group: String, path: Path) {
-        self.since_look += 1;
+        self.since_review += 1;
         self.weight += 1;
         if let Some(known) = self.groups.get_mut(&group) {
             known.count += 1;
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_becomes_frequent_late_is_planned_after_as_many_requests_as_one_that_does_early() {
+    fn a_path_that_becomes_frequent_late_waits_no_longer_than_an_early_one() {
         let learned = Learned::default();
         learn(&learned, "/probe", 100);
         let _ = learned.new_plan(&[]).unwrap();
@@ -371,13 +371,13 @@ mod tests {
             assert_eq!(learned.new_plan(&[]), None, "nothing new");
         }
         learn(&learned, "/shop", 999);
-        assert_eq!(learned.new_plan(&[]), None, "too few requests since the last look");
+        assert_eq!(learned.new_plan(&[]), None, "too few requests since the last review");
         learn(&learned, "/shop", 1);
         assert_eq!(learned.new_plan(&[]).unwrap().0, ["/probe", "/shop"]);
     }
 
     #[test]
-    fn paths_of_one_route_are_one_and_their_typical_one_has_no_query_and_no_token() {
+    fn paths_of_one_route_share_an_entry_without_query_or_token() {
         let learned = Learned::default();
         let note = |target: &str, route: &str| learned.note(target.as_bytes(), Some(route.as_bytes()));
         for n in 0..60 {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_plan_takes_only_what_is_twice_as_frequent() {
+    fn a_full_plan_takes_only_groups_twice_as_frequent() {
         let learned = Learned::default();
         let name = |n: u8| format!("/{}", char::from(b'a' + n));
         (0..16).for_each(|n| learn(&learned, &name(n), 20));

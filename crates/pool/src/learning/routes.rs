@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_one_route_responds_to_are_one_and_those_of_others_stay_apart() {
+    fn paths_of_one_reported_route_get_one_name_and_those_of_others_stay_apart() {
         let mut routes = Routes::default();
         assert_eq!(routes.note(b"latest", b"/products/latest"), None);
         assert_eq!(routes.note(b"product", b"/products/mug?size=1"), None);

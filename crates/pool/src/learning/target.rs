@@ -62,7 +62,7 @@ pub(crate) struct Target<'a> {
     pub(crate) group: String,
 }
 
-/// Why a target is not requested again.
+/// The reason why a target is not requested again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Text,
@@ -81,7 +81,7 @@ impl Refusal {
             Self::Query => "its query is longer than 64 bytes",
             Self::OneTime => "it looks like a link that works once",
             Self::Token => "a part of it looks like a token or an address",
-            Self::Parameter => "the name of a parameter says that it is secret",
+            Self::Parameter => "the name of a parameter suggests a secret",
         }
     }
 }

@@ -88,12 +88,12 @@ pub(crate) struct Death {
     /// The reason, if the server killed the worker.
     pub(crate) reason: Option<KillReason>,
     /// The first error of its boot, which is in no log yet.
-    pub(crate) said: Option<String>,
+    pub(crate) boot_error: Option<String>,
 }
 
 impl Death {
     /// `true` if the death counts against the worker's boot, unless the worker was killed from outside.
-    pub(crate) fn is_of_no_use(&self) -> bool {
+    pub(crate) fn counts_against_boot(&self) -> bool {
         let is_useless = !self.was_ready || (self.idle && self.lived < SHORT_LIFE);
         is_useless && !matches!(self.reason, Some(KillReason::WarmUp))
     }
@@ -102,12 +102,12 @@ impl Death {
     pub(crate) fn what(&self) -> String {
         let pid = self.pid;
         let what = match &self.reason {
-            Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
+            Some(KillReason::BootTimeout) => format!("worker {pid} exceeded boot_timeout"),
             _ if self.was_ready => format!("worker {pid} ended before its first request"),
             _ => format!("worker {pid} ended before it was ready"),
         };
-        match &self.said {
-            Some(said) => format!("{what}: {said}"),
+        match &self.boot_error {
+            Some(boot_error) => format!("{what}: {boot_error}"),
             None => what,
         }
     }
@@ -180,7 +180,7 @@ mod tests {
             idle: false,
             lived: Duration::ZERO,
             reason: None,
-            said: None,
+            boot_error: None,
         }
     }
 
@@ -189,16 +189,16 @@ mod tests {
         let lived = |millis| Duration::from_millis(millis);
         for (was_ready, idle, age, reason, expected) in [
             (false, false, 0, None, Some("worker 7 ended before it was ready: no")),
-            (false, false, 9_000, Some(KillReason::BootTimeout), Some("it was not ready within the boot timeout: no")),
+            (false, false, 9_000, Some(KillReason::BootTimeout), Some("worker 7 exceeded boot_timeout: no")),
             (false, false, 0, Some(KillReason::WarmUp), None),
             (true, true, 10, None, Some("worker 7 ended before its first request")),
             (true, true, 10_000, None, None),
             (true, false, 10, None, None),
         ] {
             // The error of a boot that succeeded has been logged.
-            let said = (!was_ready).then(|| "no".to_owned());
-            let death = Death { was_ready, idle, lived: lived(age), reason, said, ..death(7) };
-            assert_eq!(death.is_of_no_use().then(|| death.what()).as_deref(), expected, "{death:?}");
+            let boot_error = (!was_ready).then(|| "no".to_owned());
+            let death = Death { was_ready, idle, lived: lived(age), reason, boot_error, ..death(7) };
+            assert_eq!(death.counts_against_boot().then(|| death.what()).as_deref(), expected, "{death:?}");
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
         for status in [0, 1, 124, 137, 255] {
             assert!(!End::from(Ok(ExitStatus::from_raw(status << 8))).is_from_outside(), "{status}");
         }
-        assert!(!End::from(Err(io::Error::other("nobody"))).is_from_outside());
+        assert!(!End::from(Err(io::Error::other("no child"))).is_from_outside());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Does what needs rights that the server has given up: starting PHP as other users, and signalling it.
+//! Operations that need rights the server has given up: starting PHP as other users, and signalling it.
 //!
 //! Without a launcher (`Launcher::default()`) the server does both itself. With a launcher each order is a message. A
 //! task on the main runtime sends the messages, because orders come from every thread and none may block.
@@ -169,7 +169,7 @@ impl Launcher {
         self.0.is_some()
     }
 
-    /// Tells the launcher to keep these socket files when it ends (`keep`), or to remove them.
+    /// Orders the launcher to keep these socket files when it ends (`keep`), or to remove them.
     pub fn keep_sockets(&self, paths: Vec<PathBuf>, keep: bool) {
         if let Some(remote) = &self.0 {
             remote.order(ToLauncher::KeepSockets { paths, keep }, Vec::new());
@@ -207,9 +207,9 @@ impl LauncherClient {
     /// Allocates a number for a new process, with the receiver of its end.
     fn number(&self) -> (u64, oneshot::Receiver<End>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (told, ended) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         if let Some(waiting) = self.waiting.lock().as_mut() {
-            waiting.insert(id, told);
+            waiting.insert(id, sender);
         }
         (id, ended)
     }
@@ -240,9 +240,9 @@ async fn receive(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiti
         match control_socket::receive(socket.get_ref().get(), true) {
             Ok(Some((bytes, _))) => {
                 if let Ok(FromLauncher::Ended { id, end }) = serde_json::from_slice(&bytes)
-                    && let Some(told) = waiting.lock().as_mut().and_then(|all| all.remove(&id))
+                    && let Some(waiter) = waiting.lock().as_mut().and_then(|all| all.remove(&id))
                 {
-                    let _ = told.send(end);
+                    let _ = waiter.send(end);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),

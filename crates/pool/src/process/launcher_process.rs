@@ -1,8 +1,8 @@
 //! The launcher: a process that stays root when the server switches its user, and starts the pools' PHP for it.
 //!
-//! It is a separate program, so it shares no memory with the server, and it has one thread. It does three things: start
-//! a program that root's settings name, kill a process that it has started, and signal such a process's children. A
-//! compromised server can have the pools' PHP started and killed, and nothing else.
+//! It is a separate process, so it shares no memory with the server, and it has one thread. It starts programs that
+//! root's settings name, rereads these settings, starts the server's own program for an upgrade, kills processes that it
+//! has started, and signals their children. A compromised server chooses the time, but no program.
 
 use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
@@ -94,7 +94,7 @@ impl Launcher {
             let (order, ended) = self.wait()?;
             for id in ended {
                 if let Some(ended) = self.reap_child(id) {
-                    self.tell(&ended)?;
+                    self.report(&ended)?;
                 }
             }
             if !order {
@@ -102,13 +102,13 @@ impl Launcher {
             }
             let Some((bytes, fds)) = control_socket::receive(&self.server, false)? else { return Ok(()) };
             match serde_json::from_slice(&bytes) {
-                Ok(order) => self.obey(order, fds)?,
-                Err(error) => eprintln!("howdah: launcher: the server sent an invalid order: {error}"),
+                Ok(order) => self.execute(order, fds)?,
+                Err(error) => eprintln!("howdah: launcher: ignoring an invalid order from the server: {error}"),
             }
         }
     }
 
-    fn obey(&mut self, order: ToLauncher, mut fds: Vec<OwnedFd>) -> io::Result<()> {
+    fn execute(&mut self, order: ToLauncher, mut fds: Vec<OwnedFd>) -> io::Result<()> {
         match order {
             ToLauncher::Program(program) if !self.settled => self.programs.push(*program),
             ToLauncher::Socket { path, later } if !self.settled => {
@@ -119,11 +119,11 @@ impl Launcher {
             ToLauncher::Settled => self.settled = true,
             ToLauncher::StartRootProgram { id } if self.settled => {
                 let started = self.start_root_program(id, fds);
-                self.tell_failure(id, started)?;
+                self.report_failure(id, started)?;
             }
             ToLauncher::Settle { id } if self.settled => {
                 let started = self.settle(id);
-                self.tell_failure(id, started)?;
+                self.report_failure(id, started)?;
             }
             ToLauncher::KeepSockets { paths, keep } => {
                 for socket in self.sockets.iter_mut().filter(|socket| paths.contains(&socket.path)) {
@@ -132,7 +132,7 @@ impl Launcher {
             }
             ToLauncher::Start { id, program } if self.settled => {
                 let started = self.start(id, &program, fds);
-                self.tell_failure(id, started)?;
+                self.report_failure(id, started)?;
             }
             ToLauncher::Kill { id } => {
                 if let Some(started) = self.all().find(|started| started.id == id) {
@@ -149,7 +149,7 @@ impl Launcher {
                     let _ = pidfd_send_signal(&pidfd, signal);
                 }
             }
-            other => eprintln!("howdah: launcher: unexpected order: {other:?}"),
+            other => eprintln!("howdah: launcher: ignoring an unexpected order: {other:?}"),
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl Launcher {
             .ok()
             .filter(|[socket]| is_socket(socket))
             .ok_or("the launcher was not given a socket")?;
-        program.is_roots_alone()?;
+        program.verify_only_root_can_replace()?;
         let child = program.command(socket).spawn().map_err(|error| program.explain(&error))?;
         self.successor = Some(watched(id, String::new(), child)?);
         Ok(())
@@ -283,14 +283,14 @@ impl Launcher {
         }
     }
 
-    fn tell_failure(&self, id: u64, started: Result<(), String>) -> io::Result<()> {
+    fn report_failure(&self, id: u64, started: Result<(), String>) -> io::Result<()> {
         match started {
             Ok(()) => Ok(()),
-            Err(why) => self.tell(&FromLauncher::Ended { id, end: End::Unknown(why) }),
+            Err(why) => self.report(&FromLauncher::Ended { id, end: End::Unknown(why) }),
         }
     }
 
-    fn tell(&self, message: &FromLauncher) -> io::Result<()> {
+    fn report(&self, message: &FromLauncher) -> io::Result<()> {
         match control_socket::send(&self.server, &serde_json::to_vec(message)?, &[], false) {
             // The server has just ended, which the next read sees.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),

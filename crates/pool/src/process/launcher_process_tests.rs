@@ -1,4 +1,4 @@
-//! A launcher with a compromised server: it only does what was settled.
+//! A launcher with a compromised server: it executes only settled orders.
 
 use super::*;
 use crate::process::settings_process::SETTLES;
@@ -42,7 +42,7 @@ impl Server {
     }
 
     fn hear(&self) -> (u64, String) {
-        within_patience(&self.socket, "what the launcher says");
+        within_patience(&self.socket, "the launcher's report");
         let (bytes, _) = control_socket::receive(&self.socket, false).unwrap().unwrap();
         let FromLauncher::Ended { id, end } = serde_json::from_slice(&bytes).unwrap();
         (id, end.to_string())
@@ -108,7 +108,7 @@ fn only_settled_programs_are_started() {
         let (heard, status) = server.hear();
         assert!(
             heard == id && status.contains("may not start that program"),
-            "of the early one nothing: {heard} {status}"
+            "no report of the early start: {heard} {status}"
         );
     }
     let output = server.start(3);
@@ -139,7 +139,7 @@ fn only_a_socket_and_pipes_are_handed_on() {
 }
 
 #[test]
-fn only_children_of_what_was_started_are_signalled() {
+fn only_children_of_started_processes_are_signalled() {
     let directory = tempfile::tempdir().unwrap();
     // The child reads from a pipe that is never written to, so it waits forever.
     let script = format!(
@@ -179,7 +179,7 @@ fn only_children_of_what_was_started_are_signalled() {
 }
 
 #[test]
-fn a_pool_has_so_many_processes_and_no_more() {
+fn the_number_of_processes_of_a_pool_is_limited() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::new(directory.path(), "echo started; exec sleep 600");
     server.say(&ToLauncher::Settled, &[]);
@@ -206,15 +206,15 @@ fn leftover_processes_and_socket_files_end_with_the_server() {
     }
     server.say(&ToLauncher::Settled, &[]);
     let _output = server.start(1);
-    assert_eq!(server.hear(), (1, "exit status: 0".to_owned()), "the sockets were seen before");
+    assert_eq!(server.hear(), (1, "exit status: 0".to_owned()), "the launcher has recorded the sockets");
     std::fs::remove_file(&replaced).unwrap();
-    std::fs::write(&replaced, "somebody's").unwrap();
+    std::fs::write(&replaced, "another file").unwrap();
     drop(server);
     assert!(!ours.exists() && replaced.exists());
 }
 
 #[test]
-fn an_upgrade_starts_no_program_that_users_other_than_root_can_replace() {
+fn a_root_program_that_arrives_after_the_settlement_is_ignored() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::new(place.path(), "true");
     server.say(&ToLauncher::Settled, &[]);
@@ -256,7 +256,7 @@ fn new_programs_are_started_once_root_has_reread_the_settings() {
     crate::process::settings_process::print(std::slice::from_ref(&new), std::fs::File::create(&list).unwrap()).unwrap();
     server.say(&ToLauncher::Settle { id: 2 }, &[]);
     let (id, why) = server.hear();
-    assert!(id == 2 && why.contains("line 3: a mistake"), "nothing is reported of the early one: {id} {why}");
+    assert!(id == 2 && why.contains("line 3: a mistake"), "no report of the early order: {id} {why}");
     let _never = server.start_program(3, &new);
     assert!(server.hear().1.contains("may not start that program"));
     std::fs::remove_file(&words).unwrap();

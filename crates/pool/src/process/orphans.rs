@@ -1,6 +1,6 @@
 //! Ends processes that a killed zygote could not end itself: programs that scripts had started in the background. The
-//! server is the next subreaper above the zygotes, so these processes become its children. Apart from zygotes it has no
-//! other children.
+//! server is the next subreaper above the zygotes, so these processes become its children. Its other children are
+//! registered (`keep`).
 //!
 //! Disabled in a process with the id 1, as in a container: there the kernel reparents all orphans to it.
 
@@ -10,8 +10,9 @@ use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Interval at which killed processes are looked for.
+/// Interval at which the remaining children are listed and killed.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Maximum time to end them.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// Expected children: zygotes, and children from before the program began. `None`: orphans are not handled here.

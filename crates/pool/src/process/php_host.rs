@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_missing_gets_advice_and_others_get_none() {
+    fn only_a_missing_libphp_gets_advice() {
         let missing = "x: error while loading shared libraries: /usr/lib/libphp8.4.so: cannot open shared object file";
         assert!(advice(missing).contains("libphpX.Y-embed"));
         assert_eq!(advice("x: error while loading shared libraries: libz.so.1: cannot open"), "");

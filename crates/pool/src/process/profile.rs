@@ -11,7 +11,7 @@ const MAX_STACKS: usize = 100_000;
 /// Maximum number of different functions and lines.
 const MAX_FRAMES: usize = 100_000;
 /// Additional time that a zygote has for its last message.
-const LAST_WORD: Duration = Duration::from_secs(3);
+const REPORT_GRACE: Duration = Duration::from_secs(3);
 
 /// The receiver of a profile's samples.
 pub(crate) type SamplesSender = mpsc::UnboundedSender<Samples>;
@@ -28,7 +28,7 @@ pub(crate) struct ActiveProfile {
 
 impl ActiveProfile {
     pub(crate) fn new(order: u64, taker: SamplesSender, generations: HashSet<u64>, length: Duration) -> Self {
-        Self { order, taker, generations, until: Instant::now() + length + LAST_WORD }
+        Self { order, taker, generations, until: Instant::now() + length + REPORT_GRACE }
     }
 
     /// `true` if no more samples come, or the receiver is gone.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-/// A `howdah-php` to start. Fixed when the server starts.
+/// A `howdah-php` to start, with its environment and privileges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     pub pool: String,

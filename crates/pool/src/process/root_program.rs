@@ -43,7 +43,7 @@ impl RootProgram {
     }
 
     /// Verifies that only root can replace it.
-    pub(crate) fn is_roots_alone(&self) -> Result<(), String> {
+    pub(crate) fn verify_only_root_can_replace(&self) -> Result<(), String> {
         let real = self.binary.canonicalize().map_err(|error| self.explain(&error))?;
         let writable = |path: &Path| match std::fs::metadata(path) {
             Ok(found) => found.uid() != 0 || found.mode() & 0o022 != 0,
@@ -78,9 +78,9 @@ mod tests {
             without: Vec::new(),
         };
         // Every user can write to the directory for temporary files.
-        let why = program(binary).is_roots_alone().unwrap_err();
+        let why = program(binary).verify_only_root_can_replace().unwrap_err();
         assert!(why.contains("users other than root can change"), "{why}");
         let missing = program(place.path().join("missing"));
-        assert!(missing.is_roots_alone().unwrap_err().contains("cannot start"));
+        assert!(missing.verify_only_root_can_replace().unwrap_err().contains("cannot start"));
     }
 }

@@ -23,7 +23,7 @@ impl SettingsProcess {
     /// # Errors
     /// The reason why the process could not be started.
     pub(crate) fn start(program: &RootProgram) -> Result<(Self, Child), String> {
-        program.is_roots_alone()?;
+        program.verify_only_root_can_replace()?;
         let begin = || -> io::Result<(Self, Child)> {
             // Not a pipe: the launcher reads it only once the process has ended.
             let output = File::from(memfd_create(c"programs", MemfdFlags::CLOEXEC)?);

@@ -24,7 +24,7 @@ pub(crate) enum WorkerState {
     Ending(KillReason),
 }
 
-/// Events of a worker. Its death is none of them, as that removes its lane.
+/// Events of a worker, except its death, which removes its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerEvent {
     /// The worker reported ready.

@@ -134,8 +134,8 @@ impl Zygote {
         self.is_stuck = true;
     }
 
-    /// `true` if the zygote has closed its end of the socket. The kernel closes it before the workers are ordered to
-    /// end.
+    /// `true` if the zygote has closed its end of the socket. At its death the kernel does that before it ends the
+    /// workers.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.life().is_over()
     }
@@ -216,8 +216,10 @@ impl Drop for Zygote {
 async fn listen(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     if panics::caught(read_messages(socket, generation, events.clone())).await.is_none() {
         // A zygote whose messages are not read is useless.
-        let _ = events
-            .send(Event::ZygoteGone { generation, end: End::Unknown("a panic while reading its messages".into()) });
+        let _ = events.send(Event::ZygoteGone {
+            generation,
+            end: End::Unknown("the server panicked while reading its messages".into()),
+        });
     }
 }
 
@@ -230,7 +232,7 @@ async fn read_messages(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: 
                     Ok(message) => {
                         let _ = events.send(Event::Zygote { generation, message, fds });
                     }
-                    Err(error) => tracing::error!("zygote sent an invalid message: {error}"),
+                    Err(error) => tracing::error!("zygote sent an invalid message: {error}; ignoring it"),
                 },
                 Ok(None) => return,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -277,7 +279,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_without_an_end_was_kept_whole() {
+    async fn a_line_without_an_end_is_split() {
         let line = "x".repeat(2 * MAX_LINE as usize + 5);
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         log_output(format!("{line}\nshort\n\nlast").as_bytes(), "default".into(), kept.clone()).await;

@@ -1,8 +1,8 @@
 //! The line of requests before a full queue, first come, first served.
 //!
 //! A request in this line has not been accepted: its connection is not read, and its unread body stays with the client.
-//! Freed places in the queue admit as many requests as there are places. A turn is not a guarantee: a request that finds
-//! the queue full again goes to the end of the line, but keeps its age.
+//! Each freed place in the queue admits one request. A turn is not a guarantee: a request that finds the queue full
+//! again goes to the end of the line, but keeps its age.
 
 use std::sync::Arc;
 use tokio::sync::Semaphore;

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_do_not_tell_paths_apart() {
+    fn the_query_does_not_distinguish_paths() {
         let key = |method: &[u8], target: &[u8]| {
             let mut head = RequestBuilder::new(1, 1001, 0);
             let (method, target) = (head.text(method), head.text(target));
@@ -202,11 +202,11 @@ mod tests {
         }
         now += MAX_QUARANTINE;
         quarantine.note_survivor("GET /crash", now);
-        assert!(quarantine.is_empty(), "it has been repaired");
+        assert!(quarantine.is_empty(), "a survivor ends the suspicion");
     }
 
     #[test]
-    fn a_storm_from_outside_refuses_no_request() {
+    fn kills_from_outside_quarantine_no_path() {
         let start = Instant::now();
         // Over many paths.
         let mut quarantine = Quarantine::default();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_what_is_refused_stays_longest() {
+    fn the_table_is_bounded_and_refused_paths_stay_longest() {
         let (mut quarantine, mut now) = (Quarantine::default(), Instant::now());
         while die(&mut quarantine, "GET /crash", now).is_none() {
             now += STEP;

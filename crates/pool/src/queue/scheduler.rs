@@ -47,7 +47,7 @@ mod serial;
 
 /// Maximum expected wait behind other requests while a worker is idle, in microseconds: about the time to wake a worker
 /// when all processors are busy. Less spreads short requests over workers that then compete for the processors: with
-/// 100, hello at 8 connections on two cores is 5 % slower.
+/// 100, the hello benchmark with 8 connections on two cores is 5 % slower.
 const LAY_BEHIND_LIMIT: u64 = 300;
 /// Maximum number of short requests in a lane.
 const MAX_PACKED: usize = 8;
@@ -68,11 +68,11 @@ pub(crate) struct Scheduler {
     /// Free lanes, the most recently used last: its memory is in the caches.
     idle: Vec<usize>,
     /// When a search of the full queue last found no client that may have left.
-    nobody_doubtful: Option<Instant>,
+    last_futile_search: Option<Instant>,
     pub(crate) estimates: Estimates,
     /// Limits on the number of workers per route.
     pub(crate) shares: Shares,
-    /// Decides which requests run at a lower priority while processors are short.
+    /// Decides which requests run at a lower priority.
     pub(crate) precedence: Precedence,
     /// Paths whose requests kill workers.
     pub(crate) quarantine: Quarantine,
@@ -189,13 +189,13 @@ impl Scheduler {
     /// Fails a waiting request whose client may have left; returns `false` if there is none. Otherwise clients that
     /// give up and retry would find the queue full of their earlier requests.
     fn drop_doubtful(&mut self) -> bool {
-        if self.nobody_doubtful.is_some_and(|since| since.elapsed() < SEARCH_INTERVAL) {
+        if self.last_futile_search.is_some_and(|since| since.elapsed() < SEARCH_INTERVAL) {
             return false;
         }
         let may_have_left =
             |pending: &Pending| pending.request.interim.as_ref().is_some_and(|client| client.may_have_left());
         let Some(pending) = self.queue.remove_one(may_have_left) else {
-            self.nobody_doubtful = Some(Instant::now());
+            self.last_futile_search = Some(Instant::now());
             return false;
         };
         pending.sink.fail(Fault::new(FaultKind::QueueFull));
@@ -227,7 +227,7 @@ impl Scheduler {
 
     /// Picks a lane in which this request will not wait long behind others, even if other workers are idle.
     fn pick_behind_short(&self, pending: &Pending, io_thread: usize, now: Instant) -> Option<usize> {
-        // Queued requests came first; with an idle multiplexed worker, the lane with the fewest requests is better.
+        // Queued requests came first; without an idle multiplexed worker, the lane with the fewest requests is better.
         let passed = !self.queue.is_empty() || self.multiplexed && self.idle.is_empty();
         if !pending.expected.is_short() || passed || !self.shares.may_run(pending, &self.lanes) {
             return None;
@@ -267,7 +267,7 @@ impl Scheduler {
         if self.multiplexed { multiplexed::POLL_INTERVAL } else { FIRST_CHECK }
     }
 
-    /// Notifies an I/O thread that it has to call `spread`.
+    /// The notification for an I/O thread to call `spread`.
     pub(crate) fn watch(&self, io_thread: usize) -> Arc<Notify> {
         self.watches[io_thread % self.watches.len()].notify.clone()
     }
@@ -281,14 +281,14 @@ impl Scheduler {
     /// Takes back requests behind one that turned out to be long and reassigns them. Returns the time until the next
     /// check; `None` if no request waits behind another.
     pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
-        let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
+        let (mut moved, mut checks, watches) = (Vec::new(), Vec::new(), self.watches.len());
         let untaken = self.untaken;
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.home % watches == io_thread) {
-            let look = match lane.kind {
+            let check = match lane.kind {
                 LaneKind::Serial(_) => serial::spread(lane, now, &mut moved),
                 LaneKind::Multiplexed(_) => multiplexed::spread(lane, now, untaken, &mut moved),
             };
-            looks.extend(look);
+            checks.extend(check);
         }
         let moves = !moved.is_empty();
         // Each lane returned its last request first.
@@ -305,9 +305,9 @@ impl Scheduler {
         // A moved request may be behind others again; its check then starts anew.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
-            looks.push(self.first_check());
+            checks.push(self.first_check());
         }
-        let again = looks.into_iter().min();
+        let again = checks.into_iter().min();
         self.watches[io_thread].running = again.is_some();
         again
     }

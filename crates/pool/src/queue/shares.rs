@@ -1,4 +1,4 @@
-//! Routes with a limit on workers.
+//! Routes with a limit on workers or a weight.
 //!
 //! Running requests are counted anew from the lanes each time, so that no exit from a lane can be missed. Without
 //! limits nothing is counted.
@@ -37,7 +37,7 @@ impl Shares {
         }
     }
 
-    /// The route, if its requests share one flow regardless of their client.
+    /// The route, if its requests wait in separate flows: it has a limit or a weight.
     pub(crate) fn flow(&self, route: Option<u16>) -> Option<u16> {
         let share = |route: &u16| self.routes.get(usize::from(*route));
         route.filter(|route| share(route).is_some_and(|share| share.workers > 0 || share.weight > 1))

@@ -1,7 +1,7 @@
 //! The queue of requests that wait for a worker, and its order.
 //!
-//! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests, short
-//! or long. A request costs the time that it is expected to occupy a worker, and the flow that has spent least goes
+//! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests: short,
+//! long, or of one route that has a limit or weight. A request costs the time that it is expected to occupy a worker, and the flow that has spent least goes
 //! first (start-time fair queueing, Goyal, Vin and Cheng 1996). So a client with two hundred requests gets no more of
 //! the workers than one with two, and a client's long requests do not hold up its short ones. A flow that was empty
 //! restarts at the spending of the flow served last: it goes first now, but cannot claim worker time that it did not
@@ -39,7 +39,8 @@ const SHRINK_BELOW: usize = 256;
 pub(crate) struct Limits {
     /// Maximum number of waiting requests.
     pub(crate) requests: usize,
-    /// Maximum wait of any request. Also the time for which the queue may stay long before that counts as overload.
+    /// Maximum wait of a request without its own limit. Also the time for which the queue may stay long before that
+    /// counts as overload.
     pub(crate) patience: Duration,
     /// Maximum wait of a request in overload.
     pub(crate) target: Duration,
@@ -87,14 +88,13 @@ struct Flow {
     spent: u64,
 }
 
-/// See the file's head.
 #[derive(Debug)]
 pub(crate) struct WaitingQueue {
     limits: Limits,
     flows: Box<[Flow]>,
     /// Flows with waiting requests, by the time they have spent.
     order: BTreeSet<(u64, usize)>,
-    /// Virtual time: what the flow served last had spent before.
+    /// Virtual time: the time that the flow served last had spent before.
     level: u64,
     /// Requests that go before all flows, oldest first.
     returned: VecDeque<Box<Pending>>,

@@ -25,7 +25,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
 }
 
 #[test]
-fn no_message_is_lost_or_duplicated() {
+fn no_request_is_lost_or_duplicated() {
     for seed in 1..50_u64 {
         let mut random = seed;
         let mut next = move |below: u64| {
@@ -211,10 +211,7 @@ fn a_request_that_waits_for_a_place_gets_it_in_turn() {
     assert!(queue.is_full() && turns.try_acquire().is_err());
     queue.pop(Instant::now(), |_| true).unwrap();
     assert_eq!(turns.available_permits(), 1);
-    assert!(
-        queue.is_full() && queue.has_place(true),
-        "the place is for the one whose turn it is, though another waits"
-    );
+    assert!(queue.is_full() && queue.has_place(true), "the place is reserved for the request whose turn it is");
     queue.pop(Instant::now(), |_| true).unwrap();
     assert_eq!((turns.available_permits(), queue.is_full()), (2, false));
 }

@@ -32,7 +32,7 @@ const COMPUTES: u32 = 1_000;
 const TOLERATED_MICROS: u32 = 200;
 /// Weight of one surprise in an entry's share; each request decays the share by a sixteenth.
 const SURPRISE_WEIGHT: u16 = 16;
-/// Surprises are rare up to this share: one in sixteen requests.
+/// Maximum share of rare surprises: one in sixteen requests.
 const RARE_ONE_IN: u16 = SURPRISE_WEIGHT;
 /// Assumed duration of a request of an unknown script, in microseconds.
 const UNKNOWN_MEAN: u32 = 1_000;

@@ -29,7 +29,7 @@ pub(crate) struct Pending {
     pub(crate) expected: ExpectedDuration,
     /// No worker was serving when it arrived.
     pub(crate) cold: bool,
-    /// The route whose requests wait as one flow, instead of its client's.
+    /// The route, if its requests wait in separate flows.
     pub(crate) flow: Option<u16>,
     /// Its cost for its flow in the waiting queue, in microseconds of a worker.
     pub(crate) cost: u32,

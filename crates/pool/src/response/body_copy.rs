@@ -55,7 +55,7 @@ impl Copying {
 
     /// Delivers the complete copy.
     pub(crate) fn complete(self) {
-        // The receiver is gone.
+        // An error means that the receiver is gone.
         let _ = self.to.send(BodyCopy { bytes: self.bytes, _charge: self.charge });
     }
 }

@@ -6,7 +6,7 @@ use zerocopy::FromBytes;
 
 /// Maximum size of a response's head over all its frames, in bytes.
 const MAX_HEAD: usize = 1024 * 1024;
-/// Maximum number of header lines. (Header maps fail at some ten thousand names.)
+/// Maximum number of header lines. (Header maps fail beyond 24,576 names.)
 const MAX_LINES: usize = 1000;
 
 /// Names and values in the order in which PHP sent them.
@@ -125,7 +125,7 @@ mod tests {
         let mut parts = HeadParts::default();
         assert_eq!(parts.add(vec![b'x'; MAX_HEAD], true), None);
         assert_eq!(parts.add(vec![b'x'; 1], true), None);
-        assert!(parts.bytes.capacity() == 0, "nothing of it is kept");
+        assert!(parts.bytes.capacity() == 0, "the bytes are freed");
         assert_eq!(parts.add(vec![b'x'; 1], false), Some(ResponseHead::TooLong));
         assert!(
             matches!(parts.add(head(200, &[]), false), Some(ResponseHead::Good(200, _, None))),

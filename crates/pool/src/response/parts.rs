@@ -181,7 +181,7 @@ impl InMemory {
         Ok(true)
     }
 
-    /// Sends available data to the client now.
+    /// Marks the data so far for a flush.
     pub(crate) fn flush(&mut self) {
         match self.rest.back_mut().or(self.first.as_mut()) {
             Some(last) => last.flush = true,
@@ -209,7 +209,7 @@ impl InMemory {
         Some(Chunk { data, flush: part.flush })
     }
 
-    /// Passes bytes on with their charge, or without it if they are few.
+    /// Passes bytes on with their charge, or if they are few, without it.
     fn pass_on(&mut self, data: Bytes, cost: u64) -> Bytes {
         if data.len() >= KEEPS_CHARGE {
             return self.charge.split(cost).cover(data);

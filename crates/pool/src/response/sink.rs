@@ -37,13 +37,13 @@ struct Inner {
     spill: Option<Spill>,
     /// PHP asked for a flush after the last byte in the spill.
     flush_after_spill: bool,
-    unpaid: UnchargedData,
+    uncharged: UnchargedData,
     /// Bytes that the front has taken.
     taken: u64,
     ended: bool,
     fault: Option<Fault>,
     reader: Option<Waker>,
-    /// The lane's reader, when it waits for room.
+    /// The lane's reader, if it waits for room.
     writer: Option<Waker>,
     /// The front may take the head: a whole batch of frames has been added. Otherwise a front on another thread could
     /// see the head of a response whose end is in the same batch, and would treat it as a stream.
@@ -74,7 +74,7 @@ pub(crate) struct Sink {
 /// PHP's response: the complete head, and the body as it arrives.
 #[derive(Debug)]
 pub struct Response {
-    /// The status code as PHP set it, checked: 200 to 599.
+    /// PHP's status code, or 500 if that is not between 200 and 599.
     pub status: u16,
     /// Header lines in the order PHP sent them, names as PHP wrote them. Not yet checked for HTTP's rules.
     pub headers: Vec<(Bytes, Bytes)>,
@@ -83,8 +83,8 @@ pub struct Response {
     pub body: ResponseBody,
 }
 
-/// The reading side, held by the front: the body of a response. Dropping it before its end tells the worker that the
-/// client has gone.
+/// The reading side, held by the front: the body of a response. If it is dropped early, the worker is notified that the
+/// client has gone: a serial worker once it sends more of the body, a multiplexed one at the next tick.
 #[derive(Debug)]
 pub struct ResponseBody {
     inner: Arc<Mutex<Inner>>,
@@ -104,7 +104,7 @@ pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Sh
         parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
         spill: None,
         flush_after_spill: false,
-        unpaid: UnchargedData::default(),
+        uncharged: UnchargedData::default(),
         taken: 0,
         ended: false,
         fault: None,
@@ -163,7 +163,7 @@ impl Sink {
     pub(crate) fn settle(&self) {
         let mut inner = lock(&self.inner);
         inner.settle(&self.limits);
-        let waker = if inner.ended { inner.give_up_unpaid() } else { None };
+        let waker = if inner.ended { inner.give_up_uncharged() } else { None };
         drop(inner);
         wake(waker);
     }
@@ -171,9 +171,9 @@ impl Sink {
     /// Completes the response.
     pub(crate) fn end(&self) {
         let mut inner = lock(&self.inner);
-        inner.pay(&self.limits);
+        inner.charge_rest(&self.limits);
         inner.ended = true;
-        let waker = inner.give_up_unpaid();
+        let waker = inner.give_up_uncharged();
         drop(inner);
         wake(waker);
     }
@@ -226,7 +226,7 @@ impl Sink {
         inner.parts.clear();
         inner.spill = None;
         inner.flush_after_spill = false;
-        inner.unpaid.clear();
+        inner.uncharged.clear();
         inner.stats.replays += 1;
     }
 
@@ -243,7 +243,7 @@ impl Sink {
     /// True if the response is overfull for lack of budget.
     pub(crate) fn lacks_budget(&self) -> bool {
         let inner = lock(&self.inner);
-        inner.is_overfull() && !inner.unpaid.is_empty()
+        inner.is_overfull() && !inner.uncharged.is_empty()
     }
 
     /// Bytes that the front has taken so far.
@@ -254,7 +254,7 @@ impl Sink {
     /// Ready once there is room for more; registers the lane's reader otherwise.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = lock(&self.inner);
-        inner.pay(&self.limits);
+        inner.charge_rest(&self.limits);
         if !inner.is_overfull() {
             return Poll::Ready(());
         }
@@ -264,7 +264,7 @@ impl Sink {
 }
 
 fn no_room() -> Fault {
-    Fault::with(FaultKind::OverBudget, "there is no room for the response")
+    Fault::with(FaultKind::OverBudget, "no room for the response in http.memory or http.spool")
 }
 
 /// Wakes a front; called without the lock.
@@ -282,16 +282,16 @@ impl Inner {
         }
         self.parts.clear();
         self.spill = None;
-        self.unpaid.clear();
+        self.uncharged.clear();
         self.fault = Some(fault);
         self.ended = true;
         self.reader.take()
     }
 
-    /// Fails an ended response with unpaid data: its worker goes on to the next request, so nothing can wait for
+    /// Fails an ended response with uncharged data: its worker goes on to the next request, so nothing can wait for
     /// budget.
-    fn give_up_unpaid(&mut self) -> Option<Waker> {
-        if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
+    fn give_up_uncharged(&mut self) -> Option<Waker> {
+        if self.uncharged.is_empty() { None } else { self.give_up(no_room()) }
     }
 
     fn after(&self) -> SinkState {
@@ -300,24 +300,24 @@ impl Inner {
 
     /// Number of waiting bytes.
     fn left(&self) -> u64 {
-        self.parts.bytes() as u64 + self.spill.as_ref().map_or(0, Spill::left) + self.unpaid.bytes()
+        self.parts.bytes() as u64 + self.spill.as_ref().map_or(0, Spill::left) + self.uncharged.bytes()
     }
 
     fn is_drained(&self) -> bool {
-        self.parts.is_empty() && self.spill.is_none() && self.unpaid.is_empty()
+        self.parts.is_empty() && self.spill.is_none() && self.uncharged.is_empty()
     }
 
     fn is_overfull(&self) -> bool {
         let spilled = self.spill.as_ref().map_or(0, Spill::left);
-        !self.gone && !self.ended && (!self.unpaid.is_empty() || spilled >= MAX_SPILL)
+        !self.gone && !self.ended && (!self.uncharged.is_empty() || spilled >= MAX_SPILL)
     }
 
-    /// Keeps a part in memory, in the file, or unpaid.
+    /// Keeps a part in memory, in the file, or uncharged.
     fn keep(&mut self, limits: &Limits, data: Bytes, flush: bool) {
-        if !self.unpaid.is_empty() {
-            self.unpaid.add(data, flush);
+        if !self.uncharged.is_empty() {
+            self.uncharged.add(data, flush);
         } else if let Err(data) = self.try_keep(limits, data, flush) {
-            self.unpaid.add(data, flush);
+            self.uncharged.add(data, flush);
         }
     }
 
@@ -332,7 +332,7 @@ impl Inner {
         match self.spill(limits, &data) {
             Ok(true) => self.flush_after_spill |= flush,
             Ok(false) => return Err(data),
-            // A full disk: as without budget.
+            // A full disk counts as a lack of budget.
             Err(error) => {
                 if DISK_FULL.permit().is_some() {
                     warn!(%error, "cannot spill a response to disk: it waits in its worker, and fails in async mode");
@@ -356,11 +356,11 @@ impl Inner {
         spill.add(data)
     }
 
-    /// Moves unpaid parts to memory or the file, as far as there is budget now.
-    fn pay(&mut self, limits: &Limits) {
-        while let Some(chunk) = self.unpaid.first() {
+    /// Moves uncharged parts to memory or the file, as far as there is budget now.
+    fn charge_rest(&mut self, limits: &Limits) {
+        while let Some(chunk) = self.uncharged.first() {
             if let Err(data) = self.try_keep(limits, chunk.data, chunk.flush) {
-                self.unpaid.put_back(Chunk { data, flush: chunk.flush });
+                self.uncharged.put_back(Chunk { data, flush: chunk.flush });
                 return;
             }
         }
@@ -372,9 +372,9 @@ impl Inner {
         }
     }
 
-    /// Sends available data to the client now. Flushes without data in between count as one.
+    /// Marks the data so far for a flush. Flushes without data in between count as one.
     fn flush(&mut self) {
-        if let Some(last) = self.unpaid.last() {
+        if let Some(last) = self.uncharged.last() {
             last.flush = true;
         } else if self.spill.is_some() {
             self.flush_after_spill = true;
@@ -393,18 +393,18 @@ impl Inner {
             if self.ended {
                 return Some(Err(no_room()));
             }
-            self.unpaid.add(data, false);
+            self.uncharged.add(data, false);
         }
         if let Some(part) = self.parts.take() {
             return Some(Ok(part));
         }
-        let Some(spill) = self.spill.as_mut() else { return self.unpaid.take().map(Ok) };
+        let Some(spill) = self.spill.as_mut() else { return self.uncharged.take().map(Ok) };
         if spill.left() == 0 {
             // All read back: the next parts may stay in memory again.
             self.spill = None;
             return match std::mem::take(&mut self.flush_after_spill) {
                 true => Some(Ok(Chunk { data: Bytes::new(), flush: true })),
-                false => self.unpaid.take().map(Ok),
+                false => self.uncharged.take().map(Ok),
             };
         }
         match spill.read(self.parts.charge_beside(self.parts.budget())) {
@@ -428,7 +428,7 @@ impl ResponseBody {
                 inner.delivered = true;
                 Ok((head, inner.route.take()))
             } else if inner.ended {
-                Err(inner.fault.clone().unwrap_or(Fault::with(FaultKind::WorkerBroken, "a response without a head")))
+                Err(inner.fault.clone().unwrap_or(Fault::with(FaultKind::WorkerBroken, "the response has no head")))
             } else {
                 inner.reader = Some(cx.waker().clone());
                 return Poll::Pending;
@@ -450,7 +450,7 @@ impl ResponseBody {
     /// The whole remaining body as one piece, if the response has ended and fits in memory. Leaves the body empty.
     pub fn take_complete(&mut self) -> Option<WholeBody> {
         let mut inner = lock(&self.inner);
-        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.unpaid.is_empty() {
+        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.uncharged.is_empty() {
             return None;
         }
         let whole = inner.parts.take_all();
@@ -470,7 +470,7 @@ impl ResponseBody {
         copied
     }
 
-    /// The next part; `None` at the end. An error means the worker died in the middle of its response.
+    /// The next part; `None` at the end. An error means that the rest of the response cannot be delivered.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
         let (result, writer) = {
             let mut inner = lock(&self.inner);
@@ -505,7 +505,7 @@ impl ResponseBody {
         }
     }
 
-    /// Where the request ran, and its times so far.
+    /// The request's worker, and its times so far.
     pub fn stats(&self) -> RequestStats {
         lock(&self.inner).stats.clone()
     }
@@ -521,7 +521,7 @@ impl Drop for ResponseBody {
             inner.gone = true;
             inner.parts.clear();
             inner.spill = None;
-            inner.unpaid.clear();
+            inner.uncharged.clear();
             (inner.writer.take(), copied)
         };
         if let Some(copying) = copied {

@@ -166,7 +166,7 @@ fn bytes_that_are_flushed_one_by_one_take_no_more_than_they_are_charged() {
 }
 
 #[test]
-fn flushes_of_nothing_are_one() {
+fn flushes_without_data_count_as_one() {
     let (sink, mut receiver) = pair(100);
     sink.set_head(200, Vec::new());
     (0..1000).for_each(|_| _ = sink.push(Bytes::new(), true));
@@ -177,7 +177,7 @@ fn flushes_of_nothing_are_one() {
 }
 
 #[test]
-fn a_response_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_order() {
+fn a_response_beyond_all_budgets_waits_in_its_worker_and_arrives_in_order() {
     // Room for two parts in memory, and for two in the file.
     let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
     let (sink, mut receiver) = pair_of(1 << 30, budgets);
@@ -194,7 +194,7 @@ fn a_response_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_orde
     let mut next = 5;
     while next < 9 {
         turns += 1;
-        assert!(turns < 10_000, "nothing moves");
+        assert!(turns < 10_000, "no progress");
         if let Poll::Ready(Some(chunk)) = std::pin::Pin::new(&mut response.body).poll_chunk(&mut cx) {
             all.extend_from_slice(&chunk.unwrap().data);
         }
@@ -234,7 +234,7 @@ fn a_response_that_cannot_be_spilled_is_paced_by_its_client() {
 }
 
 #[test]
-fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_response() {
+fn a_body_without_budget_when_it_leaves_the_ring_fails_the_response() {
     let budgets = howdah_budget::Budgets::new(0, 0);
     let (sink, mut receiver) = pair_of(30_000, budgets);
     let body = [b'x'; 20_000];
@@ -261,7 +261,7 @@ fn an_abandoned_response_leaves_no_charge() {
     let Poll::Ready(Some(Ok(first))) = std::pin::Pin::new(&mut response.body).poll_chunk(&mut cx) else { panic!() };
     drop(response);
     assert_eq!(budgets.spool.used(), 0);
-    assert!((50_000..51_000).contains(&budgets.memory.used()), "what goes to the client is still charged");
+    assert!((50_000..51_000).contains(&budgets.memory.used()), "bytes on their way to the client stay charged");
     drop(first);
     assert_eq!(budgets.memory.used(), 0);
 }
@@ -271,7 +271,7 @@ fn copied(copy: &mut oneshot::Receiver<BodyCopy>) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_copy_has_the_bytes_that_were_taken_however_they_are_taken() {
+fn a_copy_has_the_whole_body_whether_taken_at_once_or_in_parts() {
     let (sink, mut receiver) = pair(100);
     sink.set_head(200, Vec::new());
     sink.push(Bytes::from_static(b"hello"), false);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Where a request ran and what it took; complete once the body has ended.
+/// A request's worker, times and memory; complete once the body has ended.
 #[derive(Debug, Clone, Default)]
 pub struct RequestStats {
     pub pool: Arc<str>,

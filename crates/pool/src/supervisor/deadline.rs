@@ -39,7 +39,7 @@ struct Overdue {
     cpu: Option<Duration>,
 }
 
-/// Why a request has to end.
+/// A limit that a request has exceeded.
 struct ExceededLimit {
     reason: KillReason,
     cpu: Option<Duration>,
@@ -86,7 +86,7 @@ pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Dura
                 LaneKind::Multiplexed(_) => {
                     cancel(pool, lane, of_pool);
                     let mut requests = lane.in_flight.iter();
-                    let stuck = requests.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
+                    let stuck = requests.find(|c| c.overdue.is_some_and(|since| since.elapsed() > grace));
                     stuck.map(|request| (ExceededLimit { reason: KillReason::Stuck, cpu: None }, request))
                 }
             };

@@ -1,4 +1,4 @@
-//! Boots that fail: one line of the log for one cause, however many workers fail of it however often.
+//! Failed boots: a cause is logged once per `REPEAT_AFTER`, however many workers fail because of it.
 
 use super::Supervisor;
 use crate::fault::{Fault, FaultKind};
@@ -12,7 +12,8 @@ const FAILURES_UNTIL_DOWN: u32 = 3;
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
 impl Supervisor {
-    /// Handles a failed start without a fallback: requests wait for the next attempt, and are refused after a few.
+    /// Handles a failed start. Without a fallback, requests wait for the next attempt, and are refused after
+    /// `FAILURES_UNTIL_DOWN` of them.
     pub(super) fn note_failure(&mut self, why: String) {
         if self.pool.config().yields() {
             return self.yield_after(why);
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_the_same_whichever_process_it_is_of() {
+    fn reasons_that_differ_only_in_numbers_are_one_cause() {
         assert!(is_same_cause("worker 4711 ended: index.php:1 has $_GET", "worker 9 ended: index.php:1 has $_GET"));
         assert!(!is_same_cause("worker 4711 ended: index.php:1 has $_GET", "worker 9 ended: index.php:1 has $_POST"));
     }

@@ -1,5 +1,5 @@
-//! A pool with a fallback (a recipe's): the other pool serves whatever does not work here. So no request waits for a
-//! boot that fails, and the next attempt can be delayed.
+//! A recipe's pool, which has a fallback: the fallback pool serves requests that this one cannot. So no request waits
+//! for a boot that fails, and the next attempt can be delayed.
 
 use super::Supervisor;
 use crate::process::worker_state::WorkerState;
@@ -62,11 +62,12 @@ impl Supervisor {
         }
         let waiting = scheduler.queue.drain();
         drop(scheduler);
-        tracing::info!(pool = self.pool.name(), requests = waiting.len(), "request handed to pool {}", other.name());
+        let (name, requests) = (self.pool.name(), waiting.len());
+        tracing::info!(pool = name, requests, "no worker serves: moving waiting requests to pool {}", other.name());
         waiting.into_iter().for_each(|pending| other.run_instead(pending, now));
     }
 
-    /// Called once per tick.
+    /// Moves requests that wait too long, and learns from the traffic. Called once per tick.
     pub(super) fn tick_ahead(&mut self) {
         if self.pool.config().yields() {
             self.hand_over(MAX_WAIT);
@@ -102,7 +103,7 @@ impl Supervisor {
             return false;
         }
         if !gives_up {
-            self.pool.learned.forget_what_was_before();
+            self.pool.learned.discard_kept_plan();
             return false;
         }
         let why = format!("warm-up: {}", error.map_or("it was refused", |finding| &finding.text));

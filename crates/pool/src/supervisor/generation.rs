@@ -36,7 +36,7 @@ pub(crate) struct Generation {
     pub(crate) too_slow: bool,
     /// When an order found the zygote's socket closed: it has ended, or should have.
     pub(crate) deaf_since: Option<Instant>,
-    /// Since when the zygote has had orders that it could carry out.
+    /// Start of the time for which the zygote has had orders that it could carry out.
     pub(crate) waits_since: Option<Instant>,
     pub(crate) deaths: Deaths,
 }

@@ -1,5 +1,5 @@
-//! Handles processes that ended unexpectedly. After failed boots, requests are soon refused; after kills from outside,
-//! requests wait for new processes.
+//! Handles processes that ended unexpectedly. Requests wait for new processes. They are refused after repeated
+//! failed boots, but not because of kills from outside.
 
 use super::Supervisor;
 use crate::lane_reader::worker_log::log_error;
@@ -35,9 +35,9 @@ impl Supervisor {
         tracing::debug!(pool, worker, pid, generation, ?lived, ?reason, "worker gone");
         self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
         self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
-        let is_judged = death.is_of_no_use() && self.stop.is_none();
-        if let Some(said) = death.said.as_ref().filter(|_| !is_judged) {
-            log_error(pool, pid, said);
+        let is_judged = death.counts_against_boot() && self.stop.is_none();
+        if let Some(boot_error) = death.boot_error.as_ref().filter(|_| !is_judged) {
+            log_error(pool, pid, boot_error);
         }
         let Some(of) = self.generation_mut(generation) else { return };
         if !is_judged || reason.is_some() {
@@ -55,7 +55,7 @@ impl Supervisor {
         if !end.is_from_outside() {
             self.failed(number, death.what());
         } else if !death.was_ready && self.current.as_ref().is_some_and(|g| g.number == number) {
-            let said = death.said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
+            let said = death.boot_error.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
             self.note_killed(&format!("worker {} was killed while it booted ({end}){said}", death.pid));
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct MemoryCheck {
     asked: Option<Instant>,
     /// Number of workers that have room; `None`: as many as the pool may have.
     workers: Option<usize>,
-    /// The log already reports that the minimum number of workers does not fit.
+    /// The log has the warning that the minimum number of workers does not fit.
     complained: bool,
 }
 
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(plan(200, 1, sizes.clone()), Plan { workers: 4, leave: Vec::new() });
         assert_eq!(plan(199, 1, sizes.clone()), Plan { workers: 3, leave: vec![(1, 80)] });
         assert_eq!(plan(100, 1, sizes.clone()), Plan { workers: 2, leave: vec![(1, 80), (2, 50)] });
-        assert_eq!(plan(1, 3, sizes).workers, 3, "as few as may be");
+        assert_eq!(plan(1, 3, sizes).workers, 3, "the minimum");
         assert_eq!(plan(100, 0, vec![(0, 500)]), Plan { workers: 1, leave: vec![(0, 500)] });
     }
 }

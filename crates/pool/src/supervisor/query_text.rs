@@ -105,7 +105,7 @@ mod tests {
 
     /// In each of these the secret is a string for one database, but not for another.
     #[test]
-    fn routes_that_depend_on_the_database_are_left_out() {
+    fn text_whose_meaning_depends_on_the_database_is_left_out() {
         for query in [r"WHERE a = 'x\' AND b = 'secret'", r"WHERE a = 'it\'s secret' AND b = 'y'"] {
             assert_eq!(without_values(query), "WHERE a = ?…");
         }

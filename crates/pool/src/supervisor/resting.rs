@@ -4,8 +4,8 @@
 use super::Supervisor;
 use std::time::Instant;
 
-/// Times `shrink_after` without a worker: ten minutes by default, so a site with a request per second or two still
-/// finds the zygote for its comparisons.
+/// Multiple of `shrink_after` without a worker: ten minutes by default, so that a site with a request every second or
+/// two keeps the zygote for its comparisons.
 const REST_AFTER: u32 = 60;
 
 impl Supervisor {
@@ -42,7 +42,7 @@ impl Supervisor {
         scheduler.queue.is_empty() && !scheduler.lanes.iter().flatten().any(|lane| lane.generation == current.number)
     }
 
-    /// Starts the zygote again if requests wait. Returns `true` if the pool has rested.
+    /// Starts the zygote again if requests wait. Returns `true` if the pool was at rest.
     pub(super) fn wake(&mut self) -> bool {
         let rests = self.rests;
         if rests && !self.pool.lock().queue.is_empty() {

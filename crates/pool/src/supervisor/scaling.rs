@@ -72,8 +72,7 @@ impl Supervisor {
     }
 
     /// Drains workers that have nearly served their maximum number of requests, as far as others are ready to replace
-    /// them. They cannot wait for their last requests: the most recently used idle worker is picked first, so these
-    /// might never come.
+    /// them. The rest of their requests might never come: the most recently used idle worker is picked first.
     pub(super) fn retire_used_up(&mut self) {
         let Some(generation) = self.current.as_ref().map(|generation| generation.number) else { return };
         let config = self.pool.config();

@@ -16,7 +16,7 @@ const ABOUT_BOOT: u64 = 1 << 63;
 const NO_REQUEST: u64 = 0;
 
 impl Supervisor {
-    /// Reports the first slow boot of a generation, with the current line.
+    /// Reports the first slow boot of a generation, with PHP's current line.
     pub(super) fn report_slow_boots(&mut self) {
         let limit = SLOW_BOOT.min(self.pool.config().settings.boot_timeout / 2);
         let slow = self.pool.lock().lanes.iter().flatten().find_map(|lane| {
@@ -68,7 +68,10 @@ impl Supervisor {
         }
         for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
             if !generation.booted && !generation.too_slow && generation.started.elapsed() > limit {
-                tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
+                tracing::error!(
+                    pool = self.pool.name(),
+                    "PHP did not start within {limit:?} (boot_timeout): killing it"
+                );
                 generation.too_slow = true;
                 generation.zygote.kill();
             }

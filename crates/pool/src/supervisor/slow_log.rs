@@ -114,7 +114,7 @@ impl SlowRequests {
             .map(|(at, _)| *at)
             .collect();
         for order in late {
-            self.answered(pool, order, Err("its zygote has not reported where it is".to_owned()));
+            self.answered(pool, order, Err("its zygote did not report the stack in time".to_owned()));
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_of_entries_is_bounded_and_omitted_ones_are_counted() {
+    fn the_rate_of_entries_is_bounded() {
         let mut slow = SlowRequests::new(None);
         let start = slow.filled;
         slow.allowance = 0.0;

@@ -15,7 +15,7 @@ impl Supervisor {
             let asked = self.generation_mut(generation).map(|g| g.zygote.ask_for_stacks(order, pid, request));
             let why = match asked {
                 Some(Ok(())) => continue,
-                Some(Err(error)) => format!("its zygote cannot be asked: {error}"),
+                Some(Err(error)) => format!("cannot send an order to its zygote: {error}"),
                 None => "its zygote has ended".to_owned(),
             };
             self.slow.answered(self.pool.name(), order, Err(why));

@@ -54,8 +54,8 @@ impl Supervisor {
             self.fail_reload(why());
         }
     }
-    /// Kills workers without a request that are to end, or have announced their end, and still run after
-    /// `boot_timeout`.
+
+    /// Kills draining workers without a request that still run after `boot_timeout`.
     pub(super) fn kill_lingering(&mut self) {
         let limit = self.pool.config().settings.boot_timeout;
         for lane in self.pool.lock().lanes.iter_mut().flatten() {

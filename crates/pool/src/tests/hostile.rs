@@ -1,4 +1,4 @@
-//! Workers that break the protocol, and bugs of the server: their effects, and on which requests.
+//! Effects of workers that break the protocol, and of bugs of the server, on requests.
 
 use crate::fault::FaultKind;
 use crate::io_threads::IoThreads;
@@ -188,7 +188,7 @@ async fn a_panic_of_a_lane_reader_ends_only_its_workers_requests() {
     worker.end.select(1);
     worker.end.head(true, &103u16.to_ne_bytes());
     assert_eq!(stage.reported_end().await, Some("panicked"));
-    assert_eq!(finish(deadly).await, Err(FaultKind::WorkerBroken), "it is not tried on another worker");
+    assert_eq!(finish(deadly).await, Err(FaultKind::WorkerBroken), "it is not run on another worker");
     assert_eq!(finish(beside).await, Err(FaultKind::WorkerBroken));
     let mut heir = stage.worker().await;
     assert_eq!(heir.take(), [1]);
@@ -197,7 +197,7 @@ async fn a_panic_of_a_lane_reader_ends_only_its_workers_requests() {
 }
 
 #[tokio::test]
-async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
+async fn a_pool_whose_supervisor_panics_starts_again_and_can_stop() {
     let pool = start_pool(PoolParts {
         config: config(1),
         io_threads: IoThreads::new(vec![tokio::runtime::Handle::current()]),

@@ -116,7 +116,7 @@ async fn questions_are_answered_while_bodies_arrive() {
         worker
     });
     let mut worker = asked.await.unwrap();
-    assert_eq!(worker.take_so_many(1).await, [3]);
+    assert_eq!(worker.take_at_least(1).await, [3]);
     worker.respond(3);
     for (response, text) in [(with, "1"), (without, "2"), (upload, "3")] {
         assert_eq!(finish(response).await.unwrap(), text);

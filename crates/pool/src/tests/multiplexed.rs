@@ -248,7 +248,7 @@ async fn a_request_outlives_workers_that_all_die_at_once() {
         assert_eq!(stage.reported_end().await, None);
     }
     let mut heir = stage.worker().await;
-    assert_eq!(heir.take_so_many(1).await, [1]);
+    assert_eq!(heir.take_at_least(1).await, [1]);
     heir.respond(1);
     assert_eq!(finish(response).await.unwrap(), "1");
 }
@@ -264,7 +264,7 @@ async fn a_request_that_kills_its_workers_fails_and_bystanders_succeed() {
     let harmless = stage.get().await;
     for life in 0..3 {
         let mut worker = stage.worker().await;
-        assert_eq!(worker.take_so_many(2).await, [1, 2]);
+        assert_eq!(worker.take_at_least(2).await, [1, 2]);
         // After its pause, the request comes after the other one.
         let is_deadly = |&number: &u64| stage.request_name(&worker, number).unwrap().1 == "GET /deadly";
         let number = [1, 2].into_iter().find(is_deadly).unwrap();

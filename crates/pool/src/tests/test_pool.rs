@@ -84,7 +84,7 @@ impl TestPool {
         let (sender, events) = mpsc::unbounded_channel();
         let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
         let pool = Pool::following(config(concurrency as u32), io_threads, Metrics::new().pool("test"), sender, None);
-        // Puppets take requests when the test tells them to, not as soon as they can.
+        // Test workers take requests when the test does, not as soon as they can.
         let shared = pool.shared().clone();
         shared.lock().untaken = Duration::from_secs(3600);
         Self { pool, shared, events, sizes: LaneSizes::DEFAULT }
@@ -180,8 +180,8 @@ impl TestWorker {
             .collect()
     }
 
-    /// Waits for `number` requests and takes them. They may be delayed after their workers' deaths.
-    pub(crate) async fn take_so_many(&mut self, number: usize) -> Vec<u64> {
+    /// Waits for `number` requests and takes all. Requests may be delayed after their workers' deaths.
+    pub(crate) async fn take_at_least(&mut self, number: usize) -> Vec<u64> {
         let end = Instant::now() + Duration::from_secs(20);
         let mut taken = Vec::new();
         while taken.len() < number {

@@ -36,7 +36,7 @@ fn sample() -> Sample {
             pool: "shop".to_owned(),
             route: "/cart/#".to_owned(),
             since: 0,
-            reason: "3 of 3 responses differed, at last body".to_owned(),
+            reason: "3 of 3 responses differed, latest: body".to_owned(),
         }],
         hubs: Vec::new(),
     }
@@ -74,7 +74,7 @@ fn a_usual_terminal_shows_the_requests_of_workers() {
 fn a_wide_terminal_shows_everything() {
     let lines = lines(160, 40, sample());
     assert_shows(&lines, &["howdah 0.1.0  up 1 d 2 h  12 connections  13 requests/s", "everything-else-of-the-shop"]);
-    assert_shows(&lines, &["PID", "4194303", "AGE s", "REQUESTS", "CPU%", "3 of 3 responses differed, at last body"]);
+    assert_shows(&lines, &["PID", "4194303", "AGE s", "REQUESTS", "CPU%", "3 of 3 responses differed, latest: body"]);
     assert_shows(&lines, &["日本語", "sort=price&page=17", "p50 ms", "p99 ms"]);
 }
 

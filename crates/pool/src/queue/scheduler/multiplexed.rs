@@ -1,4 +1,4 @@
-//! Multiplexed lanes: which of them gets a request, and what happens if a worker computes and takes no requests.
+//! Multiplexed lanes: choice of the lane for a request, and recovery of requests from a worker that computes.
 //!
 //! A request that computes holds up all others of its worker, so other requests avoid that worker. While other requests
 //! arrive, computing ones share half of the workers, provided these are at least as many as processors: then sharing
@@ -53,7 +53,7 @@ impl Scheduler {
             // A worker that has not taken its last request is busy with another.
             let busy = lane.holds_waiting_request();
             if from_the_end {
-                // Always prefer the same workers; otherwise each worker would have computing requests now and then.
+                // Always prefer the same workers; otherwise every worker would sometimes have computing requests.
                 return Some((avoided, rivals, false, 0, false, usize::MAX - index, index));
             }
             Some((avoided, rivals, busy, lane.in_flight.len(), lane.home != io_thread, index, index))
@@ -93,7 +93,7 @@ impl Scheduler {
         for lane in self.lanes.iter_mut().flatten() {
             take_back_untaken(lane, now, patience, &mut untaken);
             let gone: Vec<u64> =
-                lane.in_flight.iter().filter(|c| !c.told_gone && c.pending.sink.is_gone()).map(|c| c.number).collect();
+                lane.in_flight.iter().filter(|c| !c.abort_sent && c.pending.sink.is_gone()).map(|c| c.number).collect();
             for number in gone {
                 lane.let_go(number);
             }

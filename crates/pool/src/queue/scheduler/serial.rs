@@ -1,4 +1,4 @@
-//! Serial lanes: which idle worker gets a request, and how long a request may wait behind another.
+//! Serial lanes: choice of the idle worker for a request, and the maximum wait behind another request.
 
 use super::{LAY_BEHIND_LIMIT, MAX_PACKED, Scheduler};
 use crate::lane::Lane;

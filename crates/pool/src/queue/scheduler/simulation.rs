@@ -6,8 +6,7 @@
 //! event the rules are checked:
 //!
 //! - no request waits for longer than `ALLOWED` while a worker is idle;
-//! - each request is run once, or refused after it has waited for as long as the queue allows;
-//! - every client is served: none waits for longer than the work before it takes.
+//! - each request is run exactly once.
 
 use super::test_scheduler::TestScheduler;
 use crate::queue::shares::Shares;
@@ -336,19 +335,19 @@ fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> 
 }
 
 #[test]
-fn overload_of_any_size_keeps_the_workers_busy_with_requests_that_are_not_late() {
-    const MAX_STEPS: u64 = 1_000_000;
-    let end = 6 * MAX_STEPS;
+fn in_overload_workers_stay_busy_with_requests_that_are_not_late() {
+    const QUEUE_TIMEOUT: u64 = 1_000_000;
+    let end = 6 * QUEUE_TIMEOUT;
     for (workers, times, service) in [(1, 2, 20_000), (4, 2, 20_000), (2, 10, 40_000), (8, 10, 80_000)] {
-        let begun = overload(workers, times, service, MAX_STEPS, end);
+        let begun = overload(workers, times, service, QUEUE_TIMEOUT, end);
         let what = format!("{workers} workers, {times} times as many requests of {service} us");
         let most = end / service * u64::from(workers);
         assert!(begun.len() as u64 * 100 >= most * 95, "{what}: {} of {most} were run", begun.len());
         // A request may wait in its lane while the one before it runs.
-        let late = begun.iter().find(|(_, age)| *age > MAX_STEPS + service);
+        let late = begun.iter().find(|(_, age)| *age > QUEUE_TIMEOUT + service);
         assert!(late.is_none(), "{what}: {late:?}");
         // Once the queue is overloaded, requests are begun with time left to run.
-        let old = begun.iter().find(|(at, age)| *at > 3 * MAX_STEPS && *age + service > MAX_STEPS * 3 / 4);
+        let old = begun.iter().find(|(at, age)| *at > 3 * QUEUE_TIMEOUT && *age + service > QUEUE_TIMEOUT * 3 / 4);
         assert!(old.is_none(), "{what}: {old:?}");
     }
 }

@@ -142,7 +142,7 @@ impl TestScheduler {
         (number, self.now - since)
     }
 
-    /// Tells the server that a request is done.
+    /// Notifies the server that a request is done.
     pub(super) fn hear(&mut self, worker: usize, number: u64, micros: u64) {
         let it = &mut self.workers[worker];
         let frame = it.frames.next_frame().unwrap().unwrap();

@@ -57,7 +57,7 @@ fn requests_queued_after_one_that_turns_out_to_be_long_go_to_an_idle_worker() {
     stage.begin(1);
     stage.now = 100;
     let now = stage.instant();
-    assert!(stage.scheduler.spread(0, now).is_none(), "nothing lies behind anything any more");
+    assert!(stage.scheduler.spread(0, now).is_none(), "no request waits behind another");
     assert_eq!(stage.places(), [vec![2], vec![1], vec![3, 4]]);
 }
 
@@ -83,7 +83,7 @@ fn a_worker_that_begins_nothing_loses_its_queued_requests() {
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
     stage.now = 900;
     let now = stage.instant();
-    assert!(stage.scheduler.spread(0, now).is_some(), "it may be on its way");
+    assert!(stage.scheduler.spread(0, now).is_some(), "the worker may still be waking up");
     assert_eq!(stage.places(), [vec![], vec![1, 2, 3], vec![]]);
     stage.now = 1_100;
     let now = stage.instant();
@@ -104,7 +104,7 @@ fn without_idle_workers_short_requests_queue_behind_short_ones() {
         let kept: Vec<u64> = (ends + 1..=(ends + 8).min(10)).collect();
         assert_eq!(stage.lane(0).in_flight.len(), kept.len(), "{:?}", stage.places());
     }
-    assert_eq!(stage.places(), [(4..=10).collect(), vec![11]], "a long request lies behind nothing");
+    assert_eq!(stage.places(), [(4..=10).collect(), vec![11]], "a long request is not put behind others");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn no_request_is_queued_behind_one_that_is_only_expected_to_end_soon() {
 }
 
 #[test]
-fn a_free_worker_takes_what_lies_behind_a_long_request() {
+fn a_free_worker_takes_requests_behind_a_long_one() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
     let _report = stage.submit(4, REPORT);
@@ -239,7 +239,7 @@ fn a_standing_queue_refuses_requests_that_wait_for_long_and_a_burst_does_not() {
         stage.scheduler.queue.len()
     };
     assert_eq!(tick(&mut stage, 9), 9, "a burst waits");
-    assert_eq!(tick(&mut stage, 10), 1, "more comes than can be served");
+    assert_eq!(tick(&mut stage, 10), 1, "more requests arrive than can be served");
     assert_eq!(tick(&mut stage, 10), 1);
 }
 
@@ -257,10 +257,10 @@ fn computing_requests_yield_to_short_ones_and_have_separate_workers() {
             |stage: &TestScheduler| (0..4).filter(|&worker| stage.lane(worker).gives_way()).collect::<Vec<_>>();
 
         let _alone = stage.submit(1, "long");
-        assert!(gives_way(&stage).is_empty(), "nobody is there to give way to");
+        assert!(gives_way(&stage).is_empty(), "there is no request to give way to");
         let _short = stage.submit(2, "short");
         let _clients = [3, 4].map(|id| stage.submit(id, "long"));
-        assert_eq!(gives_way(&stage).len(), 2, "the half");
+        assert_eq!(gives_way(&stage).len(), 2, "half of the workers");
         for worker in 0..4 {
             let number = stage.begin(worker);
             stage.end(worker);
@@ -277,7 +277,7 @@ fn computing_requests_yield_to_short_ones_and_have_separate_workers() {
                 stage.hear(worker, number, 10);
             }
         }
-        assert_eq!(gives_way(&stage), before, "short requests have workers that give way to nobody");
+        assert_eq!(gives_way(&stage), before, "short requests run on workers that do not give way");
     }
 }
 
@@ -292,7 +292,7 @@ fn a_worker_restores_its_priority_for_a_short_request() {
             let precedence = &stage.scheduler.precedence;
             precedence::ordered(precedence.flags(stage.lane(0).gives_way(), gives_way, COMPUTES, (giving, 2)))
         };
-        assert_eq!(ordered(&stage, false, 0), None, "there is nothing to take back");
+        assert_eq!(ordered(&stage, false, 0), None, "the priority stays");
         assert_eq!((ordered(&stage, true, 0), ordered(&stage, true, 1)), (Some(true), restores.then_some(true)));
         let LaneKind::Serial(serial) = &mut stage.scheduler.lanes[0].as_mut().unwrap().kind else { unreachable!() };
         serial.gives_way = true;
