@@ -3,8 +3,8 @@
 //! Where several requests share a connection, the connection has a `Share`, so that no client can exhaust the budget.
 //!
 //! Data that a budget refuses is not kept: a request gets 503, a response goes to a file or waits in its worker. As a
-//! budget fills up, slow clients are disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their owners), `machine` (the
-//! defaults).
+//! budget fills up, slow clients are disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their
+//! owners), `machine` (the defaults).
 #![forbid(unsafe_code)]
 
 mod budget;

@@ -183,7 +183,7 @@ impl Pool {
         };
         while fault.kind == FaultKind::QueueFull
             && !pending.sink.is_gone()
-            && self.turn(pending.entered, pending.limits.queue).await
+            && self.wait_for_turn(pending.entered, pending.limits.queue).await
         {
             pending.has_turn = true;
             now = Instant::now();
@@ -203,7 +203,7 @@ impl Pool {
 
     /// Waits for a turn to enter the full queue. Returns `false` once the request, which arrived at `came`, has waited
     /// for `FULL_QUEUE_WAIT` or as long as the queue allows for this `patience`.
-    async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
+    async fn wait_for_turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
         let (turns, left) = {
             let mut scheduler = self.shared.lock();
@@ -235,7 +235,7 @@ impl Pool {
             return Duration::ZERO;
         }
         let came = Instant::now();
-        self.turn(came, None).await;
+        self.wait_for_turn(came, None).await;
         came.elapsed()
     }
 

@@ -224,10 +224,9 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         },
         snapshot_unshared: match about.boots {
             BootSource::Alone(why) => Some(why),
-            BootSource::TemplateGone(_) => Some(
-                "the process that workers are forked from has ended; the next worker boots and forks another"
-                    .to_owned(),
-            ),
+            BootSource::TemplateGone(_) => {
+                Some("the template has ended; the next worker boots and forks another".to_owned())
+            }
             _ => None,
         },
         snapshot_warmup_refused: about.warm_up.refused,

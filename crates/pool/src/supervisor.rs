@@ -446,7 +446,7 @@ impl Supervisor {
             ordered: HashMap::new(),
             proven: false,
             too_slow: false,
-            deaf_since: None,
+            closed_since: None,
             waits_since: None,
             deaths: Deaths::default(),
         })
@@ -511,7 +511,7 @@ impl Supervisor {
         self.keep_spare();
         self.shrink();
         self.rest();
-        self.tick_ahead();
+        self.tick_fallback();
         self.advised = self.advised || warm_up::advise(self.pool.config(), self.pool.lock().lanes.iter().flatten());
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline

@@ -105,7 +105,8 @@ pub struct HeldPayload {
     len: usize,
 }
 
-// SAFETY: the memory stays mapped in the whole process for as long as `holds` lives, and is only read through raw pointers.
+// SAFETY: the memory stays mapped in the whole process for as long as `holds` lives, and is only read through raw
+// pointers.
 unsafe impl Send for HeldPayload {}
 // SAFETY: as above; no method writes to the memory.
 unsafe impl Sync for HeldPayload {}

@@ -20,7 +20,7 @@ const MAX_DESCRIPTORS: usize = 1024;
 pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if count > MAX_DESCRIPTORS {
-        return Err(io::Error::other(format!("{count} descriptors are more than a service can have")));
+        return Err(io::Error::other(format!("{count} descriptors exceed the maximum of {MAX_DESCRIPTORS}")));
     }
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Err(io::Error::other("the descriptors were already taken"));

@@ -51,7 +51,8 @@ impl LiveKind {
     }
 }
 
-/// Adds a connection to the answer to `LiveKind::Connections`: the id and the state, each preceded by its length as a `u32`.
+/// Adds a connection to the answer to `LiveKind::Connections`: the id and the state, each preceded by its length as a
+/// `u32`.
 pub fn put_connection(out: &mut Vec<u8>, id: &str, state: &[u8]) {
     for text in [id.as_bytes(), state] {
         out.extend_from_slice(&(text.len() as u32).to_ne_bytes());

@@ -203,8 +203,8 @@ impl Segment {
     }
 
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: the mapping starts with a `Control` (zeroed by the kernel, all fields atomics, page-aligned) and lives
-        // as long as `self`.
+        // SAFETY: the mapping starts with a `Control` (zeroed by the kernel, all fields atomics, page-aligned) and
+        // lives as long as `self`.
         unsafe { self.base.cast::<Control>().as_ref() }
     }
 

@@ -99,7 +99,7 @@ pub enum FrameKind {
     Pad = 0,
     /// A request (server → worker).
     Request = 1,
-    /// Stop after this (server → worker).
+    /// No more requests follow: the worker ends after those in the lane (server → worker).
     Stop = 2,
     /// The response to a request is no longer wanted; payload `u32`, one of `CANCEL_*` (server → worker, multiplexed
     /// workers only).
@@ -111,7 +111,7 @@ pub enum FrameKind {
     Body = 17,
     /// The response is complete for the client; the worker may continue to work (`fastcgi_finish_request`).
     End = 18,
-    /// The worker is free for the next request; payload `WireDone`.
+    /// The request has ended, so a serial worker is free for the next one; payload `WireDone`.
     Done = 19,
     /// A line for the log: one byte level (syslog 0–7), then the text.
     Log = 20,

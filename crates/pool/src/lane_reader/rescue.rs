@@ -33,8 +33,8 @@ pub(crate) enum Involvement {
     NotBegun,
     /// The request waited while the code of another one ran.
     Bystander,
-    /// The worker was ended because the zygote had died. A script may have killed the zygote, so the request is noted,
-    /// but it does not count as one that kills its worker.
+    /// The worker was ended because the zygote had died. A script may have killed the zygote, so the request counts for
+    /// quarantine, but not for `replay`.
     Orphaned,
     /// The request's code was running, or may have been.
     Suspect,

@@ -2,8 +2,8 @@
 //! classic mode's, took longer, or because their requests killed workers.
 //!
 //! `routes.rs` defines routes. Only suspected and demoted routes are remembered, so nothing is looked up while all is
-//! well. Both tables are bounded. A new suspect replaces the one with the oldest finding. If too many routes are demoted,
-//! all are, as the pool cannot be trusted with any.
+//! well. Both tables are bounded. A new suspect replaces the one with the oldest finding. If too many routes are
+//! demoted, all are, as the pool cannot be trusted with any.
 
 use crate::learning::routes::{Routes, covers};
 use crate::learning::target::may_be_asked_again;

@@ -50,7 +50,7 @@ pub(crate) struct Learned {
 #[derive(Debug, Default)]
 struct State {
     groups: HashMap<String, Group>,
-    /// Sum of all counts, apart from replaced groups.
+    /// Sum of all counts, apart from rounding when they are halved.
     weight: u64,
     since_review: u64,
     /// Requests from the last review to the next.
@@ -148,7 +148,7 @@ impl Learned {
     }
 
     /// Returns new warm-up paths and the number of requests they are based on, if enough was learned since the last
-    /// time to change them. `fixed`: the paths in the settings.
+    /// review to change them. `fixed`: the paths in the settings.
     pub(crate) fn new_plan(&self, fixed: &[String]) -> Option<(Vec<String>, u64)> {
         let mut state = self.state.lock();
         if state.refused || state.since_review < state.wait.max(FIRST_REVIEW) {

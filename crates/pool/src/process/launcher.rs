@@ -89,7 +89,7 @@ pub struct LauncherEnd {
 }
 
 impl LauncherEnd {
-    /// Returns when the launcher has ended unexpectedly.
+    /// Returns when the launcher has ended.
     pub async fn gone(&mut self) {
         let _ = self.gone.wait_for(|gone| *gone).await;
     }

@@ -1,8 +1,8 @@
 //! The launcher: a process that stays root when the server switches its user, and starts the pools' PHP for it.
 //!
 //! It is a separate process, so it shares no memory with the server, and it has one thread. It starts programs that
-//! root's settings name, rereads these settings, starts the server's own program for an upgrade, kills processes that it
-//! has started, and signals their children. A compromised server chooses the time, but no program.
+//! root's settings name, rereads these settings, starts the server's own program for an upgrade, kills processes that
+//! it has started, and signals their children. A compromised server chooses the time, but no program.
 
 use crate::process::end::End;
 use crate::process::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};

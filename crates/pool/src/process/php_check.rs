@@ -1,5 +1,5 @@
-//! Starts a pool's PHP once, for `howdah check`, with the pool's settings and its user's rights, but without the
-//! application.
+//! Starts a pool's PHP once, for `howdah check` and `howdah dev`, with the pool's settings and its user's rights, but
+//! without the application.
 
 use crate::config::PoolConfig;
 use crate::process::program::Program;

@@ -42,7 +42,7 @@ impl SettingsProcess {
     /// # Errors
     /// The process failed; its error text.
     pub(crate) fn programs(mut self, end: &End) -> Result<Vec<Program>, String> {
-        let unreadable = |error: io::Error| format!("the programs of the settings cannot be read: {error}");
+        let unreadable = |error: io::Error| format!("cannot read the programs of the settings: {error}");
         self.0.rewind().map_err(unreadable)?;
         if *end != End::Status(0) {
             let mut words = Vec::new();

@@ -17,9 +17,9 @@
 //! (`watch` has a fine timer for that check).
 //!
 //! This describes a pool of serial workers, whose lanes `serial` picks. With multiplexed workers (`multiplexed`), a new
-//! request goes behind others at home as well if all are short, else to the lane with the fewest requests. While other
-//! requests arrive, requests that compute are kept to half of the workers. Requests that a busy worker does not even
-//! take are taken back after `TAKE_BACK_AFTER` and go to another worker, or wait in the queue.
+//! request also goes behind others at home if all are short and a worker is idle, else to the lane with the fewest
+//! requests. While other requests arrive, requests that compute are kept to half of the workers. Requests that a busy
+//! worker does not take are taken back after `TAKE_BACK_AFTER` and go to another worker, or wait in the queue.
 //!
 //! The pool's one lock guards all of it, and every operation under that lock is short (the longest copies a request's
 //! head). Callers pass the current time, so that `simulation` can run this code with a simulated clock.

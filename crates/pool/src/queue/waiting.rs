@@ -1,11 +1,11 @@
 //! The queue of requests that wait for a worker, and its order.
 //!
-//! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests: short,
-//! long, or of one route that has a limit or weight. A request costs the time that it is expected to occupy a worker, and the flow that has spent least goes
-//! first (start-time fair queueing, Goyal, Vin and Cheng 1996). So a client with two hundred requests gets no more of
-//! the workers than one with two, and a client's long requests do not hold up its short ones. A flow that was empty
-//! restarts at the spending of the flow served last: it goes first now, but cannot claim worker time that it did not
-//! use in the past.
+//! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests:
+//! short, long, or of one route that has a limit or weight. A request costs the time that it is expected to occupy a
+//! worker, and the flow that has spent least goes first (start-time fair queueing, Goyal, Vin and Cheng 1996). So a
+//! client with two hundred requests gets no more of the workers than one with two, and a client's long requests do not
+//! hold up its short ones. A flow that was empty restarts at the spending of the flow served last: it goes first now,
+//! but cannot claim worker time that it did not use in the past.
 //!
 //! **Bounded by time.** A queue absorbs bursts: as long as it gets short again within `patience`, every request waits
 //! its turn. A queue that stays long is overload: from then on a request that has waited `target` is refused, until the
@@ -29,10 +29,10 @@ use std::time::{Duration, Instant};
 const FLOWS: usize = 512;
 /// Requests with a mean above this, in microseconds, are long and wait in a separate flow.
 const LONG: u32 = 2_000;
-/// Interval at which a queue of more than `SHRINK_BELOW` requests is searched for those whose client has gone. Requests
-/// at the front are always checked.
+/// Interval at which a queue of more than `ALWAYS_SWEPT` requests is searched for those whose client has gone. A
+/// shorter queue is searched at each tick; requests at the front are always checked.
 const SWEEP: Duration = Duration::from_secs(1);
-const SHRINK_BELOW: usize = 256;
+const ALWAYS_SWEPT: usize = 256;
 
 /// The queue's limits.
 #[derive(Debug, Clone, Copy)]
@@ -297,7 +297,7 @@ impl WaitingQueue {
         }
         // Requests behind the first of a flow may have a shorter limit.
         if self.has_impatient
-            || self.len <= SHRINK_BELOW
+            || self.len <= ALWAYS_SWEPT
             || self.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP)
         {
             self.swept = Some(now);

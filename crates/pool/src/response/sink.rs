@@ -2,8 +2,9 @@
 //!
 //! The lane is emptied at once, so that a slow client never holds a PHP worker. Parts wait in memory, then in an
 //! unnamed temporary file (`parts`), as long as there is budget. Only without budget or room on the disk, or when that
-//! file reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker is slowed to its client's speed.
-//! The file is read back on the I/O thread: it was just written, so it is in the page cache.
+//! file reaches `MAX_SPILL`, does the reader stop taking from the lane: a serial worker is slowed to its client's
+//! speed, while a multiplexed worker's response fails. The file is read back on the I/O thread: it was just written, so
+//! it is in the page cache.
 //!
 //! A body that the worker wrote in one piece may stay in its ring for a moment (`push_held`): a front that runs next
 //! takes it from there without a copy. The lane's reader lets the fronts run once and then copies what is left

@@ -68,7 +68,7 @@ impl Supervisor {
     }
 
     /// Moves requests that wait too long, and learns from the traffic. Called once per tick.
-    pub(super) fn tick_ahead(&mut self) {
+    pub(super) fn tick_fallback(&mut self) {
         if self.pool.config().yields() {
             self.hand_over(MAX_WAIT);
         }

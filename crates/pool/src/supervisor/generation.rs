@@ -35,7 +35,7 @@ pub(crate) struct Generation {
     /// The zygote is being killed because it did not boot in time.
     pub(crate) too_slow: bool,
     /// When an order found the zygote's socket closed: it has ended, or should have.
-    pub(crate) deaf_since: Option<Instant>,
+    pub(crate) closed_since: Option<Instant>,
     /// Start of the time for which the zygote has had orders that it could carry out.
     pub(crate) waits_since: Option<Instant>,
     pub(crate) deaths: Deaths,
@@ -45,7 +45,7 @@ impl Generation {
     /// Orders workers from the zygote until there are `target`.
     pub(crate) fn order_workers(&mut self, pool: &Shared, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
         // A death whose cause is unknown may be a failed boot, which is followed by a pause.
-        if !self.booted || self.deaf_since.is_some() || self.deaths.are_unexplained() {
+        if !self.booted || self.closed_since.is_some() || self.deaths.are_unexplained() {
             return Ok(());
         }
         loop {
@@ -77,7 +77,7 @@ impl Generation {
             match self.zygote.fork(number, &fds) {
                 // The zygote has ended, which will be reported shortly.
                 Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
-                    self.deaf_since = Some(Instant::now());
+                    self.closed_since = Some(Instant::now());
                     return Ok(());
                 }
                 ordered => ordered?,

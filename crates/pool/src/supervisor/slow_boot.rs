@@ -75,7 +75,7 @@ impl Supervisor {
                 generation.too_slow = true;
                 generation.zygote.kill();
             }
-            if generation.deaf_since.is_some_and(|since| since.elapsed() > ZYGOTE_TIMEOUT) {
+            if generation.closed_since.is_some_and(|since| since.elapsed() > ZYGOTE_TIMEOUT) {
                 generation.zygote.kill();
             }
         }

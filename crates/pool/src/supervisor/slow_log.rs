@@ -62,7 +62,7 @@ impl SlowRequests {
     }
 
     /// Finds requests that have become slow. Returns the questions to ask zygotes about them.
-    pub(crate) fn look(&mut self, pool: &Shared) -> Vec<StackQuery> {
+    pub(crate) fn find_new(&mut self, pool: &Shared) -> Vec<StackQuery> {
         if self.log.is_none() {
             return Vec::new();
         }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 impl Supervisor {
     /// Notes requests that have become slow.
     pub(super) fn look_for_slow_requests(&mut self) {
-        for StackQuery { order, generation, pid, request } in self.slow.look(&self.pool.clone()) {
+        for StackQuery { order, generation, pid, request } in self.slow.find_new(&self.pool.clone()) {
             let asked = self.generation_mut(generation).map(|g| g.zygote.ask_for_stacks(order, pid, request));
             let why = match asked {
                 Some(Ok(())) => continue,
