@@ -93,7 +93,6 @@ impl Budget {
         }))
     }
 
-    /// Its resource.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
@@ -110,7 +109,6 @@ impl Budget {
         self.taken.0.load(Relaxed).saturating_sub(reserved)
     }
 
-    /// Number of refusals.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }

@@ -36,7 +36,6 @@ impl PoolConfig {
         &self.settings.name
     }
 
-    /// Settings of its workers.
     pub(crate) const fn worker(&self) -> &WorkerSpec {
         &self.boot.worker
     }
@@ -46,7 +45,6 @@ impl PoolConfig {
         self.settings.workers.min as usize
     }
 
-    /// Maximum number of workers.
     pub(crate) const fn max_workers(&self) -> usize {
         self.settings.workers.max as usize
     }

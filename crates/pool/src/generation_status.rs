@@ -4,7 +4,6 @@ use crate::learning::warm_up::WarmUp;
 use howdah_transport::zygote_protocol::Need;
 use std::collections::BTreeSet;
 
-/// State of the running generation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GenerationStatus {
     pub(crate) php_version: Option<String>,

@@ -18,7 +18,6 @@ impl IoThreads {
         Self(runtimes)
     }
 
-    /// Number of I/O threads.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -39,7 +38,7 @@ pub fn enter(number: usize) {
     CURRENT.set(number);
 }
 
-/// Number of the calling I/O thread.
+/// Number of the calling I/O thread; 0 on other threads.
 pub fn current() -> usize {
     CURRENT.get()
 }

@@ -38,7 +38,6 @@ const MAX_INLINE_BODY: usize = 32 * 1024;
 const INITIAL_CAPACITY: usize = 2;
 const MANY_REQUESTS: usize = 128;
 
-/// A body to send to a worker.
 #[derive(Debug)]
 pub(crate) enum BodyToSend {
     Memory(Bytes),

@@ -105,7 +105,6 @@ impl Pool {
         Arc::new(Self { shared, limits })
     }
 
-    /// The pool's shared state.
     #[cfg(test)]
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
@@ -120,7 +119,6 @@ impl Pool {
         self.shared.reports_by(move |shared| report(&status::of(shared)));
     }
 
-    /// The pool's settings.
     pub fn config(&self) -> &PoolConfig {
         self.shared.config()
     }
@@ -356,7 +354,6 @@ impl Pool {
         status::update_gauges(&self.shared);
     }
 
-    /// The pool's current status.
     pub fn status(&self) -> PoolStatus {
         status::of(&self.shared)
     }

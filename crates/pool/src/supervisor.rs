@@ -49,7 +49,7 @@ mod slow_log;
 mod stacks;
 mod stuck;
 
-/// Interval at which deadlines, the queue and the number of workers are checked.
+/// Interval at which deadlines, the queue and the number of workers are checked; longer for an idle pool (`dozing`).
 const TICK: Duration = Duration::from_millis(100);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
@@ -57,9 +57,9 @@ const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// Work for the supervisor.
 enum WakeUp {
     Event(Event),
-    /// A `TICK` has passed.
+    /// Time for the periodic checks.
     Tick,
-    /// `grow_at` has come: check whether requests still wait.
+    /// `grow_at` is reached: check whether requests still wait.
     Growth,
 }
 

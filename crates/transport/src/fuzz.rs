@@ -231,7 +231,7 @@ struct Server {
     frames: FrameReceiver,
     slots: Vec<RequestSlot>,
     held: Vec<HeldPayload>,
-    /// End of what was read.
+    /// End of the bytes read.
     seen: u64,
 }
 
@@ -267,8 +267,8 @@ impl Server {
     }
 }
 
-/// Runs the server's end against a worker that follows this script. The server must read no more than what was
-/// published, and each of its steps must end.
+/// Runs the server's end against a worker that follows this script. The server must read only published bytes,
+/// and each of its steps must end.
 ///
 /// # Panics
 /// If a rule is broken.

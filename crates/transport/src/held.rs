@@ -31,7 +31,7 @@ pub(crate) struct Holds {
 
 #[derive(Debug, Default)]
 struct Cursors {
-    /// End of what the server has taken, held payloads included.
+    /// End of the bytes that the server has taken, including held payloads.
     taken: u64,
     /// Own copy of `Control::response_tail`.
     given_back: u64,

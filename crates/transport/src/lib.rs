@@ -13,7 +13,7 @@
 //! to the open file description, so a process with a copy of the descriptor decides whether the server's next write
 //! blocks. These are the descriptors that the server shares, and why none of them can block it:
 //!
-//! | descriptor | shared with | what the server does with it |
+//! | descriptor | shared with | the server's use |
 //! |---|---|---|
 //! | control socket of a worker | none: each end is a separate description | `MSG_DONTWAIT` on every call |
 //! | zygote's socket | none: likewise | `MSG_DONTWAIT` on every call |

@@ -79,7 +79,7 @@ impl StackFrame {
 }
 
 impl Samples {
-    /// Bounds and cleans the text likewise; drops stacks whose frames are not in the table.
+    /// Bounds and cleans the text in the same way; drops stacks whose frames are not in the table.
     pub fn tidy(mut self) -> Self {
         self.frames.iter_mut().for_each(StackFrame::tidy);
         let known = self.frames.len();

@@ -46,7 +46,7 @@ pub struct PoolReport {
 }
 
 impl PoolPage {
-    /// The worker's side: names a slot and thereby puts it into use.
+    /// The worker's side: names a slot, which puts it into use.
     pub(crate) fn set_name(&self, slot: usize, name: &[u8]) {
         let Some(slot) = self.slots.get(slot) else { return };
         for (to, from) in slot.name.iter().zip(name) {

@@ -110,7 +110,7 @@ pub struct FrameReceiver {
     segment: Arc<Segment>,
     responses: Ring,
     holds: Arc<Holds>,
-    /// End of what was read. `Control::response_tail` follows it up to the first held frame.
+    /// End of the bytes read. `Control::response_tail` follows it up to the first held frame.
     response_tail: u64,
 }
 

@@ -11,7 +11,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The clocks of this machine.
     pub(crate) fn system() -> Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
         *CLOCK.get_or_init(|| Self::starting_at(Instant::now(), howdah_transport::monotonic_us()))

@@ -24,7 +24,6 @@ pub(crate) enum BodyState {
     GivenStream,
 }
 
-/// A request in a lane.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) number: u64,
@@ -35,9 +34,8 @@ pub(crate) struct InFlight {
     pub(crate) since: Instant,
     /// Flags for its worker (`precedence`): `wire::REQUEST_*`.
     pub(crate) flags: u32,
-    /// Transport of its body.
     pub(crate) body: BodyState,
-    /// A part of its response has come.
+    /// A part of its response has arrived.
     pub(crate) responding: bool,
     /// In a multiplexed lane: the worker was notified that the client has gone.
     pub(crate) abort_sent: bool,
@@ -64,7 +62,7 @@ impl InFlight {
         self.body_given() && !self.holds_connection()
     }
 
-    /// True if the script holds a client's connection: it goes on after its response, for as long as the client stays.
+    /// True if the script holds a client's connection: it continues after its response while the client stays.
     pub(crate) fn holds_connection(&self) -> bool {
         self.body == BodyState::GivenStream && self.pending.sink.is_delivered()
     }
@@ -102,7 +100,6 @@ impl LaneRequests {
         self.len == 0
     }
 
-    /// Expected time of all requests together, in microseconds.
     pub(crate) fn expected_us(&self) -> u64 {
         self.expected
     }
@@ -112,7 +109,6 @@ impl LaneRequests {
         self.not_short == 0
     }
 
-    /// Number of requests that are expected to compute.
     pub(crate) fn computing(&self) -> usize {
         self.computing
     }

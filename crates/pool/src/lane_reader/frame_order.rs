@@ -21,14 +21,14 @@ const MAX_INTERIM_BYTES: usize = 256 * 1024;
 /// Progress of a response, according to the worker's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stage {
-    /// Only informational responses, or nothing, has come.
+    /// No part of the head has arrived.
     #[default]
     Waiting,
-    /// A part of an informational response has come.
+    /// A part of an informational response has arrived.
     InterimParts,
-    /// A part of the head has come.
+    /// A part of the head has arrived.
     HeadParts,
-    /// The head has come.
+    /// The head has arrived.
     Body,
     /// The response is complete.
     Ended,
@@ -60,9 +60,9 @@ pub(crate) struct FrameOrder {
     stage: Stage,
     interim: u32,
     interim_bytes: usize,
-    /// A part of an order has come.
+    /// A part of an order has arrived.
     live_parts: bool,
-    /// The last frame asked for a flush, and no data has come since.
+    /// The last frame asked for a flush, and no data has arrived since.
     flushed: bool,
 }
 

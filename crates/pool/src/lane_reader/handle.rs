@@ -56,7 +56,6 @@ impl LaneHandle {
         Self { shared, index, pid }
     }
 
-    /// The pool's name.
     pub(crate) fn pool(&self) -> &str {
         self.shared.name()
     }
@@ -65,7 +64,6 @@ impl LaneHandle {
         self.shared.metrics()
     }
 
-    /// The worker's process id.
     pub(crate) const fn pid(&self) -> u32 {
         self.pid
     }
@@ -282,7 +280,6 @@ impl LaneHandle {
         lane.in_flight.get(number)?.pending.request.live.clone()
     }
 
-    /// True if the lane holds requests.
     pub(crate) fn has_requests(&self) -> bool {
         self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_some_and(|lane| !lane.in_flight.is_empty())
     }

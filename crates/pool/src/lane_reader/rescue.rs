@@ -158,7 +158,7 @@ impl Death {
             pool.metrics().replays.inc();
             pending.sink.reset();
             pending.killed += u32::from(part == Involvement::Suspect);
-            // Its wait starts anew: the time that it ran does not count as waiting.
+            // Its wait restarts: the time that it ran does not count as waiting.
             pending.entered = Instant::now();
         }
         if pending.killed < 2 {

@@ -11,10 +11,9 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 /// Useless frames and wake-ups without a request, and without a finished one in between, after which the lane is
 /// broken.
 const MAX_IDLE_WAKEUPS: u32 = 2000;
-/// Failed attempts to sleep, each because new frames had come, after which other tasks get a turn.
+/// Failed attempts to sleep, each because new frames had arrived, after which other tasks get a turn.
 const MAX_ROUNDS: u32 = 8;
 
-/// The waste of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Waste {
     since_pause: u32,

@@ -54,7 +54,7 @@ impl WorkerLog {
         true
     }
 
-    /// Logs the error of a boot that succeeded nevertheless.
+    /// Logs the error of a boot that still succeeded.
     pub(super) fn booted(&mut self, lane: &LaneHandle) {
         if let Some(text) = self.boot_error.take() {
             log_error(lane.pool(), lane.pid(), &text);

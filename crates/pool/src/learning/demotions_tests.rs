@@ -43,7 +43,11 @@ fn a_route_that_differs_three_times_in_ten_is_demoted_and_one_that_rarely_does_i
     assert_eq!((table.note_request("/leak"), table.note_request("/rare")), (Placement::Classic, Placement::Suspected));
     assert_eq!(differs(&mut table, "/leak"), None, "once");
     assert_eq!(table.restore("/leak?x=1"), ["/leak"]);
-    assert_eq!((table.note_request("/leak"), differs(&mut table, "/leak")), (Placement::Own, None), "it begins anew");
+    assert_eq!(
+        (table.note_request("/leak"), differs(&mut table, "/leak")),
+        (Placement::Own, None),
+        "its record restarts"
+    );
 }
 
 #[test]

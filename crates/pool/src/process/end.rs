@@ -23,7 +23,6 @@ const CAUSE_WAIT: Duration = Duration::from_secs(1);
 const FROM_OUTSIDE: [i32; 5] =
     [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::KILL.as_raw(), Signal::TERM.as_raw()];
 
-/// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {

@@ -361,7 +361,6 @@ fn number_of(pidfd: &OwnedFd) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
-/// The parent of a process.
 fn parent_of(pid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     // The name, in parentheses, may itself hold spaces and parentheses.

@@ -13,10 +13,8 @@ const MAX_FRAMES: usize = 100_000;
 /// Additional time that a zygote has for its last message.
 const REPORT_GRACE: Duration = Duration::from_secs(3);
 
-/// The receiver of a profile's samples.
 pub(crate) type SamplesSender = mpsc::UnboundedSender<Samples>;
 
-/// A running profile.
 #[derive(Debug)]
 pub(crate) struct ActiveProfile {
     pub(crate) order: u64,

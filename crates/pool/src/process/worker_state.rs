@@ -27,7 +27,6 @@ pub(crate) enum WorkerState {
 /// Events of a worker, except its death, which removes its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerEvent {
-    /// The worker reported ready.
     Ready,
     /// The worker is to exit after its current requests.
     Stop,

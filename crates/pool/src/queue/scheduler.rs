@@ -302,7 +302,7 @@ impl Scheduler {
         if some_wait {
             (0..self.lanes.len()).for_each(|index| self.refill(index, now));
         }
-        // A moved request may be behind others again; its check then starts anew.
+        // A moved request may be behind others again; its check then restarts.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
             checks.push(self.first_check());

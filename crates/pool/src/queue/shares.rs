@@ -1,13 +1,12 @@
 //! Routes with a limit on workers or a weight.
 //!
-//! Running requests are counted anew from the lanes each time, so that no exit from a lane can be missed. Without
+//! Running requests are recounted from the lanes each time, so that no exit from a lane can be missed. Without
 //! limits nothing is counted.
 
 use crate::lane::Lane;
 use crate::request::pending::Pending;
 use howdah_config::Share;
 
-/// The limits of a pool.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     /// By `Request::route`.

@@ -34,7 +34,6 @@ const LONG: u32 = 2_000;
 const SWEEP: Duration = Duration::from_secs(1);
 const ALWAYS_SWEPT: usize = 256;
 
-/// The queue's limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Maximum number of waiting requests.
@@ -102,7 +101,7 @@ pub(crate) struct WaitingQueue {
     /// When the queue stopped being short; `None` while it is.
     standing_since: Option<Instant>,
     /// Requests removed from the queue that `refuse_late` has yet to fail.
-    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
+    #[expect(clippy::vec_box, reason = "requests stay boxed")]
     late: Vec<Box<Pending>>,
     /// When the queue was last searched for requests whose client has gone.
     swept: Option<Instant>,
@@ -270,14 +269,13 @@ impl WaitingQueue {
         self.standing_since.is_some_and(|since| now.saturating_duration_since(since) > self.limits.patience)
     }
 
-    /// Maximum waits at the moment.
     pub(crate) fn allowed_waits(&self, now: Instant) -> AllowedWaits {
         let most = if self.is_overloaded(now) { self.limits.target() } else { Duration::MAX };
         AllowedWaits { now, patience: self.limits.patience, most }
     }
 
-    /// Updates whether the queue is overloaded and sets late requests aside for `refuse_late`; now and then also
-    /// requests whose client has gone. Called several times a second.
+    /// Updates the overload state and sets late requests aside for `refuse_late`, and at intervals those whose client
+    /// has gone. Called on each tick.
     pub(crate) fn expire(&mut self, now: Instant) {
         // In overload requests older than the target are refused anyway, so the queue must get well below it to count
         // as short.
@@ -310,7 +308,7 @@ impl WaitingQueue {
     }
 
     /// Removes all requests.
-    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
+    #[expect(clippy::vec_box, reason = "requests stay boxed")]
     pub(crate) fn drain(&mut self) -> Vec<Box<Pending>> {
         self.remove_where(|_| true)
     }
@@ -328,7 +326,7 @@ impl WaitingQueue {
         Some(found)
     }
 
-    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
+    #[expect(clippy::vec_box, reason = "requests stay boxed")]
     fn remove_where(&mut self, which: impl Fn(&Pending) -> bool) -> Vec<Box<Pending>> {
         if self.len == 0 {
             return Vec::new();

@@ -5,7 +5,6 @@ use crate::request::Request;
 use crate::request::estimate::MeasuredDuration;
 use howdah_transport::wire::EncodedRequest;
 
-/// A request that has ended.
 #[derive(Debug)]
 pub(crate) struct LastRequest {
     head: EncodedRequest,
@@ -37,7 +36,6 @@ impl LastRequest {
         Self { body_len: request.body.len(), head: request.head, took }
     }
 
-    /// The requested target.
     pub(crate) fn target(&self) -> &[u8] {
         self.head.uri()
     }

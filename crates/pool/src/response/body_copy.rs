@@ -18,7 +18,6 @@ impl BodyCopy {
     }
 }
 
-/// A body that is being copied.
 #[derive(Debug)]
 pub(crate) struct Copying {
     bytes: Vec<u8>,

@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(parts.add(vec![b'x'; 1], false), Some(ResponseHead::TooLong));
         assert!(
             matches!(parts.add(head(200, &[]), false), Some(ResponseHead::Good(200, _, None))),
-            "the next one counts anew"
+            "the next head is counted separately"
         );
     }
 }

@@ -105,7 +105,6 @@ impl InMemory {
         self.bytes
     }
 
-    /// The number of parts.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()
@@ -282,7 +281,7 @@ impl Spill {
             return Ok(false);
         }
         if let Err(error) = self.file.write_all_at(data, self.written) {
-            // The next part overwrites what the file has of this one.
+            // The next part overwrites this one's bytes in the file.
             self.charge.shrink(data.len() as u64);
             return Err(error);
         }

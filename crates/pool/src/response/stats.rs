@@ -8,7 +8,6 @@ pub struct RequestStats {
     pub pool: Arc<str>,
     /// The worker's number within its pool (stable while the worker lives).
     pub worker: u32,
-    /// The worker's process id.
     pub pid: u32,
     /// Microseconds from `Request::received` until a worker took the request.
     pub queue_us: u64,

@@ -39,7 +39,6 @@ struct Overdue {
     cpu: Option<Duration>,
 }
 
-/// A limit that a request has exceeded.
 struct ExceededLimit {
     reason: KillReason,
     cpu: Option<Duration>,

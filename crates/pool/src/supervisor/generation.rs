@@ -21,7 +21,6 @@ pub(crate) struct PendingWorker {
     pub(crate) control: ControlSocket,
 }
 
-/// One zygote and the workers forked from it.
 pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) zygote: Zygote,

@@ -1,6 +1,6 @@
 //! Removes values from a query's text: people's names and passwords do not belong in a log. Strings and numbers become
-//! `?`, comments are removed. Databases disagree about the meaning of a backslash; where that would decide what is a
-//! string, the rest is left out.
+//! `?`, comments are removed. Databases disagree about the meaning of a backslash; where a
+//! string's end depends on that, the rest is left out.
 
 /// Returns the query with `?` instead of its values.
 pub(crate) fn without_values(query: &str) -> String {

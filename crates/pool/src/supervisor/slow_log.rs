@@ -43,7 +43,6 @@ struct Slow {
     left_out: u64,
 }
 
-/// The slow requests of a pool.
 #[derive(Debug)]
 pub(crate) struct SlowRequests {
     log: Option<Arc<SlowLog>>,

@@ -93,7 +93,7 @@ async fn a_burst_longer_than_the_ring_continues_when_the_worker_reads() {
     stage.sizes = LaneSizes::TINY;
     let mut worker = stage.worker().await;
     for _ in 0..200 {
-        drop(stage.get().await); // a detached task: the request goes on
+        drop(stage.get().await); // a detached task: the request continues
     }
     assert!(stage.pool.status().queued > 100);
     let mut taken = Vec::new();
