@@ -1,9 +1,9 @@
-//! The task that reads one lane: when it reads, sleeps, and waits for a client, and what happens after the worker's
-//! death. `frames` interprets the frames; `open_responses` holds the responses that have begun.
+//! The task that reads one lane: reading, sleeping, waiting for clients, and the worker's death. `frames` interprets
+//! the frames; `open_responses` holds the responses that have begun.
 //!
-//! It runs on the lane's home I/O thread and owns the receiving half, so reading needs no lock. The pool's lock is
-//! taken once when a request's first frame arrives and once when the request is done (`LaneHandle`). Frames of a
-//! multiplexed worker belong to alternating requests, and one slow client must not hold up the others.
+//! It runs on the lane's home I/O thread and owns the receiving half, so reading needs no lock. For most requests the
+//! pool's lock is taken twice: at the first frame and at the end (`LaneHandle`). Frames of a multiplexed worker belong
+//! to alternating requests, and one slow client must not hold up the others.
 //!
 //! A worker may send anything. `frame_order` limits the order of frames, `response::head` and `log_limit` their volume,
 //! and `waste` how often a worker may wake the server without effect. The reader always ends with `finish`, even after

@@ -60,7 +60,7 @@ unsafe impl Sync for Ring {}
 
 /// A consumer found something that no honest producer writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the other end of the lane broke the ring: {0}")]
+#[error("the lane's ring has invalid data: {0}")]
 pub struct RingBroken(pub &'static str);
 
 /// Size of a frame with this payload, in bytes.

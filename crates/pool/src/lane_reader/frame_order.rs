@@ -21,7 +21,7 @@ const MAX_INTERIM_BYTES: usize = 256 * 1024;
 /// Progress of a response, according to the worker's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stage {
-    /// No part of the head has arrived.
+    /// At most whole informational responses have arrived.
     #[default]
     Waiting,
     /// A part of an informational response has arrived.

@@ -45,7 +45,7 @@ pub(crate) enum KillReason {
     CpuDeadline,
     /// A multiplexed worker's request did not end after its deadline, or a worker did not exit.
     Stuck,
-    /// The worker broke the lane's protocol; the text describes how.
+    /// The worker broke the lane's protocol. The text completes the message `worker PID: …`.
     Broken(String),
     /// The pool stops and the grace time is over.
     Stopping,

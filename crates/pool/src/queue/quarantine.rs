@@ -1,5 +1,5 @@
 //! Quarantine for requests that kill their workers. A path is refused for a while if most recent deaths happened in its
-//! requests and hardly any of its requests survives. The time doubles whenever the next request after it dies as well.
+//! requests and hardly any of its requests survive. The time doubles whenever the next request after it dies as well.
 //!
 //! Signals sent from outside must have no effect. They hit whatever runs, so the deaths belong to many paths or to idle
 //! workers, or requests for the path mostly survive. Workers that die together, as with their zygote, count as one
