@@ -98,7 +98,7 @@ pub(crate) struct Lane {
     pub(crate) requests: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
-    /// When the ending worker had no request left.
+    /// When the draining worker had no request left.
     pub(crate) ends_since: Option<Instant>,
     /// The request that ended last.
     pub(crate) last: Option<LastRequest>,

@@ -190,7 +190,7 @@ impl Pool {
                 Err(refused) => refused,
             };
         }
-        // The pool's last worker has just gone, or requests like this one kill workers.
+        // The pool cannot start workers, or requests like this one kill them.
         if matches!(fault.kind, FaultKind::PoolDown | FaultKind::Quarantined)
             && let Some(other) = self.shared.fallback_pool()
         {
@@ -284,7 +284,8 @@ impl Pool {
     /// Starts new workers from a fresh boot of PHP and drains the old ones. Returns when the new workers serve.
     ///
     /// # Errors
-    /// The reason why the new workers did not start; the old ones then stay.
+    /// The reason why the new workers did not start. The old ones then stay, unless the pool has a fallback, which then
+    /// serves instead.
     pub async fn reload(&self) -> Result<(), String> {
         let (waiter, reloaded) = oneshot::channel();
         self.shared.notify_supervisor(Event::Reload(waiter));

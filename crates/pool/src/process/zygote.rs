@@ -47,9 +47,9 @@ pub(crate) struct Zygote {
 /// The zygote's parent.
 #[derive(Debug)]
 enum Process {
-    /// The server, with this process id.
+    /// The server. The zygote's process id.
     Own(Option<u32>),
-    /// The launcher, with this number for the process.
+    /// The launcher, and its number for the zygote.
     Launched(Launcher, u64),
 }
 

@@ -210,7 +210,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends the request to an idle lane; returns the request if there is none.
+    /// Sends the request to a free lane; returns it if there is none, or if its route is at its limit.
     fn place(&mut self, mut pending: Box<Pending>, io_thread: usize, now: Instant) -> Option<Box<Pending>> {
         if !self.shares.may_run(&pending, &self.lanes) {
             return Some(pending);
@@ -552,7 +552,7 @@ impl Scheduler {
         self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_requests).sum::<usize>()
     }
 
-    /// Fails every waiting request.
+    /// Fails every request in the queue.
     pub(crate) fn fail_queue(&mut self, fault: &Fault) {
         self.queue.drain().iter().for_each(|pending| pending.sink.fail(fault.clone()));
     }
