@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Maximum number of threads with a reserve. The server has fewer threads; further ones (in tests) have no reserve.
-const THREADS: usize = 80;
+const MAX_THREADS: usize = 80;
 
 /// Maximum bytes that a thread draws at a time; its reserve may be twice as large.
 const RESERVE: u64 = 128 * 1024;
@@ -52,7 +52,7 @@ pub struct Budget {
     taken: CachePadded,
     refused: AtomicU64,
     /// Bytes that each thread has reserved and not used. Each entry is written by its thread only.
-    reserves: [CachePadded; THREADS],
+    reserves: [CachePadded; MAX_THREADS],
 }
 
 impl PartialEq for Budget {
@@ -75,7 +75,7 @@ fn thread() -> Option<usize> {
         }
         mine.get()
     });
-    (mine < THREADS).then_some(mine)
+    (mine < MAX_THREADS).then_some(mine)
 }
 
 impl Budget {

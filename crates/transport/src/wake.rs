@@ -69,7 +69,7 @@ pub(crate) fn wake_worker_event(word: &impl Word, wake_pipe: BorrowedFd<'_>) {
 }
 
 /// Empties a wake pipe.
-pub(crate) fn silence(wake_pipe: BorrowedFd<'_>) {
+pub(crate) fn drain(wake_pipe: BorrowedFd<'_>) {
     let mut bytes = [0u8; 4096];
     while matches!(rustix::io::read(wake_pipe, &mut bytes), Ok(1..) | Err(Errno::INTR)) {}
 }

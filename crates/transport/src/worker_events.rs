@@ -27,7 +27,7 @@ const SPARE_MEMORY: usize = 64;
 const MAX_SPARE_LEN: usize = 2048;
 
 /// Each wait leaves at most one byte in the wake pipe, and the smallest pipe holds 4096.
-const WAITS_UNTIL_SILENCED: u32 = 1024;
+const WAITS_UNTIL_DRAINED: u32 = 1024;
 
 /// Maximum number of bodies that are requested and not yet received. The control socket has room for many times as
 /// many.
@@ -234,9 +234,9 @@ impl WorkerEnd {
         self.segment.control().worker_word.0.store(0, Ordering::Relaxed);
         if let Some(wake_pipe) = self.wake_pipe.as_mut() {
             wake_pipe.waits += 1;
-            if wake_pipe.waits == WAITS_UNTIL_SILENCED {
+            if wake_pipe.waits == WAITS_UNTIL_DRAINED {
                 wake_pipe.waits = 0;
-                wake::silence(wake_pipe.fd.as_fd());
+                wake::drain(wake_pipe.fd.as_fd());
             }
         }
     }

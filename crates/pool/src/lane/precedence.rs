@@ -16,7 +16,7 @@ use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
 /// Time after a request that does not compute during which computing requests give way.
-const MIXED: Duration = Duration::from_millis(200);
+const MIXED_WINDOW: Duration = Duration::from_millis(200);
 
 /// Scheduling flags for a pool's requests that compute.
 #[derive(Debug, Default)]
@@ -40,9 +40,9 @@ impl Precedence {
         self.last_other = Some(now);
     }
 
-    /// True if a request that does not compute came within `MIXED`.
+    /// True if a request that does not compute came within `MIXED_WINDOW`.
     pub(crate) fn is_mixed(&self, now: Instant) -> bool {
-        self.last_other.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
+        self.last_other.is_some_and(|last| now.saturating_duration_since(last) < MIXED_WINDOW)
     }
 
     /// True if a request with this estimate gives way now.
@@ -93,7 +93,7 @@ mod tests {
     fn only_computing_requests_yield_and_only_to_short_ones() {
         let (precedence, now) = mixed(true);
         assert!(precedence.gives_way(LONG, now) && !precedence.gives_way(WAITS, now));
-        assert!(!precedence.gives_way(LONG, now + MIXED));
+        assert!(!precedence.gives_way(LONG, now + MIXED_WINDOW));
         assert!(!Precedence::new(12).gives_way(LONG, now));
         assert!(!Precedence { last_other: Some(now), ..Precedence::new(0) }.gives_way(LONG, now));
     }

@@ -33,10 +33,10 @@ const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
 /// Time after which a death no longer counts.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// Maximum number of suspected and of demoted routes.
-const SUSPECTS: usize = 256;
-const DEMOTED: usize = 128;
+const MAX_SUSPECTS: usize = 256;
+const MAX_DEMOTED: usize = 128;
 /// Maximum length of a reason, in bytes.
-const REASON: usize = 400;
+const MAX_REASON_LEN: usize = 400;
 /// The name of all routes together.
 const ALL: &str = "*";
 
@@ -382,11 +382,11 @@ impl Table {
     fn demote(&mut self, route: &str, mut reason: String, slow: bool) -> DemotedRoute {
         self.suspects.remove(route);
         let mut name = route;
-        if self.demoted.len() >= DEMOTED {
+        if self.demoted.len() >= MAX_DEMOTED {
             name = ALL;
-            reason = format!("{DEMOTED} routes were demoted already; {route}: {reason}");
+            reason = format!("{MAX_DEMOTED} routes were demoted already; {route}: {reason}");
         }
-        let cut = (0..=REASON.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at));
+        let cut = (0..=MAX_REASON_LEN.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at));
         reason.truncate(cut.unwrap_or(0));
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let demoted = DemotedRoute { route: name.to_owned(), since, reason, slow: slow && name != ALL };
@@ -406,7 +406,7 @@ impl Table {
 
     /// The record of a route, created if missing.
     fn suspect(&mut self, route: &str) -> &mut Suspect {
-        if self.suspects.len() >= SUSPECTS && !self.suspects.contains_key(route) {
+        if self.suspects.len() >= MAX_SUSPECTS && !self.suspects.contains_key(route) {
             let oldest = self.suspects.iter().min_by_key(|(_, suspect)| suspect.heard).map(|(name, _)| name.clone());
             oldest.map(|name| self.suspects.remove(&name));
         }

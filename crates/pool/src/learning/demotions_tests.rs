@@ -148,16 +148,16 @@ fn both_tables_are_bounded_and_too_many_demotions_demote_all_routes() {
     let mut table = Table::default();
     let name = |n: usize| format!("/{}", "x".repeat(n));
     (0..1000).for_each(|n| drop(differs(&mut table, &name(n))));
-    assert_eq!(table.suspects.len(), SUSPECTS);
+    assert_eq!(table.suspects.len(), MAX_SUSPECTS);
     assert!(!table.suspects.contains_key(&name(1)) && table.suspects.contains_key(&name(999)));
-    for n in 0..DEMOTED {
+    for n in 0..MAX_DEMOTED {
         assert_eq!(table.note_request("/other"), Placement::Own);
         (0..DIFFERING).for_each(|_| drop(differs(&mut table, &name(n))));
     }
     (0..DIFFERING).for_each(|_| drop(differs(&mut table, "/last")));
-    assert_eq!((table.demoted.len(), table.note_request("/other")), (DEMOTED + 1, Placement::Classic));
+    assert_eq!((table.demoted.len(), table.note_request("/other")), (MAX_DEMOTED + 1, Placement::Classic));
     assert!(differs(&mut table, "/more").is_none());
-    assert_eq!(table.restore("*").len(), DEMOTED + 1);
+    assert_eq!(table.restore("*").len(), MAX_DEMOTED + 1);
     assert!(table.is_empty());
 }
 
@@ -166,5 +166,5 @@ fn the_length_of_reasons_is_limited() {
     let mut table = Table::default();
     let long = || Verdict::Differs("ü".repeat(10_000));
     (0..DIFFERING - 1).for_each(|_| drop(table.note_comparison("/", long())));
-    assert!(table.note_comparison("/", long()).unwrap().reason.len() <= REASON);
+    assert!(table.note_comparison("/", long()).unwrap().reason.len() <= MAX_REASON_LEN);
 }

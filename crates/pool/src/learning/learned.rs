@@ -28,9 +28,9 @@ const FIRST_REVIEW: u64 = 100;
 const MAX_REVIEW_INTERVAL: u64 = 1000;
 /// Counts are halved when their sum exceeds this, so that old traffic loses its weight.
 const WEIGHT: u64 = 2 * MAX_REVIEW_INTERVAL;
-/// Requests per tick that are all counted; of further ones, one in `SAMPLE` is.
-const ALL: u64 = 128;
-const SAMPLE: u64 = 16;
+/// Requests per tick that are all counted; of further ones, one in `SAMPLE_ONE_IN` is.
+const COUNTED_PER_TICK: u64 = 128;
+const SAMPLE_ONE_IN: u64 = 16;
 /// A group is frequent if at least one of this many requests belongs to it.
 const FREQUENT_ONE_IN: u64 = 50;
 const MAX_ROUTE_LEN: usize = 128;
@@ -120,7 +120,7 @@ impl Learned {
     /// `true` if the current request is to be counted.
     pub(crate) fn wants_next(&self) -> bool {
         let came = self.came.fetch_add(1, Ordering::Relaxed);
-        came < ALL || came.is_multiple_of(SAMPLE)
+        came < COUNTED_PER_TICK || came.is_multiple_of(SAMPLE_ONE_IN)
     }
 
     /// Called on each tick of the supervisor: restarts the sampling, so that a pool with few requests learns from all

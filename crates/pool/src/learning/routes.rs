@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 /// Maximum length of a name, and of the name that the application reports, in bytes.
-pub(super) const NAME: usize = 200;
-const REPORTED: usize = 128;
+pub(super) const MAX_NAME_LEN: usize = 200;
+const MAX_REPORTED_LEN: usize = 128;
 /// Maximum number of reported routes; beyond it each path is a route.
 const MAX_ROUTES: usize = 256;
 const ANY: &str = "*";
@@ -28,7 +28,7 @@ impl Routes {
     /// Notes that the route `reported` responded to this target. Returns the route's new name if its paths were known
     /// by other names.
     pub(super) fn note(&mut self, reported: &[u8], target: &[u8]) -> Option<String> {
-        if reported.is_empty() || reported.len() > REPORTED {
+        if reported.is_empty() || reported.len() > MAX_REPORTED_LEN {
             return None;
         }
         let path = without_numbers(target);
@@ -71,7 +71,7 @@ pub(super) fn covers(route: &str, path: &str) -> bool {
 
 fn without_numbers(target: &[u8]) -> String {
     let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
-    let text = String::from_utf8_lossy(&path[..path.len().min(NAME)]);
+    let text = String::from_utf8_lossy(&path[..path.len().min(MAX_NAME_LEN)]);
     let mut route = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -92,7 +92,7 @@ mod tests {
         let routes = Routes::default();
         assert_eq!(routes.of(b"/items/77/a1?page=2"), "/items/#/a#");
         assert_eq!(routes.of(b"/items/#/a#"), "/items/#/a#", "a name stands for itself");
-        assert!(routes.of(&[b'/'; 10_000]).len() <= NAME);
+        assert!(routes.of(&[b'/'; 10_000]).len() <= MAX_NAME_LEN);
     }
 
     #[test]

@@ -16,24 +16,24 @@ use std::time::{Duration, Instant};
 /// Period over which deaths and surviving requests are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Number of deaths within the window from which a path is suspected.
-const SUSPICIOUS: u32 = 6;
+const MIN_DEATHS: u32 = 6;
 /// A suspected path has at most one surviving request for this many deaths.
-const SURVIVORS: u32 = 5;
+const DEATHS_PER_SURVIVOR: u32 = 5;
 /// Deaths of requests for one path this close together count as one.
 const SAME_DEATH_WINDOW: Duration = Duration::from_millis(5);
 /// Time for which requests are refused: the first time, and at most.
-const FIRST: Duration = Duration::from_secs(1);
+const FIRST_QUARANTINE: Duration = Duration::from_secs(1);
 const MAX_QUARANTINE: Duration = Duration::from_secs(60);
 /// Time without a death after which a path that was refused is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(300);
 /// Maximum number of remembered paths, and length of each in bytes.
-const PATHS: usize = 64;
-const PATH_LEN: usize = 256;
+const MAX_PATHS: usize = 64;
+const MAX_PATH_LEN: usize = 256;
 
 /// Method and path of a request: requests with the same key are counted together.
 pub(crate) fn key(request: &Request) -> String {
     let short = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();
-    format!("{} {}", short(request.method(), 16), short(request.path(), PATH_LEN))
+    format!("{} {}", short(request.method(), 16), short(request.path(), MAX_PATH_LEN))
 }
 
 /// Record of a path, with the counts of the current window.
@@ -105,13 +105,13 @@ impl Quarantine {
         if suspect.until.is_some_and(|until| until > now) {
             return None; // it was running already when the others were refused
         }
-        let mostly_die = suspect.survived * SURVIVORS <= suspect.moments;
+        let mostly_die = suspect.survived * DEATHS_PER_SURVIVOR <= suspect.moments;
         let is_the_cause = suspect.deaths * 2 > all;
         let again = !suspect.pause.is_zero() && suspect.survived == 0;
-        if !(again || suspect.moments >= SUSPICIOUS && mostly_die && is_the_cause) {
+        if !(again || suspect.moments >= MIN_DEATHS && mostly_die && is_the_cause) {
             return None;
         }
-        suspect.pause = (suspect.pause * 2).clamp(FIRST, MAX_QUARANTINE);
+        suspect.pause = (suspect.pause * 2).clamp(FIRST_QUARANTINE, MAX_QUARANTINE);
         suspect.until = Some(now + suspect.pause);
         Some(suspect.pause)
     }
@@ -144,7 +144,7 @@ impl Quarantine {
     /// Makes room for one more path: removes the oldest path that is not refused, or else the one whose refusal ends
     /// first.
     fn make_room(&mut self, path: &str, now: Instant) {
-        if self.paths.len() < PATHS || self.paths.contains_key(path) {
+        if self.paths.len() < MAX_PATHS || self.paths.contains_key(path) {
             return;
         }
         let age = |suspect: &Suspect| (suspect.until.filter(|until| *until > now), suspect.moment);
@@ -192,7 +192,7 @@ mod tests {
                 break pause;
             }
         };
-        assert_eq!((deaths, pause), (SUSPICIOUS, FIRST));
+        assert_eq!((deaths, pause), (MIN_DEATHS, FIRST_QUARANTINE));
         assert!(quarantine.refuses("GET /crash", now).is_some() && quarantine.refuses("GET /", now).is_none());
         assert_eq!(quarantine.refused(now).len(), 1);
         for seconds in [2, 4, 8, 16, 32, 60, 60] {
@@ -246,7 +246,7 @@ mod tests {
         for n in 0..1000 {
             die(&mut quarantine, &format!("GET /{n}"), now);
         }
-        assert_eq!(quarantine.paths.len(), PATHS);
+        assert_eq!(quarantine.paths.len(), MAX_PATHS);
         assert!(quarantine.refuses("GET /crash", now).is_some());
         quarantine.forget(now + WINDOW);
         assert_eq!(quarantine.paths.len(), 1);

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Number of flows; a power of two.
 const FLOWS: usize = 512;
 /// Requests with a mean above this, in microseconds, are long and wait in a separate flow.
-const LONG: u32 = 2_000;
+const LONG_MICROS: u32 = 2_000;
 /// Interval at which a queue of more than `ALWAYS_SWEPT` requests is searched for those whose client has gone. A
 /// shorter queue is searched at each tick; requests at the front are always checked.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -119,7 +119,7 @@ impl Default for WaitingQueue {
 
 /// `true` if requests with this expectation are long.
 pub(crate) const fn is_long(expected: ExpectedDuration) -> bool {
-    expected.mean > LONG
+    expected.mean > LONG_MICROS
 }
 
 fn flow_of(pending: &Pending) -> usize {

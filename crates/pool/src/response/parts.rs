@@ -17,10 +17,10 @@ const READ_BACK: usize = 128 * 1024;
 const SCARCE: usize = 4 * 1024;
 /// Cost of a part beyond its bytes.
 const PART_COST: u64 = 100;
-/// A part shorter than this is appended to the one before, up to `JOINED` bytes: scripts that flush each byte are
+/// A part shorter than this is appended to the one before, up to `MAX_JOINED` bytes: scripts that flush each byte are
 /// common.
-const JOINS: usize = 1024;
-const JOINED: usize = 16 * 1024;
+const JOIN_BELOW: usize = 1024;
+const MAX_JOINED: usize = 16 * 1024;
 /// A part of at least this size keeps its charge until its last byte has been sent. A connection holds only a few
 /// shorter ones.
 const KEEPS_CHARGE: usize = 4 * 1024;
@@ -135,7 +135,7 @@ impl InMemory {
     /// Appends a part. Returns it if there is no budget for it.
     pub(crate) fn add(&mut self, data: Bytes, flush: bool) -> Result<(), Bytes> {
         let len = data.len();
-        if len < JOINS && self.join(&data, flush)? {
+        if len < JOIN_BELOW && self.join(&data, flush)? {
             self.bytes += len;
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl InMemory {
     fn join(&mut self, data: &Bytes, flush: bool) -> Result<bool, Bytes> {
         let Some(last) = self.rest.back_mut().or(self.first.as_mut()) else { return Ok(false) };
         let len = last.data.len() + data.len();
-        if len > JOINED {
+        if len > MAX_JOINED {
             return Ok(false);
         }
         let mut grown = match &mut last.data {
@@ -162,7 +162,7 @@ impl InMemory {
                 return Ok(true);
             }
             Data::Growing(_) => BytesMut::new(),
-            Data::Whole(bytes) if bytes.len() < JOINS => BytesMut::new(),
+            Data::Whole(bytes) if bytes.len() < JOIN_BELOW => BytesMut::new(),
             Data::Whole(_) => return Ok(false),
         };
         let capacity = len.next_power_of_two().max(256);
