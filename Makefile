@@ -32,7 +32,7 @@ IN_DEBIAN = scripts/skips.sh scripts/test-in-debian.sh
 help: ## List the goals
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
-serve: quick ## Install what is missing, build quickly, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
+serve: quick ## Install missing packages, build quickly, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
 	$(TARGET_DIR)/quick/howdah serve examples/hello --listen $(LISTEN) $(if $(filter 0,$(shell id -u)),--allow-root)
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
@@ -40,7 +40,7 @@ setup: setup-build setup-test setup-lint ## Install everything for building, tes
 setup-build setup-dist setup-test setup-lint setup-bench setup-apps setup-coverage setup-generate: setup-%:
 	@scripts/setup.sh $*
 
-quick: ## Build howdah and howdah-php in the shortest time, for tests (profile quick), the first while apt installs PHP
+quick: ## Build howdah and howdah-php in the shortest time, for tests (profile quick); howdah while apt installs PHP
 	@scripts/setup.sh build $(CARGO) build --profile quick --locked -p howdah
 	@echo "building howdah and howdah-php: some minutes on two cores the first time; for speed: make dist"
 	$(CARGO) build --profile quick --locked -p howdah -p howdah-php
@@ -51,7 +51,7 @@ build: setup-build ## Build howdah and howdah-php for speed (profile release)
 dist: setup-dist ## Build them as packages ship them: LTO, guided by a profile, which takes two builds (PGO=no: one)
 	@CARGO=$(CARGO) PGO=$(PGO) scripts/dist.sh
 
-test: ## Build and run all tests; ends with the slowest ones, those that are flaky, and what was skipped
+test: ## Build and run all tests; ends with the slowest, the flaky and the skipped ones
 	@CARGO=$(CARGO) scripts/skips.sh scripts/test.sh
 
 # Scenarios that a change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and some
@@ -70,7 +70,7 @@ test-tiny: setup-test quick ## The scenarios of classic mode again, with rings s
 	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
 
 # The same scenarios must give the same results over TLS.
-test-tls: setup-test quick ## The server's scenarios of classic mode again, over TLS; and all that testssl.sh looks for
+test-tls: setup-test quick ## The server's scenarios of classic mode again, over TLS; and all checks of testssl.sh
 	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic HOWDAH_TESTSSL_ALL=1 $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::tls_scanned --skip ::reference
 
 # And over another version of HTTP. Scenarios that depend on HTTP/1.1's bytes declare that (`Setup::http1`) and are
@@ -86,7 +86,7 @@ test-h2: setup-test quick ## The server's scenarios of classic mode again, over 
 test-h3: setup-test quick ## The server's scenarios of classic mode again, over HTTP/3
 	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
 
-# Those that have a reference, and two that have none there.
+# Scenarios with a reference, and two modules without one.
 test-fastcgi: setup-test quick ## The scenarios that compare with PHP-FPM again, behind nginx by FastCGI, in every mode
 	HOWDAH_TEST_FASTCGI=1 $(SCENARIOS) --test scenarios -- worker::request_loop snapshot::state \
 		$$($(SCENARIOS) --quiet --test scenarios -- --list | sed -n 's/::reference: test$$//p') --skip ::reference
@@ -94,7 +94,7 @@ test-fastcgi: setup-test quick ## The scenarios that compare with PHP-FPM again,
 # Scenarios by name, or those listed in a file: SCENARIO=@file.
 named = $(foreach name,$(1),$(if $(filter @%,$(name)),$(shell cat $(name:@%=%)),$(name)))
 
-test-stress: setup-test quick ## Scenarios many times beside busy loops and stopped processes: SCENARIO=name or @file (the 50 of tests/timed.txt, which depend most on time) N=200 (10)
+test-stress: setup-test quick ## Scenarios many times under busy loops, with processes stopped now and then: SCENARIO=name or @file (default: the 50 of tests/timed.txt, which depend most on time), N=200 (default 10 without SCENARIO)
 	HOWDAH_TEST_STRESS=$(or $(N),$(if $(SCENARIO),200,10)) $(SCENARIOS) --test scenarios -- $(call named,$(or $(SCENARIO),@tests/timed.txt))
 
 # The programs that PHP's tests start could start the tests again, endlessly: run.py prevents that, and limits the
@@ -104,7 +104,7 @@ test-php-src: quick ## PHP's own tests over HTTP: request tests in every mode, 8
 	timeout 3600 python3 tests/php-src/run.py --howdah $(TARGET_DIR)/quick/howdah --source $(TARGET_DIR)/php-src \
 		--ini /etc/php/$$($(PHP_CONFIG) --version | cut -d. -f1,2)/embed --filter "$(FILTER)"
 
-test-long: setup-test quick ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
+test-long: setup-test quick ## The long form of tests that `make test` shortens: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
 	HOWDAH_RELOADS=$(or $(RELOADS),1000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::reload::reloads_of_everything
 	HOWDAH_TEST_UPGRADES=$(or $(UPGRADES),50) $(SCENARIOS) --test scenarios -- --test-threads 1 server::upgrade::an_upgrade_loses
@@ -120,16 +120,16 @@ test-asan: setup-test ## The scenarios of async, worker and classic mode with th
 	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/quick/howdah \
 		scripts/scenarios.sh --test scenarios -- async_mode worker:: ::worker ::classic
 
-coverage: setup-coverage ## Which lines of Rust (LLVM) and of the C shim (gcov) the tests run: all, or those of SCENARIO=name
+coverage: setup-coverage ## Report the lines of Rust (LLVM) and of the C shim (gcov) that tests run: all tests, or SCENARIO=name
 	scripts/coverage.sh $(call named,$(SCENARIO))
 
-test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
+test-relocations: setup-build ## Check the calls that async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
 
 test-composer: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
-test-apps: setup-apps quick ## Real applications beside nginx with PHP-FPM, and a dozen of Debian's from their presets beside Apache
+test-apps: setup-apps quick ## Real applications compared with nginx and PHP-FPM, and a dozen of Debian's with their presets compared with Apache
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
 	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps -- --skip packaged::
 	scripts/unpack-packaged.sh $(TARGET_DIR)/packaged
@@ -167,7 +167,7 @@ PHP_TELLING := async_mode::isolation async_mode::extensions snapshot::loop_body 
 	server::php_versions server::process_changes
 PHP_SHORT = $(or $(FILTER),$(PHP_TELLING)) --skip ::reference --skip postgresql
 
-test-php84-short: quick ## The telling scenarios on what `make test` has built, with PHP 8.4 in a minimal Debian 13; two versions at once
+test-php84-short: quick ## Scenarios that depend on PHP's version, with the programs that `make test` built, on PHP 8.4 in a minimal Debian 13; two versions at once
 	$(IN_DEBIAN) trixie 8.4 scenarios $(PHP_SHORT)
 
 test-php83: quick ## The same with PHP 8.3 in an Ubuntu 24.04 (its keys: ubuntu-keyring, or KEYRING=file)
@@ -193,7 +193,7 @@ generate: setup-generate ## Rewrite the generated files: the C headers, the tabl
 docs: ## Build the documentation as a site with search in target/docs, and check its links (installs mdBook below target)
 	@CARGO=$(CARGO) scripts/docs.sh $(TARGET_DIR)/docs
 
-fuzz: setup-build quick ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n), and generated .htaccess files beside Apache (HTACCESS_CASES=n)
+fuzz: setup-build quick ## Fuzz the input of hostile clients and workers for longer (ROUNDS=n, FUZZ_SECONDS=n), and compare generated .htaccess files with Apache (HTACCESS_CASES=n)
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site -p howdah-websocket --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-transport --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-pool --lib -- --nocapture fuzz
@@ -206,7 +206,7 @@ counts: setup-test build ## Count what one request costs (system calls, instruct
 	HOWDAH=$(abspath $(TARGET_DIR))/release/howdah $(TARGET_DIR)/quick/howdah-lab counts $(COUNTS)
 
 # A suite that misses a goal does not prevent the measurement of the others.
-bench: setup-bench dist ## Howdah beside its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
+bench: setup-bench dist ## Measure Howdah and its peers, suite by suite, and four published comparisons in short; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
 	@status=0; \
 	lab() { HOWDAH=$(abspath $(BUILT))/howdah $(CARGO) run --release --locked -p howdah-lab -- run --suite "$$@" || { status=$$?; [ $$status != 130 ] || exit 130; }; }; \
 	lab html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml; \

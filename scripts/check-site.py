@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the links of a built site: `check-site.py DIRECTORY`. Each link to a page or file of the site must lead to one,
-and its anchor to an element there. Prints those that do not, and ends with 1."""
+and its anchor to an element there. Prints those that do not, and exits with 1."""
 
 import sys
 from html.parser import HTMLParser

@@ -38,7 +38,7 @@ if [ $# = 0 ]; then
     scripts/scenarios.sh --lib --bins || failed=1
 fi
 scripts/scenarios.sh --test scenarios -- "$@" || failed=1
-[ $failed = 0 ] || printf '\ncoverage: some tests failed: see above\n'
+[ $failed = 0 ] || printf '\ncoverage: some tests failed\n'
 
 # Objects contain the map from counters to lines: the programs, and those of the unit tests.
 objects=(-object "$target/quick/howdah" -object "$target/quick/howdah-php")

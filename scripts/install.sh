@@ -74,7 +74,7 @@ place_page() {
 # Installs settings, unless they exist.
 place_settings() {
     if [ "$what" = uninstall ]; then
-        [ ! -e "$destdir$2" ] || echo "install: $2 stays"
+        [ ! -e "$destdir$2" ] || echo "install: $2 is kept"
     elif [ -e "$destdir$2" ]; then
         echo "install: $2 exists already and is kept"
     else
@@ -158,7 +158,7 @@ php() {
     fi
     local version
     version=$("$built/howdah-php" --version | sed -n 's/^howdah-php .* (PHP \([0-9]*\.[0-9]*\)\..*)$/\1/p')
-    [ -n "$version" ] || fail "$built/howdah-php does not say which PHP it is for"
+    [ -n "$version" ] || fail "$built/howdah-php does not report its PHP version"
     place 0755 "$built/howdah-php" "$prefix/libexec/howdah/howdah-php$version"
 }
 

@@ -28,7 +28,7 @@ command=("$@")
 start_command() {
     [ -z "$meanwhile" ] && [ ${#command[@]} -gt 0 ] && command -v cc >/dev/null 2>&1 || return 0
     as_root true
-    say "meanwhile: ${command[*]}"
+    say "running meanwhile: ${command[*]}"
     # A process group, which ends with this script: Ctrl-C does not reach it.
     set -m
     "${command[@]}" </dev/null &
@@ -157,13 +157,13 @@ if [ ${#wanted[@]} -gt 0 ]; then
     fi
 fi
 
-# The tests' second client of HTTP/3; Debian 12 has no package of it. Without it, those tests are reported as skipped.
+# The tests' second HTTP/3 client; Debian 12 has no package of it. Without it, those tests are reported as skipped.
 aioquic=1.2.0
 if [[ $goal =~ ^(test|coverage)$ ]] && ! "$here/../target/aioquic/bin/python" -c 'import aioquic' 2>/dev/null; then
     say "installing aioquic $aioquic from PyPI into target/aioquic"
     if ! { python3 -m venv "$here/../target/aioquic" && "$here/../target/aioquic/bin/pip" install -q "aioquic==$aioquic"; }; then
         rm -rf "$here/../target/aioquic"
-        say "that failed: HTTP/3 is tried with one client less"
+        say "cannot install aioquic: its tests of HTTP/3 will be skipped"
     fi
 fi
 
@@ -175,7 +175,7 @@ tools=${CARGO_TARGET_DIR:-$here/../target}/tools
 if [ "$goal" = bench ] && [ -n "$go" ] && [ ! -x "$tools/vegeta" ] && ! command -v vegeta >/dev/null 2>&1; then
     say "building vegeta $vegeta from the Go module proxy into $tools"
     mkdir -p "$tools"
-    GOBIN=$(cd "$tools" && pwd) "$go" install "github.com/tsenart/vegeta/v12@$vegeta" || say "that failed: wrk takes its place"
+    GOBIN=$(cd "$tools" && pwd) "$go" install "github.com/tsenart/vegeta/v12@$vegeta" || say "cannot build vegeta: the lab will use wrk instead"
 fi
 
 # If the command has failed, its next run shows the reason.

@@ -63,7 +63,7 @@ fpm_tests() {
     edit "$unit" /tmp/drop-in
     systemctl restart "$unit" || fail "$(systemctl status "$unit")"
     fpm_is /usr/bin/howdah
-    [ "$(pools_say)" = "$by_fpm" ] || fail "PHP-FPM's pools say: $by_fpm; howdah-fpm's: $(pools_say)"
+    [ "$(pools_say)" = "$by_fpm" ] || fail "PHP-FPM's pools print: $by_fpm; howdah-fpm's: $(pools_say)"
     grep -q '^pool: *shop$' <(get http://127.0.0.1:8082/status) || fail "status: $(get http://127.0.0.1:8082/status)"
     eventually "no message in $log: $(tail -n 5 "$log")" grep -q 'message of 8082' "$log"
     step "its reload, rotation of its logs, a crash, and a newer package"
@@ -81,14 +81,14 @@ fpm_tests() {
     before=$(main_pid "$unit")
     kept installed "$newer" "$newer_php"
     said "^$unit.service: process [0-9]* serves"
-    [ "$(main_pid "$unit")" != "$before" ] || fail "process $before goes on"
+    [ "$(main_pid "$unit")" != "$before" ] || fail "process $before was not replaced"
     fpm_is /usr/bin/howdah
     [ "$(pools_say)" = "$by_fpm" ] || fail "after the upgrade: $(pools_say)"
     step "and back"
     systemctl revert "$unit" >/tmp/edit 2>&1 || fail "systemctl revert: $(cat /tmp/edit)"
     systemctl restart "$unit"
     fpm_is "/usr/sbin/php-fpm$version"
-    [ "$(pools_say)" = "$by_fpm" ] || fail "after the return: $(pools_say)"
+    [ "$(pools_say)" = "$by_fpm" ] || fail "after reverting to PHP-FPM: $(pools_say)"
     dpkg --purge howdah "howdah-php$version" >/tmp/apt.log 2>&1 || fail "purge: $(cat /tmp/apt.log)"
     systemctl stop "$unit" nginx
 }

@@ -10,7 +10,7 @@ address=http://127.0.0.1:8080
 answered() {
     local tries=0
     until [ "$(cat /tmp/codes.* | wc -l)" -ge "$1" ]; do
-        [ $((tries += 1)) -lt 600 ] || fail "hardly a request comes"
+        [ $((tries += 1)) -lt 600 ] || fail "requests are not answered in time"
         sleep 0.1
     done
 }
@@ -38,13 +38,13 @@ kept() {
     [ -z "$lost" ] || fail "$*: requests were lost: $lost"
 }
 
-# taken_over COMMAND…: requires that another process is the service after it.
+# taken_over COMMAND…: requires that it replaces the service's process.
 taken_over() {
     local before mode profile
     before=$(main_pid)
     kept "$@"
     systemctl is-active --quiet howdah || fail "$*: the service is not active"
-    [ "$(main_pid)" != "$before" ] || fail "$*: process $before goes on"
+    [ "$(main_pid)" != "$before" ] || fail "$*: process $before was not replaced"
 }
 
 # Prints messages of ExecStartPre and the server since the last start of the service that are warnings or worse.
@@ -104,30 +104,30 @@ PHP
     step "reload, upgrade"
     before=$(main_pid)
     kept systemctl reload howdah
-    [ "$(main_pid)" = "$before" ] || fail "a reload is another process"
+    [ "$(main_pid)" = "$before" ] || fail "a reload replaced the process"
     taken_over howdah upgrade --config /etc/howdah/howdah.toml
     step "restarts: no request is lost, no warning"
     for _ in 1 2 3 4 5; do
         taken_over systemctl restart howdah
-        [ -z "$(unquiet)" ] || fail "a restart is warned of: $(unquiet)"
+        [ -z "$(unquiet)" ] || fail "a restart logs warnings: $(unquiet)"
     done
     howdah check --config /etc/howdah/howdah.toml >/dev/null 2>/tmp/check || fail "check: $(cat /tmp/check)"
     [ ! -s /tmp/check ] || fail "check of a running unit: $(cat /tmp/check)"
     step "a crash, and a server that hangs"
     before=$(main_pid)
     kill -KILL "$before"
-    [ "$(get -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/)" = 200 ] || fail "nobody waits for the next process after a crash"
-    [ "$(main_pid)" != "$before" ] || fail "process $before goes on"
+    [ "$(get -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/)" = 200 ] || fail "no response after a crash"
+    [ "$(main_pid)" != "$before" ] || fail "process $before was not replaced"
     mkdir -p /etc/systemd/system/howdah.service.d
     printf '[Service]\nWatchdogSec=2\nTimeoutAbortSec=2\n' >/etc/systemd/system/howdah.service.d/watchdog.conf
     systemctl daemon-reload
     systemctl restart howdah
     before=$(main_pid)
     sleep 5
-    [ "$(main_pid)" = "$before" ] || fail "the watchdog has ended a server that lives"
+    [ "$(main_pid)" = "$before" ] || fail "the watchdog ended a server that responds"
     kill -STOP "$before"
-    [ "$(get -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/)" = 200 ] || fail "a server that hangs is not started anew"
-    [ "$(main_pid)" != "$before" ] || fail "process $before goes on"
+    [ "$(get -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/)" = 200 ] || fail "a server that hangs was not restarted"
+    [ "$(main_pid)" != "$before" ] || fail "process $before was not replaced"
     rm -r /etc/systemd/system/howdah.service.d
     systemctl daemon-reload
     systemctl restart howdah
@@ -140,19 +140,19 @@ PHP
     taken_over installed "$newer" "$newer_php"
     said '^howdah.service: process [0-9]* serves'
     said '^howdah@shop.service: process [0-9]* serves'
-    [ "$(main_pid howdah@shop)" != "$before" ] || fail "howdah@shop goes on"
+    [ "$(main_pid howdah@shop)" != "$before" ] || fail "howdah@shop was not replaced"
     systemctl stop howdah@shop
     step "another PHP"
     taken_over installed "$newer_php"
     said '^howdah.service: process [0-9]* serves'
-    step "settings that do not suit it"
+    step "settings that the new program refuses"
     before=$(main_pid)
     sed -i '1i nonsense = 1' /etc/howdah/howdah.toml
     kept installed "$newer"
-    said '^howdah.service goes on with the program from before.*nonsense'
-    [ "$(main_pid)" = "$before" ] || fail "settings that are wrong have started something"
+    said '^howdah.service keeps running the previous program.*nonsense'
+    [ "$(main_pid)" = "$before" ] || fail "invalid settings replaced process $before"
     sed -i 1d /etc/howdah/howdah.toml
-    step "another unit, and what cannot be upgraded, by a restart"
+    step "restarts for a changed unit and after a failed upgrade"
     echo '# an older one' >>/usr/lib/systemd/system/howdah.service
     installed "$newer"
     said '^howdah.service is restarted: its unit has changed'
@@ -160,21 +160,21 @@ PHP
     before=$(main_pid)
     installed "$newer"
     said '^howdah.service is restarted: .*no howdah server responds on'
-    [ "$(main_pid)" != "$before" ] || fail "process $before goes on"
+    [ "$(main_pid)" != "$before" ] || fail "process $before was not replaced"
     step "a socket unit"
     systemctl stop howdah
-    ! get http://127.0.0.1:8080/ >/dev/null 2>&1 || fail "it serves after its stop"
+    ! get http://127.0.0.1:8080/ >/dev/null 2>&1 || fail "the stopped service still responds"
     sed -e '/^Listen/d' -e 's/^FileDescriptorName=.*/&\nListenStream=127.0.0.1:8080/' packaging/howdah.socket >/etc/systemd/system/howdah.socket
     systemctl daemon-reload
     systemctl start howdah.socket
-    grep -q 'Howdah is installed' <(get http://127.0.0.1:8080/) || fail "no activation by a socket"
+    grep -q 'Howdah is installed' <(get http://127.0.0.1:8080/) || fail "the socket did not start the service"
     taken_over howdah upgrade --config /etc/howdah/howdah.toml
     taken_over systemctl restart howdah
-    [ -z "$(unquiet)" ] || fail "a restart with a unit of sockets is warned of: $(unquiet)"
+    [ -z "$(unquiet)" ] || fail "a restart with a socket unit logs warnings: $(unquiet)"
     systemctl stop howdah
     # As in a shell, which belongs to no unit.
     env -u INVOCATION_ID howdah check --config /etc/howdah/howdah.toml >/dev/null 2>/tmp/check || fail "check: $(cat /tmp/check)"
-    ! grep -q 'another process' /tmp/check || fail "check takes the unit's socket for somebody else's: $(cat /tmp/check)"
+    ! grep -q 'another process' /tmp/check || fail "check reports the unit's socket as another process's: $(cat /tmp/check)"
     systemctl stop howdah.socket howdah
     rm /etc/systemd/system/howdah.socket
     systemctl daemon-reload

@@ -74,7 +74,7 @@ get() { curl --silent --show-error --max-time 30 "$@"; }
 installed() {
     apt-get install -y -qq --no-install-recommends --reinstall "$@" >/tmp/apt.log 2>&1 || { tail -n 20 /tmp/apt.log; fail "install $*"; }
 }
-said() { grep -q "$1" /tmp/apt.log || { cat /tmp/apt.log; fail "not said: $1"; }; }
+said() { grep -q "$1" /tmp/apt.log || { cat /tmp/apt.log; fail "the output lacks: $1"; }; }
 
 # block PAGE LANGUAGE TEXT: the block of a guide that contains this text.
 block() {
@@ -86,7 +86,7 @@ block() {
     ' "docs/guide/$1.md" | grep . || fail "$1.md has no block of $2 with $3"
 }
 
-# edit UNIT FILE: `systemctl edit`, in which somebody types what is in the file. It needs a terminal.
+# edit UNIT FILE: `systemctl edit` with the file's content. It needs a terminal.
 edit() {
     SYSTEMD_EDITOR="cp $2" script -qec "systemctl edit $1" /dev/null >/tmp/edit 2>&1 || fail "systemctl edit: $(cat /tmp/edit)"
 }

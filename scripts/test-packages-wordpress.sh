@@ -1,4 +1,4 @@
-# Tests of the guide's way from nothing to WordPress with HTTPS: its blocks are run literally, then WordPress is set up and
+# Tests of the guide's installation of WordPress with HTTPS: its blocks are run literally, then WordPress is set up and
 # used. Part of test-packages-systemd.sh.
 # shellcheck shell=bash
 
@@ -48,7 +48,7 @@ wordpress_tests() {
     block wordpress ini wordpress >/tmp/drop-in
     edit howdah /tmp/drop-in
     as_shown "$(block wordpress sh 'howdah trust')"
-    grep -q '^location: .*/wp-admin/install.php' /tmp/shown || fail "not led to the set-up: $(cat /tmp/shown)"
+    grep -q '^location: .*/wp-admin/install.php' /tmp/shown || fail "not redirected to the set-up: $(cat /tmp/shown)"
     step "its set-up, log-in, upload, and pages from the boot"
     set_up
     sleep 1

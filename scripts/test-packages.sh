@@ -27,7 +27,7 @@ if [ "${1-}" != --inside ]; then
         exit
     fi
     if [ -e "$packages/no-systemd" ]; then
-        scripts/skips.sh --record packages-systemd namespaces "systemd needs namespaces and control groups of its own"
+        scripts/skips.sh --record packages-systemd namespaces "systemd needs its own namespaces and control groups"
     fi
     exit $status
 fi
@@ -41,7 +41,7 @@ start() {
     local unit=/usr/lib/systemd/system/howdah.service pre command
     mkdir -p /run/howdah
     pre=$(sed -n 's/^ExecStartPre=//p' $unit) command=$(sed -n 's/^ExecStart=//p' $unit)
-    $pre >/tmp/check 2>&1 || { cat /tmp/check; fail "the check before the start"; }
+    $pre >/tmp/check 2>&1 || { cat /tmp/check; fail "the check before the start failed"; }
     $command >/tmp/server.log 2>&1 &
     server=$!
     local tries=0
@@ -51,7 +51,7 @@ start() {
     done
 }
 
-# A thread of the server does it after the response.
+# eventually WHY COMMAND…: repeats the command until it succeeds.
 eventually() {
     local why=$1 tries=0
     shift
@@ -88,14 +88,14 @@ expect "the settings" "$(owner /etc/howdah/howdah.toml)" root:root:644
 for page in man1/howdah.1 man1/howdah-serve.1 man5/howdah.toml.5; do
     grep -q '^\.TH' <(gzip -dc "/usr/share/man/$page.gz") || fail "no manual page $page"
 done
-bash -c '. /usr/share/bash-completion/completions/howdah && complete -p howdah' >/dev/null || fail "completions for bash"
+bash -c '. /usr/share/bash-completion/completions/howdah && complete -p howdah' >/dev/null || fail "no completions for bash"
 howdah check --config /etc/howdah/howdah.toml >/tmp/check 2>&1 || { cat /tmp/check; fail "howdah check"; }
 grep -q "^# PHP of pool default: howdah-php .* (PHP $version\..*), /usr/libexec/howdah/howdah-php$version$" /tmp/check ||
     { cat /tmp/check; fail "check does not name PHP $version"; }
 
 step "start"
 start
-get http://127.0.0.1:8080/?name=packages | grep -q 'Howdah is installed and runs PHP' || fail "no PHP behind the welcome page"
+get http://127.0.0.1:8080/?name=packages | grep -q 'Howdah is installed and runs PHP' || fail "the welcome page does not run PHP"
 expect "the server's user" "$(ps -o user= -p "$(pgrep -u howdah -x howdah)")" howdah
 expect "PHP's user" "$(ps -C "howdah-php$version" -o user= | sort -u)" www-data
 howdah status --config /etc/howdah/howdah.toml | grep -q "pool default (classic mode, PHP $version\." || fail "status"
@@ -114,7 +114,7 @@ stop
 
 step "remove"
 apt-get remove -y -qq howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot remove"; }
-[ ! -e /usr/bin/howdah ] && [ ! -e /usr/libexec/howdah ] || fail "programs are left"
+[ ! -e /usr/bin/howdah ] && [ ! -e /usr/libexec/howdah ] || fail "removal left programs"
 tail -n1 /etc/howdah/howdah.toml | grep -q 'was here' || fail "removal took the settings"
 [ -s /var/log/howdah/access.log ] || fail "removal took the logs"
 

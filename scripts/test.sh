@@ -62,7 +62,7 @@ tools() {
 
 rm -f "$target/test-run/flaky.txt"
 need 'install packages' scripts/setup.sh test
-# They mostly wait for the network, so beside the compiler; a process group, which ends with this script.
+# Runs while the compiler does, as it mostly waits for the network. The process group ends with this script.
 tools_log=$(mktemp)
 set -m
 tools </dev/null >"$tools_log" 2>&1 &

@@ -1,7 +1,7 @@
 //! Many concurrent requests in one async worker, each with its own marker: the pattern of the async scenarios.
 //!
 //! Scripts get their marker as `$_GET['m']` (`mark7end`) and meet in `meet('name')`, which returns only when all of
-//! them have arrived: a server that ran one after another would never get there. So the tests assert the structure of
+//! them have arrived, and so never on a server that runs them one after another. So the tests assert the structure of
 //! the run, not its duration.
 
 use crate::scripts::filled;
@@ -63,11 +63,11 @@ pub fn at_once(site: &Site, count: usize, request: impl Fn(usize, &str) -> Reque
 /// Requests one script concurrently from the whole crowd. Every response must have status 200 and exactly this body,
 /// with its own marker for `@` and no other marker.
 pub fn every_client_sees(script: &str, expected: &str) {
-    everyone_sees_with(|setup| setup, script, expected);
+    every_client_sees_with(|setup| setup, script, expected);
 }
 
 /// As `every_client_sees`, with additional setup.
-pub fn everyone_sees_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
+pub fn every_client_sees_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     crate::run(
         Mode::Async,
         |s| setup(crowd_of(s, CROWD)).php("one.php", &meeting(script)),

@@ -23,7 +23,7 @@ const OWN: &[&str] = &[
     "REMOTE_HOST",
 ];
 
-/// Those of the keys that nginx sends and PHP-FPM adds: they are equal with Howdah behind the same nginx.
+/// Those of [`OWN`] that nginx sends or PHP-FPM adds: they are equal with Howdah behind the same nginx.
 const OF_NGINX: &[&str] = &["SERVER_SOFTWARE", "FCGI_ROLE", "REMOTE_HOST", "REQUEST_ID"];
 
 /// PHP-FPM sets it depending on which side splits the path. CGI defines it (RFC 3875, 4.1.6), and a separate test

@@ -276,9 +276,9 @@ impl Howdah {
         let status = self.status();
         let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
         let successor = pid.and_then(process::identity).unwrap_or_else(|| panic!("no process in {status}"));
-        assert_ne!(successor.pid, self.pid(), "the same process answers; log:\n{}", self.log());
+        assert_ne!(successor.pid, self.pid(), "the same process responds; log:\n{}", self.log());
         match self.end_of_process() {
-            None => panic!("the process before has not ended; log:\n{}", self.log()),
+            None => panic!("the predecessor has not ended; log:\n{}", self.log()),
             Some(Some(status)) => {
                 let expected = self.expect_exit.is_none_or(|code| status.code() == Some(code));
                 assert!(expected, "{status}; log:\n{}", self.log());
@@ -376,7 +376,7 @@ impl Howdah {
         self.workers = workers;
         if !self.expect_boot_failure {
             let complete = eventually(PATIENCE, || self.all_serve(workers));
-            assert!(complete, "{workers} workers are to serve; there are {:?}", self.processes());
+            assert!(complete, "expected {workers} serving workers; processes: {:?}", self.processes());
         }
         let mut last = descriptors(self.pid());
         let mut calm = 0;

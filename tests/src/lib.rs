@@ -1,7 +1,6 @@
 //! Harness of Howdah's black-box tests: starts a real server with its own directory, talks to it byte by byte, stops it
-//! and checks what it leaves behind. The scenarios are in `tests/`; each is one function named after a behaviour.
-//!
-//! Every scenario runs on Howdah in each suitable mode and on nginx with PHP-FPM, which validates its expectations.
+//! and checks what it leaves behind. The scenarios are in `tests/`, each named after a behaviour. Those of `scenario!`
+//! and `script_scenario!` also run on nginx with PHP-FPM, which validates their expectations.
 
 #![forbid(unsafe_code)]
 // A test helper fails a test by panicking; a `# Panics` section on each would say nothing.
@@ -55,8 +54,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 /// Runs one scenario on one server: starts the server, runs the body, stops the server and checks what it leaves
-/// behind. Skips modes that this run of the tests excludes (`HOWDAH_TEST_MODES`), and scenarios about memory under the
-/// address sanitizer.
+/// behind. Does nothing for modes that this run of the tests excludes (`HOWDAH_TEST_MODES`), and for scenarios about
+/// memory under the address sanitizer; records a skip for a requirement that the machine or the HTTP version lacks.
 pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
     report::failures_at_once();
     let backend = backend.into();
@@ -101,8 +100,8 @@ pub fn patience(usual: Duration) -> Duration {
     usual * if is_stressed() { 10 } else { 1 }
 }
 
-/// A number of connections that are opened one after the other: a tenth in `make test-stress`, or the first would be given
-/// up before the last is open.
+/// A number of connections that are opened one after the other: a tenth in `make test-stress`, where the first would
+/// otherwise time out before the last is open.
 pub fn crowd(usual: usize) -> usize {
     usual / if is_stressed() { 10 } else { 1 }
 }

@@ -200,8 +200,8 @@ macro_rules! script_scenario {
     };
 }
 
-/// Declares a scenario of snapshot mode that runs with each method to find written pages: the best one here, the one
-/// that works everywhere, and the one that needs no search. All must behave the same.
+/// Declares a scenario of snapshot mode that runs with each method to find written pages: the best one here, `pagemap`,
+/// which works everywhere, and `fork`, which needs no search. All must behave the same.
 #[macro_export]
 macro_rules! in_each_way {
     ($name:ident, $setup:expr, $body:expr $(,)?) => {

@@ -106,7 +106,7 @@ pub fn wait_until_asleep(pid: u32) {
         seen = if stat(pid).is_some_and(|s| s.state == 'S') { seen + 1 } else { 0 };
         seen == 4
     });
-    assert!(asleep, "process {pid} does not come to rest");
+    assert!(asleep, "process {pid} does not become idle");
 }
 
 /// Open descriptors of a process, by kind. Names that differ only in a number count as one kind.

@@ -1,14 +1,14 @@
-//! Prints a failure's message at once, with its test's name: the test runner holds back a test's output until all tests
-//! have ended, so in a long run one would see only `FAILED`.
+//! Prints a failure's message at once, with its test's name: without our test runner, libtest holds back a test's output
+//! until all tests have ended, so a long run would show only `FAILED`.
 
 use std::io::Write;
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 
-/// Maximum number of lines printed at once; the rest, such as a server's log, comes with the runner's own report.
+/// Maximum number of lines printed at once; the rest, such as a server's log, is in libtest's own report.
 const LINES: usize = 15;
 
-/// From now on every panic is also printed to standard error, bypassing the runner's capture.
+/// From now on every panic is also printed to standard error, bypassing libtest's capture.
 pub(crate) fn failures_at_once() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

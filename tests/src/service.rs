@@ -82,7 +82,7 @@ impl Manager {
             }
         }
         let text = String::from_utf8_lossy(&bytes[..got.bytes]).into_owned();
-        let pid = pid.unwrap_or_else(|| panic!("the kernel does not say who says {text:?}"));
+        let pid = pid.unwrap_or_else(|| panic!("no sender's credentials with {text:?}"));
         Ok(Notice { pid, text, descriptors })
     }
 }

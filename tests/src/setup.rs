@@ -33,7 +33,7 @@ pub struct Setup {
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
     pub(crate) behind_nginx: bool,
-    /// Not even if all scenarios run behind nginx.
+    /// Also in a run that puts nginx in front of all scenarios.
     pub(crate) never_behind_nginx: bool,
     pub(crate) addresses_in_file: bool,
     /// A service manager receives the server's notifications (`Howdah::manager`).
@@ -213,7 +213,7 @@ impl Setup {
     }
 
     /// Sets a key of `howdah.toml`, such as `http.max_body`, to a value in TOML. The reference understands
-    /// `http.max_body` and ignores others. `@ROOT@` and `@TOP@` are replaced as in `ini`.
+    /// `http.max_body` and `status_path` and ignores others. `@ROOT@` and `@TOP@` are replaced as in `ini`.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> Self {
         assert!(!["mode", "script", "boot"].contains(&key), "{key}: see `run`, `Setup::script` and `Setup::boot`");
@@ -261,7 +261,7 @@ impl Setup {
         self
     }
 
-    /// Puts no nginx in front, not even if all scenarios have one, for this reason.
+    /// Puts no nginx in front, even in a run that does so for all scenarios, for this reason.
     #[must_use]
     pub fn never_behind_nginx(mut self, _why: &str) -> Self {
         self.never_behind_nginx = true;
@@ -341,7 +341,7 @@ impl Setup {
         self.never_https().second_listener()
     }
 
-    /// Never uses TLS, not even if all scenarios do: the scenario is about behaviour of plain connections.
+    /// Never uses TLS, even in a run that does so for all scenarios: the scenario is about plain connections.
     #[must_use]
     pub fn never_https(mut self) -> Self {
         self.https = Some(false);

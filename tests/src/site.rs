@@ -251,7 +251,7 @@ impl Site {
     /// Waits until scripts have set this mark this many times.
     pub fn wait_for_mark(&self, name: &str, times: u64) {
         let done = eventually(PATIENCE, || self.marks(name) >= times);
-        assert!(done, "mark {name:?} was left {} times, not {times}; log:\n{}", self.marks(name), self.log());
+        assert!(done, "mark {name:?} was set {} times, not {times}; log:\n{}", self.marks(name), self.log());
     }
 
     /// Everything the server has logged so far.

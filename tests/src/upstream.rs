@@ -139,7 +139,7 @@ impl Upstream {
     /// Waits until the clients have closed the connections that this server has ended: a request sent on such a
     /// connection is lost.
     pub fn wait_until_left(&self) {
-        assert!(eventually(PATIENCE, || !half_closed(self.port.number)), "a client keeps a connection that has ended");
+        assert!(eventually(PATIENCE, || !half_closed(self.port.number)), "a client keeps a connection that this server has ended");
     }
 
     /// Waits until all connections have ended.

@@ -59,8 +59,8 @@ impl WebSocket {
         self.conn.send(frame(first, payload.as_ref()));
     }
 
-    /// Reads the next frame; `None` if the server has closed the connection. Answers pings, as every client does: the
-    /// server sends them to clients that were silent, and on a slow machine they were.
+    /// Reads the next frame; `None` if the server has closed the connection. Answers pings, which the server sends to
+    /// silent clients, such as those on a slow machine.
     pub fn try_next(&mut self) -> Option<Frame> {
         loop {
             let frame = self.any_next()?;
@@ -75,7 +75,7 @@ impl WebSocket {
         let first = self.conn.raw_byte()?;
         let mut bytes = |n| self.conn.raw_bytes(n);
         let short = bytes(1)[0];
-        assert!(short & 0x80 == 0, "a server masks nothing");
+        assert!(short & 0x80 == 0, "the server masked a frame");
         let number = |bytes: Vec<u8>| bytes.iter().fold(0, |number, &byte| number << 8 | usize::from(byte));
         let length = match short {
             126 => number(bytes(2)),

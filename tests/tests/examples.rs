@@ -100,7 +100,7 @@ fn shared_cart_example_is_explained_by_the_doctor() {
 }
 
 #[test]
-fn chat_example_tells_all_of_a_room() {
+fn chat_example_sends_messages_to_all_in_a_room() {
     let script = include_str!("../../examples/chat/index.php");
     run(
         Mode::Classic,
@@ -170,7 +170,7 @@ fn second_visitor(site: &Site) -> (WebSocket, String) {
 }
 
 #[test]
-fn laravel_echo_example_shows_who_is_in_the_room_and_what_they_say() {
+fn laravel_echo_example_shows_members_and_messages() {
     if !has_browser() {
         skip!("chromium", "there is no browser");
     }
@@ -231,7 +231,7 @@ fn async_example_asks_its_questions_at_once() {
 }
 
 #[test]
-fn live_prices_example_tells_every_page_a_new_price() {
+fn live_prices_example_sends_a_new_price_to_every_page() {
     let script = include_str!("../../examples/live-prices/index.php");
     run(
         Mode::Classic,

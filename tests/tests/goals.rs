@@ -135,7 +135,7 @@ fn no_recipe_and_no_script_reads_a_variable_that_nothing_sets() {
 }
 
 #[test]
-fn the_scan_sees_what_is_inherited() {
+fn the_scan_finds_inherited_variables() {
     let seen = |text: &str| inherited(text).into_iter().collect::<Vec<_>>().join(" ");
     assert_eq!(seen("echo $HOWDAH_X ${HOWDAH_Y}"), "HOWDAH_X HOWDAH_Y");
     assert_eq!(seen("echo ${HOWDAH_X-} ${HOWDAH_Y:-a} ${HOWDAH_Z:?say so} $HOME"), "");

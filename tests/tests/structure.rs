@@ -182,7 +182,7 @@ fn every_file_that_the_architecture_names_exists() {
     let names: BTreeSet<&str> = named.find_iter(&page).map(|found| found.as_str()).collect();
     assert!(names.len() > 20, "{names:?}");
     for name in names {
-        assert!(files.iter().any(|path| is_meant(name, path)), "ARCHITECTURE.md names {name}, which is not there");
+        assert!(files.iter().any(|path| is_meant(name, path)), "ARCHITECTURE.md names {name}, which does not exist");
     }
     // The path of a request is drawn without file extensions.
     let path = page.split("```").nth(3).unwrap();
@@ -194,7 +194,7 @@ fn every_file_that_the_architecture_names_exists() {
             let short = path.replace("/src/", "/").replace("crates/", "");
             short == format!("{step}.rs") || short.starts_with(&format!("{step}/"))
         });
-        assert!(is_there, "ARCHITECTURE.md leads through {step}, which is not there");
+        assert!(is_there, "ARCHITECTURE.md leads through {step}, which does not exist");
     }
 }
 
@@ -219,7 +219,7 @@ fn crates_depend_only_on_permitted_ones() {
         .collect();
     let allowed: BTreeMap<&str, BTreeSet<&str>> =
         EDGES.iter().map(|(name, others)| (*name, others.iter().copied().collect())).collect();
-    assert_eq!(found, allowed, "a crate, or whom it may know: ARCHITECTURE.md and EDGES say it");
+    assert_eq!(found, allowed, "a crate or a dependency has changed: update ARCHITECTURE.md and EDGES");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn unsafe_stays_where_it_may_be() {
         assert!(UNSAFE.iter().any(|place| path.starts_with(place)), "{path} has unsafe code");
     }
     for place in UNSAFE {
-        assert!(found.iter().any(|path| path.starts_with(place)), "{place} is excused and need not be");
+        assert!(found.iter().any(|path| path.starts_with(place)), "{place} has no unsafe code: remove it from UNSAFE");
     }
 }
 
@@ -363,7 +363,7 @@ fn the_walk_of_a_get_counts_its_files_and_grows_no_longer() {
     let (all, straight) = (count(walk), count(&straight));
     let said = format!("{all} files, {straight} of them");
     assert!(figures.starts_with(&said), "the walk names {said} without those in brackets");
-    assert!(all <= MOST_OF_A_WALK.0 && straight <= MOST_OF_A_WALK.1, "{said}: the way has become longer");
+    assert!(all <= MOST_OF_A_WALK.0 && straight <= MOST_OF_A_WALK.1, "{said}: the walk has become longer");
 }
 
 #[test]
@@ -432,7 +432,7 @@ fn a_request_and_a_response_have_one_name_each() {
             let found = name.find_iter(&line).map(|found| found.as_str()).find(|word| is_old(word));
             assert!(
                 found.is_none(),
-                "{path}: {}: a request is a request, a response a response",
+                "{path}: {}: write request and response",
                 found.unwrap_or_default()
             );
         }
@@ -470,7 +470,7 @@ fn no_file_of_code_is_longer_than_one_sitting() {
     };
     for path in files().iter().filter(is_code) {
         let lines = read(path).lines().count();
-        assert!(lines <= MOST_LINES, "{path} has {lines} lines, of at most {MOST_LINES}: divide it by purpose");
+        assert!(lines <= MOST_LINES, "{path} has {lines} lines, more than {MOST_LINES}: divide it by purpose");
     }
 }
 
@@ -502,10 +502,10 @@ fn every_claim_about_security_names_a_test_that_exists() {
             let is_there =
                 |path: &&&String| path.ends_with(&format!("/{place}.rs")) || path.contains(&format!("/{place}/"));
             let is_held = code.iter().filter(is_there).any(|path| name.is_match(&read(path)));
-            assert!(is_held, "SECURITY.md names {text}, which is not there");
+            assert!(is_held, "SECURITY.md names {text}, which does not exist");
             found += 1;
         } else if ["crates/", "tests/", "docs/"].iter().any(|start| text.starts_with(start)) {
-            assert!(Path::new(ROOT).join(text).exists(), "SECURITY.md names {text}, which is not there");
+            assert!(Path::new(ROOT).join(text).exists(), "SECURITY.md names {text}, which does not exist");
             found += 1;
         }
     }
@@ -549,7 +549,7 @@ fn settings_flags_commands_and_metrics_only_become_fewer() {
         ("metrics", metrics, MOST_METRICS, "crates/observe/src/metrics/table.rs"),
     ] {
         println!("{what}: {count}");
-        assert!(count > most / 2, "{what}: {count} were found, which cannot be: look at how they are counted");
-        assert!(count <= most, "{what}: {count}, where {most} were enough; look at {where_}");
+        assert!(count > most / 2, "{what}: only {count} found: the count is broken");
+        assert!(count <= most, "{what}: {count}, more than the maximum of {most}; see {where_}");
     }
 }

@@ -186,7 +186,7 @@ fn phrases_that_have_to_be_translated_back_only_become_fewer() {
 }
 
 #[test]
-fn the_scan_sees_what_it_should() {
+fn the_scan_finds_bad_phrases_and_accepts_good_ones() {
     let count = |path: &str, text: &str| findings(path, text).len();
     for bad in [
         "/// What a worker holds.",

@@ -1,13 +1,12 @@
-//! Runs fuzz targets on stable Rust: on the inputs of their corpus in `fuzz/corpus`, and on mutations of these. The
-//! seed is fixed, so that a failure is repeatable. `fuzz/` is for libFuzzer; `make fuzz` runs the targets driven here
-//! for longer.
+//! Runs fuzz targets on stable Rust: on the inputs of their corpus in `fuzz/corpus`, and on mutations of these. `fuzz/`
+//! is for libFuzzer; `make fuzz` runs the targets driven here for longer.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Maximum length of an input.
-const MOST_BYTES: usize = 20_000;
+const MAX_INPUT: usize = 20_000;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +21,11 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// Runs a target on its corpus and on `rounds` mutations of it. With `HOWDAH_FUZZ_SECONDS`, runs for that time instead,
-/// with different mutations each time.
+/// Runs a target on its corpus and on `rounds` mutations of it with a fixed seed, so that a failure is repeatable. With
+/// `HOWDAH_FUZZ_SECONDS`, runs for that time instead, with different mutations each time.
 ///
-/// # Panics If the target panics, with the input in the message, or if there is no corpus.
+/// # Panics
+/// The target panics (a mutated input is then in the message), or there is no corpus.
 pub fn drive(target: &Target, rounds: u64) {
     let corpus = corpus(target);
     corpus.iter().for_each(|input| (target.run)(input));
@@ -36,7 +36,7 @@ pub fn drive(target: &Target, rounds: u64) {
     while limit.map_or(done < rounds, |limit| began.elapsed() < limit) {
         let input = mutated(&corpus, target.words, &mut random);
         let outcome = std::panic::catch_unwind(|| (target.run)(&input));
-        assert!(outcome.is_ok(), "{} breaks on {}", target.name, input.escape_ascii());
+        assert!(outcome.is_ok(), "{} panicked on {}", target.name, input.escape_ascii());
         done += 1;
     }
     println!("{}: {done} inputs", target.name);
@@ -89,7 +89,7 @@ fn mutated(corpus: &[Vec<u8>], words: &[&[u8]], random: &mut Random) -> Vec<u8> 
                 input.splice(end..end, part.repeat(1 + random.below(19)));
             }
         }
-        input.truncate(MOST_BYTES);
+        input.truncate(MAX_INPUT);
     }
     input
 }
@@ -109,7 +109,7 @@ mod tests {
         };
         assert_eq!(mutations(1), mutations(1));
         assert_ne!(mutations(1), mutations(2));
-        assert!(mutations(1).iter().all(|input| input.len() <= MOST_BYTES));
+        assert!(mutations(1).iter().all(|input| input.len() <= MAX_INPUT));
         assert!(mutations(1).iter().any(|input| input.windows(4).any(|part| part == b"word")));
     }
 

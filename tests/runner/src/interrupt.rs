@@ -39,8 +39,8 @@ pub(crate) fn watch() -> io::Result<()> {
         });
         let _nothing_starts = starting();
         end_all();
-        eprintln!("howdah-test-runner: ended by a signal, and all tests with it");
-        #[expect(clippy::disallowed_methods, reason = "main waits for tests that are gone")]
+        eprintln!("howdah-test-runner: received a signal; killed all tests");
+        #[expect(clippy::disallowed_methods, reason = "main still waits for tests that were killed")]
         std::process::exit(STATUS);
     })?;
     Ok(())

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// The limit of a test that declares none.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(60);
 
-/// Time for a test to fail by itself after its servers were killed: its own message says more.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Time for a test to fail after its servers were killed: its own message says more.
+const FAIL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Number of final lines of each server's log in a report.
 const LOG_LINES: usize = 60;
@@ -28,7 +28,7 @@ pub(crate) fn of_output(output: &str) -> Duration {
     declared.map_or(DEFAULT, Duration::from_secs)
 }
 
-/// Reports what a test and its processes are doing, at the end of its output, and ends them.
+/// Appends a report about a test's processes to its output, and kills them.
 pub(crate) fn end(test: i32, output: &Path, limit: Duration) {
     let servers = descendants(test);
     let mut report = format!("\nexceeded its time limit of {} s; its processes:\n", limit.as_secs());
@@ -43,7 +43,7 @@ pub(crate) fn end(test: i32, output: &Path, limit: Duration) {
     append(output, &report);
     servers.iter().for_each(|pid| signal(*pid, Signal::KILL));
     let killed = Instant::now();
-    while runs(test) && killed.elapsed() < LAST_WORDS {
+    while runs(test) && killed.elapsed() < FAIL_TIMEOUT {
         std::thread::sleep(Duration::from_millis(20));
     }
     descendants(test).iter().for_each(|pid| signal(*pid, Signal::KILL));

@@ -34,7 +34,7 @@ impl Load {
     /// True if one more test may start in addition to `running` ones. Counts it as one runnable thread until the next
     /// polls show its actual load.
     pub(crate) fn admit(&mut self, running: usize) -> bool {
-        self.look();
+        self.poll();
         let room = running < self.cores || (running < self.max_tests && self.average < self.bound());
         if room {
             self.average += 0.5;
@@ -47,7 +47,7 @@ impl Load {
         f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX)) + 0.5
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         if self.last_look.elapsed() < INTERVAL {
             return;
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Tests in the list of the slowest ones.
 const SLOWEST: usize = 20;
 
-/// Lines of a flaky test's first failure in the report; the whole output is in a file.
-const FLAKY_LINES: usize = 25;
+/// Lines of a failed test's output that are printed; the whole output is in a file.
+const OUTPUT_LINES: usize = 25;
 
 /// The results of a run.
 #[derive(Debug)]
@@ -27,12 +27,12 @@ impl Report {
         Self { expected, outcomes: Vec::with_capacity(expected), flaky: Vec::new() }
     }
 
-    /// Prints the test's line and keeps its outcome.
+    /// Prints the test's line, and the beginning of a failure, and keeps the outcome.
     pub(crate) fn add(&mut self, outcome: Outcome) {
         let word = if outcome.passed { "ok" } else { "FAILED" };
         println!("test {} ... {word} ({:.2} s)", outcome.name, outcome.wall.as_secs_f64());
         if !outcome.passed {
-            println!("{}", lines(&outcome.output, FLAKY_LINES));
+            println!("{}", lines(&outcome.output, OUTPUT_LINES));
         }
         self.outcomes.push(outcome);
     }
@@ -69,7 +69,7 @@ impl Report {
             let mut file = File::options().create(true).append(true).open(directory.with_file_name("flaky.txt"))?;
             println!("\nflaky: {} (failed once, passed when run again alone)", self.flaky.len());
             for outcome in self.outcomes.iter().filter(|outcome| self.flaky.contains(&outcome.name)) {
-                println!("    {}\n{}", outcome.name, lines(&outcome.output, FLAKY_LINES));
+                println!("    {}\n{}", outcome.name, lines(&outcome.output, OUTPUT_LINES));
                 writeln!(file, "{}\n{}\n", outcome.name, outcome.output)?;
             }
         }
@@ -86,12 +86,12 @@ impl Report {
     fn print_times(&self) {
         let mut slowest: Vec<&Outcome> = self.outcomes.iter().collect();
         slowest.sort_by_key(|outcome| std::cmp::Reverse(outcome.wall));
-        println!("\nslowest tests (seconds, of them processor time):");
+        println!("\nslowest tests (seconds, processor time):");
         for outcome in slowest.iter().take(SLOWEST) {
             let (wall, processor) = (outcome.wall.as_secs_f64(), outcome.processor.as_secs_f64());
             println!("    {wall:8.2} {processor:8.2}  {}", outcome.name);
         }
-        println!("\nareas (tests, seconds, of them processor time):");
+        println!("\nareas (tests, seconds, processor time):");
         for (area, (count, wall, processor)) in self.areas() {
             println!("    {count:5} {:8.1} {:8.1}  {area}", wall.as_secs_f64(), processor.as_secs_f64());
         }

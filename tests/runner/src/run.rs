@@ -35,8 +35,8 @@ pub(crate) fn run(place: &Place<'_>, names: Vec<String>, threads: Option<usize>)
     Ok(report.failed().is_empty())
 }
 
-/// A slow test that starts last makes the whole run wait for it. Tests that have not run yet come in between: they count as
-/// two seconds.
+/// Puts the slowest tests first: one that starts last makes the whole run wait. Tests without a known time count as two
+/// seconds.
 fn slowest_first(mut names: Vec<String>, before: &BTreeMap<String, Duration>) -> Vec<String> {
     let time = |name: &String| before.get(name).copied().unwrap_or(Duration::from_secs(2));
     names.sort_by_key(|name| std::cmp::Reverse(time(name)));
@@ -63,7 +63,7 @@ fn run_all(place: &Place<'_>, names: &[String], threads: Option<usize>, report: 
     Ok(())
 }
 
-/// Runs failed tests again, one after the other, until they fail once more.
+/// Runs each failed test again, [`RETRIES`] times, one after the other.
 fn retry(place: &Place<'_>, failed: &[Outcome], report: &mut Report) -> io::Result<()> {
     for (number, first) in failed.iter().enumerate() {
         let passed = (0..RETRIES).map(|_| alone(place, &first.name, number)).collect::<io::Result<Vec<bool>>>()?;

@@ -23,7 +23,7 @@ macro_rules! skip {
 pub fn record(lack: &str, why: &str) {
     let thread = std::thread::current();
     let line = format!("{}: no {lack}: {why}\n", thread.name().unwrap_or("a test"));
-    // Bypasses the runner's capture. One write each, as other tests run concurrently.
+    // Bypasses libtest's capture. One write each, as other tests run concurrently.
     let _ = std::io::stderr().write_all(format!("\n  skipped: {line}").as_bytes());
     if let Some(path) = std::env::var_os("HOWDAH_SKIPS") {
         let written =

@@ -97,7 +97,7 @@ impl Translated {
     /// Fails the test if it has written something that this version cannot express.
     pub(crate) fn check(&self) {
         if let Some(why) = self.complaint.get() {
-            panic!("{why}: a scenario that is about HTTP/1's bytes says so with `Setup::http1`");
+            panic!("{why}: a scenario about HTTP/1's bytes must declare `Setup::http1`");
         }
     }
 }

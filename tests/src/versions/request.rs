@@ -51,7 +51,7 @@ impl<'a> Input<'a> {
                 break at + 4;
             }
             if !self.fill().await? {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(complaint("a head that ends early")) };
+                return if self.buffer.is_empty() { Ok(None) } else { Err(complaint("the head ends early")) };
             }
         };
         let bytes: Vec<u8> = self.buffer.drain(..end).collect();
@@ -63,14 +63,14 @@ impl<'a> Input<'a> {
         let mut parsed = httparse::Request::new(&mut lines);
         let done = parsed.parse(bytes);
         if !done.as_ref().is_ok_and(httparse::Status::is_complete) || parsed.version != Some(1) {
-            return Err(complaint("a request that is not HTTP/1.1's"));
+            return Err(complaint("not an HTTP/1.1 request"));
         }
         let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| complaint("a method that is none"))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| complaint("an invalid method"))?;
         let mut headers = HeaderMap::new();
         let (mut hosts, mut closes, mut chunked) = (Vec::new(), false, false);
         for line in parsed.headers.iter() {
-            let value = HeaderValue::from_bytes(line.value).map_err(|_| complaint("a value that is none"))?;
+            let value = HeaderValue::from_bytes(line.value).map_err(|_| complaint("an invalid header value"))?;
             let text = String::from_utf8_lossy(line.value).to_ascii_lowercase();
             match line.name.to_ascii_lowercase().as_str() {
                 "host" => hosts.push(String::from_utf8_lossy(line.value).into_owned()),
@@ -78,12 +78,12 @@ impl<'a> Input<'a> {
                 "transfer-encoding" if text == "chunked" => chunked = true,
                 name @ ("upgrade" | "transfer-encoding" | "keep-alive" | "te") => return Err(complaint(name)),
                 name => {
-                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| complaint("a header's name"))?;
+                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| complaint("an invalid header name"))?;
                     headers.append(name, value);
                 }
             }
         }
-        let [host] = hosts.as_slice() else { return Err(complaint("not one host")) };
+        let [host] = hosts.as_slice() else { return Err(complaint("not exactly one Host line")) };
         if !target.starts_with('/') {
             return Err(complaint("a target that is not a path"));
         }

@@ -78,9 +78,9 @@ fn an_unrequested_line_on_this_connection_is_not_missed() {
 }
 
 #[test]
-fn the_end_right_behind_an_answer_is_not_missed() {
+fn an_end_right_after_a_response_is_not_missed() {
     with_lines(
-        php!("answers/the_end_right_behind_an_answer_is_not_missed.php"),
+        php!("answers/an_end_right_after_a_response_is_not_missed.php"),
         "abyefalseend abyefalseend abyefalseend @",
     );
 }

@@ -8,7 +8,7 @@ use howdah_tests::{Conn, Mode, Request, Setup, Site, php, run};
 use serde_json::Value;
 
 #[test]
-fn one_connection_wanted_by_two_shows_both_stacks() {
+fn concurrent_use_of_a_connection_reports_both_stacks() {
     let (sql, redis) = (Server::mariadb(), Server::redis(false));
     run(
         Mode::Async,
@@ -33,7 +33,7 @@ fn one_connection_wanted_by_two_shows_both_stacks() {
 }
 
 #[test]
-fn a_transaction_left_open_is_an_error_with_its_places() {
+fn a_transaction_left_open_is_an_error_with_its_locations() {
     let (sql, redis) = (Server::mariadb(), Server::redis(false));
     run(
         Mode::Async,

@@ -2,7 +2,7 @@
 //! sent the query.
 
 use howdah_tests::at_once::{
-    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+    CROWD, at_once, crowd_of, every_client_sees, every_client_sees_with, marker, meeting, only_own,
 };
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Setup, php, run};
@@ -17,7 +17,7 @@ fn on_mariadb(script: &str, expected: &str) {
 fn on_mariadb_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     let server = Server::mariadb();
     let connect = php!("databases/on_mariadb_with.php", PORT = server.port);
-    everyone_sees_with(setup, &format!("{connect} {script}"), expected);
+    every_client_sees_with(setup, &format!("{connect} {script}"), expected);
 }
 
 #[test]
@@ -30,29 +30,29 @@ fn pdo_queries_of_all_run_at_once() {
 }
 
 #[test]
-fn prepared_unbuffered_and_multiple_results() {
-    on_mariadb(php!("databases/prepared_unbuffered_and_multiple_results.php"), "@ @1,@2,@3 300000 @ @-2");
+fn prepared_unbuffered_and_multiple_results_reach_their_request() {
+    on_mariadb(php!("databases/prepared_unbuffered_and_multiple_results_reach_their_request.php"), "@ @1,@2,@3 300000 @ @-2");
 }
 
 #[test]
-fn transactions_and_user_variables() {
-    on_mariadb(php!("databases/transactions_and_user_variables.php"), "@@0");
+fn transactions_and_user_variables_stay_with_their_connection() {
+    on_mariadb(php!("databases/transactions_and_user_variables_stay_with_their_connection.php"), "@@0");
 }
 
 #[test]
-fn local_infile_errors_and_a_server_that_disconnects() {
-    on_mariadb(php!("databases/local_infile_errors_and_a_server_that_disconnects.php"), "@ 2000 42S02 gone 2002");
+fn local_infile_and_errors_of_the_server_reach_their_request() {
+    on_mariadb(php!("databases/local_infile_and_errors_of_the_server_reach_their_request.php"), "@ 2000 42S02 gone 2002");
 }
 
 #[test]
-fn mysqli_queries() {
-    on_mariadb(php!("databases/mysqli_queries.php"), "@ @ 0 two@ @ 1054");
+fn mysqli_queries_reach_their_request() {
+    on_mariadb(php!("databases/mysqli_queries_reach_their_request.php"), "@ @ 0 two@ @ 1054");
 }
 
 #[test]
-fn one_statement_of_each_row_to_its_reader() {
+fn results_of_many_short_queries_reach_their_request() {
     // Each request opens a connection for each of many short queries, interleaved with all others.
-    on_mariadb(php!("databases/one_statement_of_each_row_to_its_reader.php"), "0@");
+    on_mariadb(php!("databases/results_of_many_short_queries_reach_their_request.php"), "0@");
 }
 
 fn on_redis(script: &str, expected: &str) {
@@ -71,19 +71,19 @@ fn redis_blocking_pops_wait_for_a_push_of_another_request() {
 }
 
 #[test]
-fn redis_pipelines_transactions_and_subscriptions() {
-    on_redis(php!("databases/redis_pipelines_transactions_and_subscriptions.php"), "100ok12@end");
+fn redis_pipelines_transactions_and_subscriptions_reach_their_request() {
+    on_redis(php!("databases/redis_pipelines_transactions_and_subscriptions_reach_their_request.php"), "100ok12@end");
 }
 
 #[test]
-fn redis_failures_and_read_timeouts() {
-    on_redis(php!("databases/redis_failures_and_read_timeouts.php"), "timed out Connection refused @");
+fn redis_failures_and_read_timeouts_are_reported() {
+    on_redis(php!("databases/redis_failures_and_read_timeouts_are_reported.php"), "timed out Connection refused @");
 }
 
 #[test]
-fn postgresql_queries() {
+fn postgresql_queries_reach_their_request() {
     let server = Server::postgres();
-    every_client_sees(&php!("databases/postgresql_queries.php", PORT = server.port), "@2@ c@ 7");
+    every_client_sees(&php!("databases/postgresql_queries_reach_their_request.php", PORT = server.port), "@2@ c@ 7");
 }
 
 #[test]
@@ -97,15 +97,15 @@ fn one_connection_in_two_coroutines_is_an_error_and_stays_its_owners() {
 }
 
 #[test]
-fn tls_to_the_database() {
+fn tls_to_a_database_encrypts_and_verifies() {
     // The certificate is self-signed: with verification the handshake fails, without it the connection is encrypted.
-    on_mariadb(php!("databases/tls_to_the_database.php"), "refused encrypted @");
+    on_mariadb(php!("databases/tls_to_a_database_encrypts_and_verifies.php"), "refused encrypted @");
 }
 
 #[test]
-fn mixed_work_keeps_apart() {
+fn results_of_mixed_work_reach_their_request() {
     let (sql, redis) = (Server::mariadb(), Server::redis(false));
-    let script = php!("databases/mixed_work_keeps_apart.php", SQL = sql.port, REDIS = redis.port);
+    let script = php!("databases/results_of_mixed_work_reach_their_request.php", SQL = sql.port, REDIS = redis.port);
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(&script)),

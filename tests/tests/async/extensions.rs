@@ -2,7 +2,7 @@
 //! from each other.
 
 use howdah_tests::at_once::{
-    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+    CROWD, at_once, crowd_of, every_client_sees, every_client_sees_with, marker, meeting, only_own,
 };
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Request, Response, php, run, script_scenario};
@@ -19,8 +19,8 @@ fn a_collator_keeps_its_order_while_another_request_sorts() {
 }
 
 #[test]
-fn the_last_error_of_intl_was_another_ones() {
-    every_client_sees(php!("extensions/the_last_error_of_intl_was_another_ones.php"), "no-@");
+fn the_last_error_of_intl_is_the_requests_own() {
+    every_client_sees(php!("extensions/the_last_error_of_intl_is_the_requests_own.php"), "no-@");
 }
 
 /// A client decodes a response with the types, classes and description that are current at that time.
@@ -57,32 +57,32 @@ fn a_default_postgresql_link_is_not_shared_between_requests() {
 }
 
 #[test]
-fn a_persistent_stream_was_used_by_two() {
-    every_client_sees(php!("extensions/a_persistent_stream_was_used_by_two.php"), "ownown@");
+fn a_persistent_stream_is_not_shared_between_requests() {
+    every_client_sees(php!("extensions/a_persistent_stream_is_not_shared_between_requests.php"), "ownown@");
 }
 
 #[test]
-fn the_default_stream_context_was_shared_by_all_requests() {
-    everyone_sees_with(
+fn the_default_stream_context_is_the_requests_own() {
+    every_client_sees_with(
         |s| s.file("default.php", "<?php stream_context_set_default(['http' => ['user_agent' => 'booted']]);"),
-        php!("extensions/the_default_stream_context_was_shared_by_all_requests.php"),
+        php!("extensions/the_default_stream_context_is_the_requests_own.php"),
         "none X-Mark: @",
     );
 }
 
 #[test]
-fn reports_of_mysqli_followed_the_last_who_set_them() {
-    every_client_sees(&php!("extensions/reports_of_mysqli_followed_the_last_who_set_them.php", ODD = ODD), "@");
+fn the_report_mode_of_mysqli_is_the_requests_own() {
+    every_client_sees(&php!("extensions/the_report_mode_of_mysqli_is_the_requests_own.php", ODD = ODD), "@");
 }
 
 #[test]
-fn output_encodings_are_those_of_the_own_request() {
-    every_client_sees(&php!("extensions/output_encodings_are_those_of_the_own_request.php", ODD = ODD), "@");
+fn output_encodings_are_the_requests_own() {
+    every_client_sees(&php!("extensions/output_encodings_are_the_requests_own.php", ODD = ODD), "@");
 }
 
 #[test]
 fn assert_does_not_call_another_requests_callback() {
-    everyone_sees_with(
+    every_client_sees_with(
         |s| {
             s.ini("zend.assertions", "1")
                 .ini("assert.exception", "0")
@@ -100,8 +100,8 @@ fn errors_of_a_date_belong_to_their_request() {
 }
 
 #[test]
-fn errors_of_openssl_were_in_one_list() {
-    every_client_sees(&php!("extensions/errors_of_openssl_were_in_one_list.php", ODD = ODD), "@");
+fn openssl_errors_are_the_requests_own() {
+    every_client_sees(&php!("extensions/openssl_errors_are_the_requests_own.php", ODD = ODD), "@");
 }
 
 /// A client that does not accept gzip got it because another one does.
@@ -191,27 +191,27 @@ fn phps_cached_file_status_is_the_requests_own() {
 
 /// Every third statement calls the function; the counter had included statements of other requests.
 #[test]
-fn ticks_were_counted_together() {
-    everyone_sees_with(
-        |s| s.library("ticks.php", php!("extensions/ticks_were_counted_together_ticks.php")),
-        php!("extensions/ticks_were_counted_together_script.php"),
+fn ticks_are_counted_by_request() {
+    every_client_sees_with(
+        |s| s.library("ticks.php", php!("extensions/ticks_are_counted_by_request_ticks.php")),
+        php!("extensions/ticks_are_counted_by_request_script.php"),
         "3@",
     );
 }
 
 #[test]
-fn a_loader_of_entities_was_shared_by_all_requests() {
+fn the_entity_loader_is_the_requests_own() {
     let xml = "<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///entity'>]><a>&e;</a>";
     every_client_sees(
-        &php!("extensions/a_loader_of_entities_was_shared_by_all_requests.php", ODD = ODD, XML = xml),
+        &php!("extensions/the_entity_loader_is_the_requests_own.php", ODD = ODD, XML = xml),
         "@",
     );
 }
 
 /// `array_multisort()` keeps its order in a global variable of PHP, which the next call frees.
 #[test]
-fn sorting_several_arrays_of_objects_that_wait() {
-    every_client_sees(&format!("{ODD} {}", php!("extensions/sorting_several_arrays_of_objects_that_wait.php")), "@");
+fn array_multisort_keeps_its_order_across_waits() {
+    every_client_sees(&format!("{ODD} {}", php!("extensions/array_multisort_keeps_its_order_across_waits.php")), "@");
 }
 
 /// The compiler calls the error handler; two requests that waited there restored each other's state of it.
@@ -222,7 +222,7 @@ fn code_is_evaluated_with_its_own_requests_compiler() {
 
 #[test]
 fn a_class_is_linked_while_the_error_handler_waits() {
-    everyone_sees_with(
+    every_client_sees_with(
         |s| {
             (0..CROWD).fold(s, |s, n| {
                 s.library(

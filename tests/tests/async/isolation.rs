@@ -1,15 +1,15 @@
 //! Async mode: a request's state is still its own after other requests have run while it waited.
 
 use howdah_tests::at_once::{
-    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+    CROWD, at_once, crowd_of, every_client_sees, every_client_sees_with, marker, meeting, only_own,
 };
 use howdah_tests::process::eventually;
 use howdah_tests::{Mode, Part, Request, multipart, php, run};
 use std::time::Duration;
 
 #[test]
-fn superglobals_before_and_after_a_wait() {
-    let script = php!("isolation/superglobals_before_and_after_a_wait.php");
+fn superglobals_survive_a_wait() {
+    let script = php!("isolation/superglobals_survive_a_wait.php");
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
@@ -36,7 +36,7 @@ fn superglobals_before_and_after_a_wait() {
 #[test]
 fn a_superglobal_that_another_requests_code_is_the_first_to_name() {
     let library = "function named($own) { $_REQUEST['own'] ??= $own; return $_REQUEST['m'] . $_REQUEST['own']; }";
-    everyone_sees_with(
+    every_client_sees_with(
         |s| s.library("named.php", library),
         php!("isolation/a_superglobal_that_another_requests_code_is_the_first_to_name.php"),
         "@@@@",
@@ -44,14 +44,14 @@ fn a_superglobal_that_another_requests_code_is_the_first_to_name() {
 }
 
 #[test]
-fn the_global_scope() {
-    let library = php!("isolation/the_global_scope_library.php");
-    everyone_sees_with(|s| s.library("global.php", library), php!("isolation/the_global_scope_script.php"), "@@ same");
+fn the_global_scope_is_the_requests_own() {
+    let library = php!("isolation/the_global_scope_is_the_requests_own_library.php");
+    every_client_sees_with(|s| s.library("global.php", library), php!("isolation/the_global_scope_is_the_requests_own_script.php"), "@@ same");
 }
 
 #[test]
-fn the_request_body_as_a_stream() {
-    let script = php!("isolation/the_request_body_as_a_stream.php");
+fn each_request_reads_its_own_body_as_a_stream() {
+    let script = php!("isolation/each_request_reads_its_own_body_as_a_stream.php");
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
@@ -78,8 +78,8 @@ fn filter_input_reads_its_own_request() {
 }
 
 #[test]
-fn headers_cookies_and_status() {
-    let script = php!("isolation/headers_cookies_and_status.php");
+fn headers_cookies_and_status_are_the_requests_own() {
+    let script = php!("isolation/headers_cookies_and_status_are_the_requests_own.php");
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
@@ -101,8 +101,8 @@ fn headers_cookies_and_status() {
 }
 
 #[test]
-fn nested_output_buffers_whose_callbacks_wait() {
-    every_client_sees(php!("isolation/nested_output_buffers_whose_callbacks_wait.php"), "[2x@@@]");
+fn callbacks_of_nested_output_buffers_may_wait() {
+    every_client_sees(php!("isolation/callbacks_of_nested_output_buffers_may_wait.php"), "[2x@@@]");
 }
 
 #[test]
@@ -127,14 +127,14 @@ fn a_coroutine_that_is_not_awaited_belongs_to_the_answer() {
 }
 
 #[test]
-fn error_and_exception_handlers() {
-    let script = php!("isolation/error_and_exception_handlers.php");
+fn error_and_exception_handlers_are_the_requests_own() {
+    let script = php!("isolation/error_and_exception_handlers_are_the_requests_own.php");
     every_client_sees(script, "{handled by @: first @}{handled by @: second @}(new @: third)<thrown in @ @>");
 }
 
 #[test]
-fn a_request_without_handlers_beside_those_with_handlers() {
-    let script = php!("isolation/a_request_without_handlers_beside_those_with_handlers.php");
+fn a_request_without_handlers_uses_no_other_requests_handlers() {
+    let script = php!("isolation/a_request_without_handlers_uses_no_other_requests_handlers.php");
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
@@ -154,18 +154,18 @@ fn a_request_without_handlers_beside_those_with_handlers() {
 }
 
 #[test]
-fn the_last_error_and_silence_across_waits() {
-    every_client_sees(php!("isolation/the_last_error_and_silence_across_waits.php"), "last of @ silent loud");
+fn the_last_error_and_silence_survive_waits() {
+    every_client_sees(php!("isolation/the_last_error_and_silence_survive_waits.php"), "last of @ silent loud");
 }
 
 #[test]
-fn shutdown_functions() {
-    every_client_sees(php!("isolation/shutdown_functions.php"), "body <1 @><2 @><3 @>");
+fn shutdown_functions_are_the_requests_own() {
+    every_client_sees(php!("isolation/shutdown_functions_are_the_requests_own.php"), "body <1 @><2 @><3 @>");
 }
 
 #[test]
-fn settings_that_a_request_changes() {
-    every_client_sees(php!("isolation/settings_that_a_request_changes.php"), "@");
+fn changed_settings_are_the_requests_own() {
+    every_client_sees(php!("isolation/changed_settings_are_the_requests_own.php"), "@");
 }
 
 #[test]
@@ -310,14 +310,14 @@ fn xml_errors_are_the_requests_own() {
 
 /// Regression: the error of one coroutine's call was another one's last error.
 #[test]
-fn last_errors_of_libraries() {
-    every_client_sees(php!("isolation/last_errors_of_libraries.php"), "@");
+fn last_errors_of_libraries_are_the_requests_own() {
+    every_client_sees(php!("isolation/last_errors_of_libraries_are_the_requests_own.php"), "@");
 }
 
 /// Regression: a tick in a request without tick functions, concurrent with one that had some, had ended the worker.
 #[test]
 fn tick_functions_are_the_requests_own() {
-    everyone_sees_with(
+    every_client_sees_with(
         |s| s.library("ticks.php", php!("isolation/tick_functions_are_the_requests_own_ticks.php")),
         php!("isolation/tick_functions_are_the_requests_own_script.php"),
         "own@",
@@ -327,17 +327,17 @@ fn tick_functions_are_the_requests_own() {
 /// Regression: settings of an open session could not be changed while another request ran: the response had a warning,
 /// and the setting stayed.
 #[test]
-fn settings_of_a_session_that_is_open() {
-    every_client_sees(php!("isolation/settings_of_a_session_that_is_open.php"), "@");
+fn settings_of_an_open_session_are_restored_at_its_close() {
+    every_client_sees(php!("isolation/settings_of_an_open_session_are_restored_at_its_close.php"), "@");
 }
 
 /// The handler's name is a setting too.
 #[test]
-fn a_session_handler_of_the_script_that_waits() {
-    let library = php!("isolation/a_session_handler_of_the_script_that_waits_library.php");
-    everyone_sees_with(
+fn a_session_handler_may_wait() {
+    let library = php!("isolation/a_session_handler_may_wait_library.php");
+    every_client_sees_with(
         |s| s.library("kept.php", library),
-        php!("isolation/a_session_handler_of_the_script_that_waits_script.php"),
+        php!("isolation/a_session_handler_may_wait_script.php"),
         "m|i:1;@",
     );
 }
@@ -347,13 +347,13 @@ fn a_session_handler_of_the_script_that_waits() {
 /// them once more.
 #[test]
 fn a_destructor_at_the_very_end_of_a_request_meets_no_freed_object() {
-    let library = php!("isolation/a_destructor_at_the_very_end_of_a_request_met_what_was_freed_library.php");
+    let library = php!("isolation/a_destructor_at_the_very_end_of_a_request_meets_no_freed_object_library.php");
     run(
         Mode::Async,
         |s| {
             crowd_of(s, CROWD).library("late.php", library).php("done.php", "echo json_encode(Late::$done);").php(
                 "one.php",
-                &meeting(php!("isolation/a_destructor_at_the_very_end_of_a_request_met_what_was_freed_script.php")),
+                &meeting(php!("isolation/a_destructor_at_the_very_end_of_a_request_meets_no_freed_object_script.php")),
             )
         },
         |site| {

@@ -130,8 +130,8 @@ fn leftovers_of_a_request_end_with_it() {
 
 /// Regression: the exception vanished. It belongs to the request, like that of any destructor.
 #[test]
-fn an_exception_of_a_destructor_at_a_tasks_end_was_not_reported() {
-    let code = php!("library/an_exception_of_a_destructor_at_a_tasks_end_was_not_reported.php");
+fn an_exception_of_a_destructor_at_a_tasks_end_is_reported() {
+    let code = php!("library/an_exception_of_a_destructor_at_a_tasks_end_is_reported.php");
     run(
         Mode::Async,
         |s| setup(s, &[("throws.php", &format!("<?php {code}"))]).expect_log("thrown at the very end"),

@@ -194,18 +194,18 @@ fn a_client_that_leaves_is_noticed_by_its_own_request_only() {
 }
 
 #[test]
-fn a_client_that_leaves_does_not_end_what_ignores_it_or_has_answered() {
+fn a_client_that_leaves_does_not_end_requests_that_ignore_it_or_have_responded() {
     run(
         Mode::Async,
         |s| {
             crowd_of(s, CROWD)
                 .php(
                     "ignore.php",
-                    php!("lifecycle/a_client_that_leaves_does_not_end_what_ignores_it_or_has_answered_ignore.php"),
+                    php!("lifecycle/a_client_that_leaves_does_not_end_requests_that_ignore_it_or_have_responded_ignore.php"),
                 )
                 .php(
                     "finish.php",
-                    php!("lifecycle/a_client_that_leaves_does_not_end_what_ignores_it_or_has_answered_finish.php"),
+                    php!("lifecycle/a_client_that_leaves_does_not_end_requests_that_ignore_it_or_have_responded_finish.php"),
                 )
         },
         |site| {
@@ -380,7 +380,7 @@ fn waits_in_a_loop(mode: Mode) -> bool {
 }
 
 #[test]
-fn no_other_mode_has_the_loop() {
+fn only_async_mode_has_an_event_loop() {
     assert!(waits_in_a_loop(Mode::Async));
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot] {
         assert!(!waits_in_a_loop(mode), "{mode:?}");

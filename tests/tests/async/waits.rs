@@ -2,7 +2,7 @@
 
 use howdah_skip::skip;
 use howdah_tests::at_once::{
-    CROWD, at_once, crowd_of, every_client_sees, everyone_sees_with, marker, meeting, only_own,
+    CROWD, at_once, crowd_of, every_client_sees, every_client_sees_with, marker, meeting, only_own,
 };
 use howdah_tests::{Mode, Request, Setup, php, run};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,8 +17,8 @@ fn all_wait_together(wait: &str) {
 }
 
 #[test]
-fn fifty_sleepers_at_once() {
-    let script = php!("waits/fifty_sleepers_at_once.php");
+fn fifty_sleeps_run_at_once() {
+    let script = php!("waits/fifty_sleeps_run_at_once.php");
     run(
         Mode::Async,
         |s| crowd_of(s, 50).php("one.php", &meeting(script)),
@@ -33,7 +33,7 @@ fn fifty_sleepers_at_once() {
 }
 
 #[test]
-fn every_way_to_sleep() {
+fn every_kind_of_sleep_lets_other_requests_run() {
     // A time in the past causes a warning, which is not the subject here.
     let until = "@time_sleep_until(microtime(true) + 0.3);";
     for wait in ["usleep(300000);", "sleep(1);", "time_nanosleep(0, 300000000);", until] {
@@ -42,8 +42,8 @@ fn every_way_to_sleep() {
 }
 
 #[test]
-fn sleeping_wrongly_fails_as_ever() {
-    every_client_sees(php!("waits/sleeping_wrongly_fails_as_ever.php"), "VVVfalse@");
+fn invalid_sleeps_fail_as_in_classic_mode() {
+    every_client_sees(php!("waits/invalid_sleeps_fail_as_in_classic_mode.php"), "VVVfalse@");
 }
 
 /// A server that responds to a connection's line only when `crowd` connections have sent theirs: no client gets its
@@ -106,12 +106,12 @@ fn with_server(answer: fn(&str) -> Vec<u8>, script: &str, expected: &str) {
 }
 
 #[test]
-fn tcp_streams() {
-    with_server(echo_line, php!("waits/tcp_streams.php"), "got @ end");
+fn tcp_streams_wait_concurrently() {
+    with_server(echo_line, php!("waits/tcp_streams_wait_concurrently.php"), "got @ end");
 }
 
 #[test]
-fn fsockopen_by_name() {
+fn fsockopen_waits_concurrently() {
     with_server(
         echo_line,
         "$s = fsockopen('localhost', PORT); fwrite($s, \"$m\\n\"); echo stream_get_contents($s);",
@@ -120,30 +120,30 @@ fn fsockopen_by_name() {
 }
 
 #[test]
-fn a_stream_that_times_out_says_so() {
+fn a_stream_timeout_is_reported() {
     let port = meeting_server(CROWD + 1, echo_line);
-    every_client_sees(&php!("waits/a_stream_that_times_out_says_so.php", PORT = port), "false timed out @");
+    every_client_sees(&php!("waits/a_stream_timeout_is_reported.php", PORT = port), "false timed out @");
 }
 
 #[test]
-fn a_refused_connection_says_so() {
+fn a_refused_connection_is_reported() {
     let port = howdah_tests::site::free_port();
-    every_client_sees(&php!("waits/a_refused_connection_says_so.php", PORT = port), "false 111 Connection refused @");
+    every_client_sees(&php!("waits/a_refused_connection_is_reported.php", PORT = port), "false 111 Connection refused @");
 }
 
 #[test]
-fn http_streams() {
-    with_server(http_answer, php!("waits/http_streams.php"), "@ @ @ X-Path: @");
+fn http_streams_wait_concurrently() {
+    with_server(http_answer, php!("waits/http_streams_wait_concurrently.php"), "@ @ @ X-Path: @");
 }
 
 #[test]
-fn unix_and_datagram_sockets() {
-    every_client_sees(php!("waits/unix_and_datagram_sockets.php"), "@@");
+fn unix_and_datagram_sockets_wait_concurrently() {
+    every_client_sees(php!("waits/unix_and_datagram_sockets_wait_concurrently.php"), "@@");
 }
 
 #[test]
-fn a_server_and_its_client_in_one_request() {
-    every_client_sees(php!("waits/a_server_and_its_client_in_one_request.php"), "hello @");
+fn a_server_and_its_client_run_in_one_request() {
+    every_client_sees(php!("waits/a_server_and_its_client_run_in_one_request.php"), "hello @");
 }
 
 #[test]
@@ -158,42 +158,42 @@ fn a_stream_closed_by_another_coroutine_wakes_its_reader() {
 }
 
 #[test]
-fn sockets_extension() {
-    every_client_sees(php!("waits/sockets_extension.php"), "@@");
+fn the_sockets_extension_waits_concurrently() {
+    every_client_sees(php!("waits/the_sockets_extension_waits_concurrently.php"), "@@");
 }
 
 #[test]
-fn curl_easy() {
-    with_server(http_answer, php!("waits/curl_easy.php"), "@ @ @ X-Path: @200");
+fn curl_easy_waits_concurrently() {
+    with_server(http_answer, php!("waits/curl_easy_waits_concurrently.php"), "@ @ @ X-Path: @200");
 }
 
 #[test]
-fn curl_posts_by_name() {
-    with_server(http_answer, php!("waits/curl_posts_by_name.php"), "@ @ @ ");
+fn curl_posts_wait_concurrently() {
+    with_server(http_answer, php!("waits/curl_posts_wait_concurrently.php"), "@ @ @ ");
 }
 
 #[test]
-fn curl_multi() {
+fn curl_multi_waits_concurrently() {
     let port = meeting_server(CROWD * 2, http_answer);
-    every_client_sees(&php!("waits/curl_multi.php", PORT = port), "@ @ @ @ @ @ ");
+    every_client_sees(&php!("waits/curl_multi_waits_concurrently.php", PORT = port), "@ @ @ @ @ @ ");
 }
 
 #[test]
-fn curl_failures_and_exceptions() {
+fn curl_failures_and_exceptions_reach_the_script() {
     let port = meeting_server(CROWD, http_answer);
     let closed = howdah_tests::site::free_port();
-    every_client_sees(&php!("waits/curl_failures_and_exceptions.php", CLOSED = closed, PORT = port), "false7@");
+    every_client_sees(&php!("waits/curl_failures_and_exceptions_reach_the_script.php", CLOSED = closed, PORT = port), "false7@");
 }
 
 #[test]
-fn a_curl_timeout_holds() {
+fn a_curl_timeout_is_enforced() {
     let port = meeting_server(CROWD + 1, http_answer);
-    every_client_sees(&php!("waits/a_curl_timeout_holds.php", PORT = port), "false28@");
+    every_client_sees(&php!("waits/a_curl_timeout_is_enforced.php", PORT = port), "false28@");
 }
 
 #[test]
 fn names_are_resolved_while_other_requests_run() {
-    everyone_sees_with(
+    every_client_sees_with(
         // Without a DNS server that responds, unknown names take seconds each.
         |s| s.env("RES_OPTIONS", "timeout:1 attempts:1"),
         php!("waits/names_are_resolved_while_other_requests_run.php"),
@@ -202,38 +202,38 @@ fn names_are_resolved_while_other_requests_run() {
 }
 
 #[test]
-fn processes() {
-    let script = php!("waits/processes.php");
+fn child_processes_return_output_and_status() {
+    let script = php!("waits/child_processes_return_output_and_status.php");
     every_client_sees(script, "@3 sh @ sys @\nraw04 5 @0");
 }
 
 #[test]
-fn processes_run_at_once() {
+fn child_processes_run_at_once() {
     // Each child waits for a file that the last request creates.
-    let script = php!("waits/processes_run_at_once.php");
+    let script = php!("waits/child_processes_run_at_once.php");
     every_client_sees(script, "@\n");
 }
 
 #[test]
-fn big_pipes_in_both_directions() {
-    let script = php!("waits/big_pipes_in_both_directions.php");
+fn large_data_passes_through_pipes_in_both_directions() {
+    let script = php!("waits/large_data_passes_through_pipes_in_both_directions.php");
     every_client_sees(script, "same0@");
 }
 
 #[test]
-fn children_of_scripts_really_block() {
+fn child_processes_sleep_themselves() {
     every_client_sees("meet('a'); echo trim(shell_exec('php -n -r \"usleep(1000); echo 7;\" 2>&1')), $m;", "7@");
 }
 
 #[test]
-fn file_locks() {
-    let script = php!("waits/file_locks.php");
+fn file_locks_exclude_other_requests() {
+    let script = php!("waits/file_locks_exclude_other_requests.php");
     every_client_sees(script, &format!("false1 {CROWD}@"));
 }
 
 #[test]
-fn appending_under_a_lock() {
-    let script = php!("waits/appending_under_a_lock.php");
+fn appends_under_a_lock_lose_nothing() {
+    let script = php!("waits/appends_under_a_lock_lose_nothing.php");
     every_client_sees(script, &format!("20 {}@", CROWD * 20));
 }
 
@@ -244,46 +244,46 @@ fn sqlite_writers_wait_for_each_other() {
 }
 
 #[test]
-fn waits_inside_of_callbacks() {
-    let script = php!("waits/waits_inside_of_callbacks.php");
+fn callbacks_may_wait() {
+    let script = php!("waits/callbacks_may_wait.php");
     every_client_sees(script, "123456789 a@b@ @ @2312 6,2,4");
 }
 
 #[test]
-fn serialising_with_waits() {
-    let library = php!("waits/serialising_with_waits_library.php");
-    everyone_sees_with(
+fn serialisation_may_wait() {
+    let library = php!("waits/serialisation_may_wait_library.php");
+    every_client_sees_with(
         |s| s.library("slow.php", library),
-        php!("waits/serialising_with_waits_script.php"),
+        php!("waits/serialisation_may_wait_script.php"),
         "@@@[[\"@\"],\"@\"]",
     );
 }
 
 #[test]
-fn generators_iterators_and_fibers() {
-    let script = php!("waits/generators_iterators_and_fibers.php");
+fn generators_iterators_and_fibers_may_wait() {
+    let script = php!("waits/generators_iterators_and_fibers_may_wait.php");
     every_client_sees(script, "0@1@2@r 0@1@2@9r f@y z1 @");
 }
 
 #[test]
-fn one_class_asked_for_by_all_at_once() {
-    everyone_sees_with(
+fn an_autoloader_that_waits_serves_all_requests() {
+    every_client_sees_with(
         |s| s.library("Lazy.php", "class Lazy { public static function get($m) { usleep(300); return $m; } }"),
-        php!("waits/one_class_asked_for_by_all_at_once.php"),
+        php!("waits/an_autoloader_that_waits_serves_all_requests.php"),
         "@1",
     );
 }
 
 #[test]
-fn destructors_that_wait() {
-    let library = php!("waits/destructors_that_wait_library.php");
-    everyone_sees_with(|s| s.library("ends.php", library), php!("waits/destructors_that_wait_script.php"), "~@.~@~@~@");
+fn destructors_may_wait() {
+    let library = php!("waits/destructors_may_wait_library.php");
+    every_client_sees_with(|s| s.library("ends.php", library), php!("waits/destructors_may_wait_script.php"), "~@.~@~@~@");
 }
 
 #[test]
-fn tls_servers_and_clients() {
+fn tls_servers_and_clients_wait_concurrently() {
     // Each request has both ends of a connection; the certificate is created once and verified by the client.
-    let script = php!("waits/tls_servers_and_clients.php");
+    let script = php!("waits/tls_servers_and_clients_wait_concurrently.php");
     run(
         Mode::Async,
         |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
@@ -340,7 +340,7 @@ fn ten_thousand_coroutines_give_their_memory_back() {
 /// Regression: the process had waited for a lock that another of its requests held, in a destructor.
 #[test]
 fn destructors_wait_for_locks_of_other_requests() {
-    everyone_sees_with(
+    every_client_sees_with(
         |s| s.library("locks.php", php!("waits/destructors_wait_for_locks_of_other_requests.php")),
         "require_once __DIR__ . '/locks.php'; $l = new Locks($m); meet('a'); unset($l); echo '.';",
         "locked @.",
@@ -349,13 +349,13 @@ fn destructors_wait_for_locks_of_other_requests() {
 
 /// If a call cannot yield, it could never get a lock that another request of the same process holds: the call fails.
 #[test]
-fn a_lock_in_an_autoloader_that_another_request_holds() {
+fn a_lock_held_by_another_request_fails_in_an_autoloader() {
     run(
         Mode::Async,
         |s| {
             crowd_of(s, CROWD)
-                .php("hold.php", php!("waits/a_lock_in_an_autoloader_that_another_request_holds_hold.php"))
-                .php("want.php", php!("waits/a_lock_in_an_autoloader_that_another_request_holds_want.php"))
+                .php("hold.php", php!("waits/a_lock_held_by_another_request_fails_in_an_autoloader_hold.php"))
+                .php("want.php", php!("waits/a_lock_held_by_another_request_fails_in_an_autoloader_want.php"))
         },
         |site| {
             let gate = site.gate("g");
@@ -390,13 +390,13 @@ fn select_refuses_high_descriptors() {
 }
 
 #[test]
-fn the_audit_says_where_a_call_blocks() {
+fn the_audit_names_the_line_of_a_blocking_call() {
     run(
         Mode::Async,
         |s| {
             crowd_of(s, CROWD)
                 .ini("howdah.audit", "1")
-                .php("one.php", php!("waits/the_audit_says_where_a_call_blocks.php"))
+                .php("one.php", php!("waits/the_audit_names_the_line_of_a_blocking_call.php"))
         },
         |site| {
             for name in ["first", "second"] {
@@ -413,13 +413,13 @@ fn the_audit_says_where_a_call_blocks() {
 
 /// The script determines the duration; the test asserts that it is detected, and where.
 #[test]
-fn the_audit_reports_what_blocked_the_process() {
+fn the_audit_names_the_code_that_blocked_the_process() {
     run(
         Mode::Async,
         |s| {
             crowd_of(s, CROWD)
                 .ini("howdah.audit", "1")
-                .php("one.php", php!("waits/the_audit_reports_what_blocked_the_process.php"))
+                .php("one.php", php!("waits/the_audit_names_the_code_that_blocked_the_process.php"))
         },
         |site| {
             let lines = |what: &str, from: &str, to: &str| -> Vec<String> {

@@ -78,7 +78,7 @@ fn report(top: &Path, dir: &Path, arguments: &[&str]) -> Value {
 
 fn mode<'a>(report: &'a Value, name: &str) -> &'a Value {
     let modes = report["modes"].as_array().unwrap();
-    let mode = modes.iter().find(|mode| mode["mode"] == name).unwrap_or_else(|| panic!("{name} was not tried"));
+    let mode = modes.iter().find(|mode| mode["mode"] == name).unwrap_or_else(|| panic!("mode {name} was not tried"));
     assert!(mode["fails"].is_null(), "{mode}");
     mode
 }
@@ -91,7 +91,7 @@ fn leaks(mode: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn nearly_a_hundred_ways_to_leak_are_named_each_by_the_script_that_leaks() {
+fn nearly_a_hundred_kinds_of_leaks_are_attributed_to_their_scripts() {
     howdah_tests::time_limit(180, "200 pages in each mode");
     let all: Vec<&Leak> = LEAKS.iter().collect();
     let (top, dir) = application(&[leaking(&all), harmless()].concat());
@@ -158,7 +158,7 @@ fn a_clean_application_has_no_findings() {
     assert_eq!(pages.lines().filter(costs).count(), 19, "each page, in four modes: {text}");
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("Worker") && page.contains("None was found.") && page.ends_with("</html>\n"), "{page}");
-    assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("{{"), "it needs nothing else");
+    assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("{{"), "the page loads nothing");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn the_applications_worker_script_is_tried_unmodified_with_a_copied_database() {
     assert!(made.unwrap().success());
     let before = fs::read(dir.join("visits.sqlite")).unwrap();
     let report = report(top.path(), &dir, &["--modes", "worker,snapshot,async"]);
-    assert_eq!(fs::read(dir.join("visits.sqlite")).unwrap(), before, "the database is as it was");
+    assert_eq!(fs::read(dir.join("visits.sqlite")).unwrap(), before, "the database is unchanged");
     for name in ["worker", "async"] {
         let found = leaks(mode(&report, name));
         let expected = [r"App\Basket->items", "memory"];
@@ -261,7 +261,7 @@ fn the_applications_worker_script_is_tried_unmodified_with_a_copied_database() {
 
 /// Nothing must remain: neither the servers nor the directory with their settings.
 #[test]
-fn a_run_that_is_interrupted_ends_what_it_has_started() {
+fn an_interrupted_run_ends_its_servers_and_removes_its_directory() {
     let (top, dir) = application(&harmless());
     let mut command = command(top.path(), &[&dir.display().to_string()]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

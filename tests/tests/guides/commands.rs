@@ -106,17 +106,17 @@ fn try_pages(third: usize) {
 }
 
 #[test]
-fn commands_of_a_third_of_the_guides_run_and_print_what_is_shown() {
+fn commands_of_a_third_of_the_guides_print_the_output_shown() {
     try_pages(0);
 }
 
 #[test]
-fn commands_of_another_third_of_the_guides_run_and_print_what_is_shown() {
+fn commands_of_another_third_of_the_guides_print_the_output_shown() {
     try_pages(1);
 }
 
 #[test]
-fn commands_of_the_last_third_of_the_guides_run_and_print_what_is_shown() {
+fn commands_of_the_last_third_of_the_guides_print_the_output_shown() {
     try_pages(2);
 }
 

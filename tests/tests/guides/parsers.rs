@@ -87,7 +87,7 @@ fn settings_of(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_caddyfile_becomes_what_is_shown() {
+fn an_imported_caddyfile_becomes_the_settings_shown() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("Caddyfile");
     for block in tried(&["caddyfile"]) {

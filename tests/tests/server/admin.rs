@@ -153,7 +153,7 @@ impl Drop for OnAddress {
 }
 
 #[test]
-fn on_an_address_no_web_page_orders_anything() {
+fn no_web_page_can_order_a_server_on_an_address() {
     let site = OnAddress::start(&[]);
     // The server listens before it logs this.
     let said = || site.log().contains("without `admin_token`");
@@ -188,7 +188,7 @@ fn on_an_address_no_web_page_orders_anything() {
     let preflight = "OPTIONS /stop HTTP/1.1\r\nHost: localhost\r\nOrigin: https://attacker.example\r\n\r\n";
     assert_eq!(site.ask(preflight), 403);
     assert!(site.command(&["status"], "").status.success(), "{}", site.log());
-    assert!(Conn::try_open(&site.target(site.listen)).is_ok(), "it serves on");
+    assert!(Conn::try_open(&site.target(site.listen)).is_ok(), "the server keeps serving");
     assert!(site.command(&["stop"], "").status.success(), "{}", site.log());
 }
 
@@ -209,7 +209,7 @@ fn a_tcp_admin_address_needs_the_token() {
 }
 
 #[test]
-fn addresses_that_others_reach_need_a_word_of_their_own() {
+fn addresses_that_others_reach_need_a_token() {
     let directory = tempfile::tempdir().unwrap();
     let check = |arguments: &[&str]| {
         let output = Command::new(program())

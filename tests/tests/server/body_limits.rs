@@ -40,7 +40,7 @@ script_scenario!(
 
 scenario!(
     the_limit_follows_post_max_size_wherever_it_is_set,
-    howdah_only = "nginx knows nothing of PHP's limit",
+    howdah_only = "nginx does not know PHP's limit",
     |s| s
         .ini("display_errors", "0")
         .setting("htaccess", "true")

@@ -57,7 +57,7 @@ fn disk(site: &Site) -> u64 {
     temporary.filter_map(|fd| std::fs::metadata(fd.path()).ok()).map(|found| found.st_blocks() * 512).sum()
 }
 
-/// Retries until the response is no longer a refusal for lack of room, within a time limit.
+/// Retries for a limited time until a request is not refused for lack of room.
 fn served_in_the_end(site: &Site) {
     let served = eventually(PATIENCE, || {
         let answer = site.get("/fast.php");
@@ -68,7 +68,7 @@ fn served_in_the_end(site: &Site) {
         assert_eq!(answer.expect(200).text(), "fast");
         true
     });
-    assert!(served, "nobody else is served");
+    assert!(served, "other clients are not served");
 }
 
 /// Runs `crowd` and checks its cost: at most `each` for every client in addition to the budget.
@@ -83,15 +83,15 @@ fn bounded<C>(site: &Site, each: u64, crowd: impl FnOnce() -> Vec<C>) {
     // An allocator keeps some of the freed memory.
     let allowed = before + memory_budget.1 + memory_budget.1 / 2 + 24 * MIB + all.len() as u64 * each;
     let most = memory(site, "VmHWM");
-    assert!(most <= allowed, "{most} bytes of memory, {allowed} were to be enough; {before} before");
+    assert!(most <= allowed, "peak memory of {most} bytes, more than {allowed}; {before} before");
     drop(all);
     none_is_used(site);
 }
 
 script_scenario!(
-    a_response_that_the_disk_does_not_take_comes_whole,
+    a_response_that_the_disk_does_not_take_arrives_whole,
     howdah_only = "under nginx the response ends early",
-    not_async = "there a worker cannot wait for one client, and the answer ends",
+    not_async = "an async worker cannot wait for one client, so the response is cut off",
     |s| s.workers(1).php("long.php", "for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 100000); }"),
     |site| {
         let (tmp, gone) = (site.place().tmp.clone(), site.place().tmp.with_extension("gone"));
@@ -195,7 +195,7 @@ script_scenario!(
         let mut large = site.conn();
         large.send("POST /up.php HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 8000000\r\n\r\n");
         let refused = large.response("POST").expect(503);
-        assert!(refused.interim.is_empty(), "it was asked for its body");
+        assert!(refused.interim.is_empty(), "the server sent 100 Continue");
         assert_eq!(refused.header("retry-after"), Some("1"));
         // Announcing a length reserves nothing: these leave room for others.
         let announced: Vec<Conn> = (0..20)
@@ -229,7 +229,7 @@ script_scenario!(
 script_scenario!(
     answers_larger_than_all_budgets_reach_a_client_that_reads,
     howdah_only = "budgets are Howdah's",
-    not_async = "there a worker cannot wait for one client, and the answer ends",
+    not_async = "an async worker cannot wait for one client, so the response is cut off",
     |s| s
         .workers(1)
         .setting("http.memory", "\"1M\"")
@@ -239,7 +239,7 @@ script_scenario!(
         let mut conn = site.conn();
         conn.send(Request::get("/page.php").close().bytes());
         // Read only once the budget is exhausted.
-        assert!(eventually(PATIENCE, || budgets(site)[1].2 > 0), "there is room");
+        assert!(eventually(PATIENCE, || budgets(site)[1].2 > 0), "nothing was refused");
         let body = conn.response("GET").expect(200).body;
         assert_eq!(body.len(), 20_000_000);
         assert!(body.chunks(100_000).enumerate().all(|(i, part)| part.iter().all(|b| *b == b'A' + (i % 26) as u8)));
@@ -253,19 +253,19 @@ scenario!(
     |s| s.workers(1).setting("http.client_timeout", "\"2s\"").php("page.php", "echo str_repeat('x', 400000);"),
     |site| {
         let mut conn = ask_without_window(site.target(), "/page.php", 2).unwrap();
-        assert!(eventually(PATIENCE, || budgets(site)[0].0 > 400_000), "no answer waits");
+        assert!(eventually(PATIENCE, || budgets(site)[0].0 > 400_000), "no response waits");
         // Both streams stay in use: neither the connection nor one of the responses is idle.
         let let_go = eventually(PATIENCE, || {
             let gone = give_window(&mut conn, 1, 1).and_then(|()| give_window(&mut conn, 3, 1)).is_err();
             std::thread::sleep(Duration::from_millis(50));
             gone || budgets(site)[0].0 == 0
         });
-        assert!(let_go, "it holds its answers for ever");
+        assert!(let_go, "the client keeps its connection and responses");
     },
 );
 
 scenario!(
-    an_upload_that_trickles_is_let_go_and_a_slow_one_is_not,
+    an_upload_that_trickles_is_cut_off_and_a_slow_one_is_not,
     howdah_only = "min_rate is Howdah's",
     |s| s
         .workers(1)
@@ -286,7 +286,7 @@ scenario!(
             std::thread::sleep(Duration::from_millis(100));
             gone
         });
-        assert!(ended, "it sends for ever");
+        assert!(ended, "the client may keep sending");
         slow.send(vec![b'x'; (40 - sent) * 500]);
         assert_eq!(slow.response("POST").expect(200).text(), "20000");
     },
@@ -294,7 +294,7 @@ scenario!(
 
 scenario!(
     idle_connections_make_room_the_oldest_first,
-    howdah_only = "max_connections closes nothing that is in use",
+    howdah_only = "http.max_connections is Howdah's",
     |s| s
         .workers(1)
         .setting("http.max_connections", "4")
@@ -324,7 +324,7 @@ scenario!(
 
 scenario!(
     connections_that_are_slow_with_their_header_make_room_too,
-    howdah_only = "max_connections closes nothing that is in use",
+    howdah_only = "http.max_connections is Howdah's",
     |s| s
         .workers(1)
         .setting("http.max_connections", "3")
@@ -343,13 +343,13 @@ scenario!(
             conn.try_send(b"st: h\r\n\r\n").is_err()
                 || conn.try_response("GET").is_none_or(|answer| answer.status == 408)
         });
-        assert!(answered, "who made room?");
+        assert!(answered, "no slow connection was closed");
     },
 );
 
 scenario!(
     a_body_that_is_too_large_is_refused_with_the_name_of_the_setting_in_the_log,
-    howdah_only = "a log of its own",
+    howdah_only = "the log is Howdah's",
     |s| s.workers(1).php("up.php", "echo 'never';"),
     |site| {
         let mut conn = site.conn();

@@ -18,7 +18,7 @@ fn howdah(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn an_error_in_the_settings_hides_no_error_of_what_they_name() {
+fn check_reports_all_errors_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let settings = "rooot = \"public\"\nuser = \"nobody-here\"\n[log]\nerror = \"/nowhere/error.log\"\n\
                     [acme]\nnames = [\"shop.example.org\"]\nstate = \"index.php\"\n";

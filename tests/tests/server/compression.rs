@@ -74,7 +74,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    some_answers_are_left_alone,
+    some_responses_are_not_compressed,
     howdah_only = "Debian's nginx compresses text/html alone",
     |s| {
         s.php("small.php", "header('Content-Length: 5'); echo 'small';")
@@ -82,7 +82,7 @@ script_scenario!(
             .php("own.php", "header('Content-Encoding: gzip'); echo gzencode(str_repeat('y', 50000));")
             .php("notransform.php", "header('Cache-Control: no-transform'); echo str_repeat('z', 50000);")
             .php("zlib.php", "ini_set('zlib.output_compression', '1'); echo str_repeat('w', 50000);")
-            .php("range.php", php!("compression/some_answers_are_left_alone.php"))
+            .php("range.php", php!("compression/some_responses_are_not_compressed.php"))
     },
     |site| {
         for target in ["/small.php", "/png.php", "/notransform.php", "/range.php"] {
@@ -120,7 +120,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    head_says_what_get_says,
+    head_has_the_headers_of_get,
     howdah_only = "Debian's nginx configuration differs",
     |s| s.php("p.php", PAGE).file("p.html", page()),
     |site| {

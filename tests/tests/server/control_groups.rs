@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Enough for a zygote, a template and two workers; a fork bomb uses up the rest at once.
-const MOST_PROCESSES: usize = 30;
+const MAX_PROCESSES: usize = 30;
 
 /// A control group for this test, the parent of the pools' groups. It is removed with the test, if it is empty then.
 struct Groups(PathBuf);
@@ -149,14 +149,14 @@ fn php_does_not_start_without_a_limit_that_the_kernel_lacks() {
 fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
     both_pools_serve(site);
     assert_eq!(site.get_ok("/b/bomb.php"), "lit");
-    assert!(eventually(PATIENCE, refused), "it has not reached the limit");
+    assert!(eventually(PATIENCE, refused), "the bomb has not reached the limit");
     for _ in 0..50 {
         both_pools_serve(site);
     }
     site.howdah().signal(Signal::TERM);
     assert_eq!(site.howdah_mut().wait(), Some(0));
     // The time depends on the machine: a bomb leaves little processor time. A zygote logs it if it gives up.
-    assert!(!site.howdah().log().contains("did not end within"), "the bomb lasts");
+    assert!(!site.howdah().log().contains("did not end within"), "the bomb did not end");
 }
 
 /// Number of a user's processes.
@@ -179,10 +179,10 @@ fn a_fork_bomb_fills_its_user_and_ends_with_its_pool() {
             .needs_root()
             .open_to_users()
             .setting("pool.b.user", "\"games\"")
-            .setting("pool.b.limits", &format!("{{ nproc = {MOST_PROCESSES} }}"))
+            .setting("pool.b.limits", &format!("{{ nproc = {MAX_PROCESSES} }}"))
             .more_processes(2)
     };
-    howdah_tests::run(Mode::Classic, setup, |site| bomb(site, || processes_of("games") >= MOST_PROCESSES));
+    howdah_tests::run(Mode::Classic, setup, |site| bomb(site, || processes_of("games") >= MAX_PROCESSES));
     if rustix::process::geteuid().is_root() {
         assert_eq!(processes_of("games"), 0);
     }
@@ -192,13 +192,13 @@ fn a_fork_bomb_fills_its_user_and_ends_with_its_pool() {
 fn a_fork_bomb_fills_its_control_group_and_ends_with_its_pool() {
     let Some(groups) = Groups::with("pids", "pids") else { skip!("cgroup-pids", "no such controller in cgroup v2") };
     let pool = groups.pool("pool");
-    let limits = format!("{{ \"pids.max\" = {MOST_PROCESSES} }}");
+    let limits = format!("{{ \"pids.max\" = {MAX_PROCESSES} }}");
     let setup = |s: Setup| limited_group(s, &pool, &limits).more_processes(2);
     howdah_tests::run(Mode::Classic, setup, |site| {
         // Without the limit the following would bring down the machine.
         assert_eq!(site.get_ok("/b/held.php"), "held");
-        assert_eq!(number(&pool, "pids.max"), MOST_PROCESSES as u64);
-        let full = || number(&pool, "pids.current") == MOST_PROCESSES as u64;
+        assert_eq!(number(&pool, "pids.max"), MAX_PROCESSES as u64);
+        let full = || number(&pool, "pids.current") == MAX_PROCESSES as u64;
         bomb(site, || full() && counted(&pool, "pids.events", "max") > 10);
     });
     groups.end();
@@ -218,7 +218,7 @@ fn a_script_that_computes_gets_its_pools_share_of_the_processor() {
         let share: f64 = site.get_ok("/b/compute.php").parse().unwrap();
         // The share of one period may be used right before the measurement, and that of another right after.
         assert!(share < 0.2 + 0.05, "{share}");
-        assert!(counted(&pool, "cpu.stat", "nr_throttled") > 5, "it was not the limit that held it");
+        assert!(counted(&pool, "cpu.stat", "nr_throttled") > 5, "the group's limit did not throttle the script");
         assert_eq!(number(&pool, "cpu.weight"), 50);
         both_pools_serve(site);
     });

@@ -28,7 +28,7 @@ scenario!(
         for (round, signal) in [(1, 11), (2, 9)] {
             let response = site.send(&Request::form(&format!("/die.php?times=100&signal={signal}"), "a=1"));
             assert_eq!((response.status, site.marks("tries")), (502, round));
-            assert!(!response.text().contains("signal"), "the client learns nothing of the inside");
+            assert!(!response.text().contains("signal"), "the response names no internal details");
             assert_eq!(site.get_ok("/ok.php"), "ok");
         }
         let _ = site.wait_for_log(&["ERROR", "POST /die.php"]);
@@ -37,7 +37,7 @@ scenario!(
 
 scenario!(
     a_get_that_always_kills_its_worker_fails,
-    howdah_only = "nginx answers at once",
+    howdah_only = "nginx responds at once",
     |s| s.expect_log("worker_died").php("die.php", DIE).php("ok.php", "echo 'ok';"),
     |site| {
         assert_eq!(site.get("/die.php?times=100&signal=11").status, 502);
@@ -122,7 +122,7 @@ scenario!(
 
 scenario!(
     a_request_past_its_deadline_is_504_with_the_php_stack_in_the_log,
-    howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
+    howdah_only = "nginx's and PHP-FPM's timeouts work differently",
     |s| s
         .workers(1)
         .setting("deadline", DEADLINE)
@@ -142,7 +142,7 @@ scenario!(
 
 scenario!(
     a_deadline_ends_a_script_that_blocks_in_the_kernel,
-    howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
+    howdah_only = "nginx's and PHP-FPM's timeouts work differently",
     |s| s
         .workers(1)
         .setting("deadline", DEADLINE)
@@ -158,7 +158,7 @@ scenario!(
 
 scenario!(
     a_script_that_sleeps_past_its_deadline_does_not_continue,
-    howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
+    howdah_only = "nginx's and PHP-FPM's timeouts work differently",
     |s| s
         .workers(1)
         .setting("deadline", DEADLINE)
@@ -224,7 +224,7 @@ scenario!(
                 }
                 refused.load(Ordering::Relaxed) + served.load(Ordering::Relaxed) == 7
             });
-            assert!(all, "some got no answer");
+            assert!(all, "some requests got no response");
         });
         let served = served.load(Ordering::Relaxed);
         assert!((2..=4).contains(&served), "{served} of 7 waited");
@@ -271,7 +271,7 @@ scenario!(
 
 scenario!(
     a_worker_killed_while_its_answer_is_on_its_way_does_not_harm_it,
-    howdah_only = "the process is another one under nginx",
+    howdah_only = "under nginx another process sends the response",
     |s| s
         .workers(1)
         .allow_log("ended")

@@ -40,7 +40,7 @@ impl Debugger {
 
     fn next(&self) -> Session {
         let session =
-            self.sessions.recv_timeout(patience(PATIENCE)).unwrap_or_else(|e| panic!("nobody wants to debug: {e}"));
+            self.sessions.recv_timeout(patience(PATIENCE)).unwrap_or_else(|e| panic!("no session: {e}"));
         assert!(session.init.contains("<init "), "{}", session.init);
         session
     }
@@ -113,7 +113,7 @@ fn requests_that_ask_for_it_are_debugged_and_others_run_without_xdebug() {
                 assert_eq!(site.get_ok("/index.php"), "without");
                 let similar = Request::get("/?x=XDEBUG_SESSION").header("Cookie", "MY_XDEBUG_SESSION=1");
                 assert_eq!(site.send(&similar).expect(200).text(), "without");
-                assert!(debugger.hears_nothing(), "a session that nobody asked for");
+                assert!(debugger.hears_nothing(), "a session without a request for it");
                 let seen = |session: &Session| assert!(session.init.contains("/index.php\""), "{}", session.init);
                 assert_eq!(debugger.debug(site, request, seen).expect(200).text(), "with", "{request:?}");
             }
@@ -179,7 +179,7 @@ fn requests_of_a_worker_script_are_debugged_one_by_one() {
         |site| {
             for _ in 0..3 {
                 assert_eq!(site.get_ok("/page"), "without");
-                assert!(debugger.hears_nothing(), "a session that nobody asked for");
+                assert!(debugger.hears_nothing(), "a session without a request for it");
                 assert_eq!(debugger.debug(site, &with_cookie("/page"), |_| {}).expect(200).text(), "with");
             }
         },

@@ -210,7 +210,7 @@ fn mails(site: &Site, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn mails_stay_here() {
+fn mails_are_kept_and_not_sent() {
     for mode in MODES {
         run(
             mode,

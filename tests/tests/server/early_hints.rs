@@ -19,7 +19,7 @@ fn raw(conn: &mut Conn, end: Option<&str>) -> String {
 
 script_scenario!(
     hints_arrive_while_the_script_still_runs,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     |s| s.workers(1).php("h.php", HINTS),
     |site| {
         let gate = site.gate("g");
@@ -39,7 +39,7 @@ script_scenario!(
 
 script_scenario!(
     hints_come_before_an_answer_that_follows_at_once,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     |s| s.workers(2).php("h.php", HINTS),
     |site| {
         let mut conn = site.conn();
@@ -66,7 +66,7 @@ script_scenario!(
 
 script_scenario!(
     old_clients_get_only_the_final_response,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     |s| s.http1("HTTP/1.0").workers(1).php("h.php", HINTS),
     |site| {
         let mut conn = site.conn();
@@ -78,7 +78,7 @@ script_scenario!(
 
 script_scenario!(
     other_statuses_send_the_answers_head,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     |s| { s.workers(1).php("h.php", php!("early_hints/other_statuses_send_the_answers_head.php")) },
     |site| {
         let response = site.get("/h.php").expect(202);
@@ -88,7 +88,7 @@ script_scenario!(
 
 script_scenario!(
     hints_arrive_over_http_2_while_the_script_still_runs,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     |s| s.workers(1).php("h.php", HINTS),
     |site| {
         let gate = site.gate("g");
@@ -111,7 +111,7 @@ script_scenario!(
 
 script_scenario!(
     hints_over_http_2_carry_the_headers_set_so_far,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     // curl's option for cleartext HTTP/2.
     |s| s.workers(1).php("h.php", HINTS).never_https(),
     |site| {

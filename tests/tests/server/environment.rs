@@ -83,7 +83,7 @@ fn no_descriptor_that_the_server_inherited_reaches_scripts() {
 }
 
 scenario!(
-    pass_env_passes_what_scripts_get_anyway,
+    pass_env_passes_no_variable_of_the_server,
     howdah_only = "the reference reads no .htaccess",
     |s| {
         let names = variables().join(" ");

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 script_scenario!(
-    responses_reach_clients_through_nginx_as_from_php_fpm,
+    responses_through_nginx_are_those_of_php_fpm,
     |s: Setup| {
         s.behind_nginx()
             .ini("log_errors", "0")
@@ -110,7 +110,7 @@ pub(super) fn asked(site: &Site, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn records_are_served_and_refused_as_the_protocol_says() {
+fn records_are_served_and_refused_by_the_protocols_rules() {
     let setup = |s: Setup| {
         s.behind_nginx()
             .php("v.php", php!("fastcgi/variables.php"))

@@ -188,7 +188,7 @@ fn an_abandoned_request_leaves_no_state_for_the_next_one() {
 }
 
 #[test]
-fn questions_about_the_server_are_answered_between_requests() {
+fn queries_for_the_servers_parameters_are_answered_between_requests() {
     let setup = |s: Setup| s.behind_nginx().php("v.php", php!("fastcgi/variables.php"));
     run(Mode::Classic, setup, |site| {
         let mut stream = connect(site);
@@ -236,7 +236,7 @@ fn a_web_server_that_reads_no_responses_is_not_read() {
             stream.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
             stream.write_all(begun).unwrap();
             // 32 MB, each with an answer of the same size.
-            assert!((0..1000).any(|_| stream.write_all(&refused).is_err()), "all of it was read");
+            assert!((0..1000).any(|_| stream.write_all(&refused).is_err()), "the server read everything");
             stream.shutdown(std::net::Shutdown::Both).unwrap();
         }
         fs::write(site.file("end"), "").unwrap();

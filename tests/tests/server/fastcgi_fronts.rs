@@ -41,7 +41,7 @@ fn dump(site: &Site, front: &Front, request: &Request) -> Map<String, Value> {
 }
 
 #[test]
-fn web_servers_give_scripts_the_same_as_before_php_fpm() {
+fn web_servers_pass_scripts_the_same_variables_as_with_php_fpm() {
     // A connection that HAProxy keeps open occupies a PHP-FPM process.
     let setup = Setup::default().workers(6).www("dump.php");
     // Apache switches to that user if it starts as root.
@@ -78,7 +78,7 @@ fn web_servers_give_scripts_the_same_as_before_php_fpm() {
 }
 
 #[test]
-fn cgi_fcgi_prints_what_it_prints_of_php_fpm() {
+fn cgi_fcgi_prints_the_same_as_with_php_fpm() {
     let Some(program) = unpacked("web-servers/cgi-fcgi") else {
         skip!("cgi-fcgi", "scripts/unpack-package.sh unpacks Debian's package");
     };

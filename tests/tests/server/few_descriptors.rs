@@ -13,8 +13,8 @@ fn limit(site: &Site, maximum: u64) {
 }
 
 scenario!(
-    a_server_without_descriptors_says_503_and_never_404,
-    howdah_only = "the limit of the reference's processes is its own",
+    a_server_without_descriptors_responds_503_and_never_404,
+    howdah_only = "the harness does not limit the reference's processes",
     |s| s
         .setting("front_controller", "\"front.php\"")
         .php("front.php", "echo 'front ', strlen(file_get_contents('php://input'));")
@@ -49,8 +49,8 @@ fn wakes(site: &Site) -> u64 {
 }
 
 scenario!(
-    listeners_without_descriptors_say_so_once,
-    howdah_only = "the limit of the reference's processes is its own",
+    listeners_without_descriptors_log_that_once,
+    howdah_only = "the harness does not limit the reference's processes",
     |s| s.unix_listener().file("page.txt", "page").allow_log("Too many open files"),
     |site| {
         limit(site, 3);
@@ -138,7 +138,7 @@ fn active_clients_are_notified_before_their_connection_ends() {
                     .collect();
                 clients.into_iter().map(|client| client.join().unwrap()).sum()
             });
-            assert_eq!(cut, 0, "requests that got no response");
+            assert_eq!(cut, 0, "requests without a response");
         },
     );
 }

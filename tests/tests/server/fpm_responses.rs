@@ -55,7 +55,7 @@ fn a_script_that_fails_has_the_header_of_php_ini_as_under_php_fpm() {
 }
 
 #[test]
-fn access_logs_tell_processor_time_in_php_from_that_in_the_kernel() {
+fn access_logs_distinguish_processor_time_in_php_and_in_the_kernel() {
     if !is_root() {
         return;
     }

@@ -17,7 +17,7 @@ const SLOW: &str = "require 'gate.php'; mark('began'); gate($_GET['g']); echo 'a
 scenario!(
     a_client_that_sends_nothing_more_gets_its_answer,
     howdah_only = "nginx takes such a client for one that has left",
-    |s| s.http1("only there may half a connection close").unix_listener().php("slow.php", SLOW).file("f.txt", "static"),
+    |s| s.http1("a half-closed connection is HTTP/1's").unix_listener().php("slow.php", SLOW).file("f.txt", "static"),
     |site| {
         for (name, target) in [("tcp", site.target().clone()), ("unix", site.unix())] {
             for (version, request) in [
@@ -62,7 +62,7 @@ scenario!(
 scenario!(
     a_half_closed_client_is_probed_once,
     howdah_only = "nginx takes such a client for one that has left",
-    |s| s.http1("only there may half a connection close").php("slow.php", SLOW),
+    |s| s.http1("a half-closed connection is HTTP/1's").php("slow.php", SLOW),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -77,7 +77,7 @@ scenario!(
 
 scenario!(
     a_client_that_leaves_the_queue_is_noticed,
-    howdah_only = "PHP-FPM's queue is the kernel's, which forgets nobody",
+    howdah_only = "PHP-FPM's queue is the kernel's, which keeps clients that have left",
     |s| s.workers(1).unix_listener().php("slow.php", SLOW).php("late.php", "require 'gate.php'; mark('late');"),
     |site| {
         let gate = site.gate("g");
@@ -108,9 +108,9 @@ scenario!(
 
 scenario!(
     a_full_queue_gives_up_clients_that_may_have_left,
-    howdah_only = "PHP-FPM's queue is the kernel's, which forgets nobody",
+    howdah_only = "PHP-FPM's queue is the kernel's, which keeps clients that have left",
     |s| s
-        .http1("only there may half a connection close")
+        .http1("a half-closed connection is HTTP/1's")
         .workers(1)
         .setting("queue", "3")
         .php("slow.php", SLOW)

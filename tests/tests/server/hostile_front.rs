@@ -33,7 +33,7 @@ fn peak(site: &Site) -> u64 {
 
 script_scenario!(
     interim_answers_without_end_cost_the_server_no_memory,
-    howdah_only = "PHP-FPM has no interim answers",
+    howdah_only = "PHP-FPM sends no interim responses",
     |s| {
         s.workers(2)
             .measures_memory()
@@ -63,7 +63,7 @@ script_scenario!(
 
 script_scenario!(
     thousands_of_header_lines_end_one_answer_with_a_5xx,
-    howdah_only = "the reference has a limit of its own, 4 KB",
+    howdah_only = "the reference's limit is 4 KB",
     |s| { s.workers(1).php("h.php", php!("hostile_front/thousands_of_header_lines_end_one_answer_with_a_5xx.php")) },
     |site| {
         for kind in ["X", "Set-Cookie"] {
@@ -124,7 +124,7 @@ scenario!(a_file_that_was_deleted_or_changed_is_not_sent_any_more, |s| s, |site|
 
 scenario!(
     a_file_may_be_believed_for_longer_where_the_settings_say_so,
-    howdah_only = "the reference looks each time",
+    howdah_only = "the reference checks the file for each request",
     |s| s.file("f.txt", "content").time("static.revalidate_after", "1h"),
     |site| {
         // Files modified a moment ago are not cached; later they are.
@@ -275,7 +275,7 @@ scenario!(
 
 scenario!(
     the_list_of_names_that_are_not_sent_can_be_replaced,
-    howdah_only = "it is a setting of howdah",
+    howdah_only = "the setting is Howdah's",
     |s| {
         let s = s.setting("static.never_send", "[\"*.sql\", \"!public.sql\"]");
         ["x.php.txt", "lib.inc", "dump.SQL", "public.sql", "old.phtml"]

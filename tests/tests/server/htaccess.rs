@@ -73,7 +73,7 @@ fn site(setup: Setup) -> Setup {
 }
 
 #[test]
-fn the_server_does_what_the_files_say() {
+fn the_server_applies_the_files() {
     run(Mode::Classic, site, |site| {
         let response = site.get("/app/a/b?x=1").expect(200);
         assert_eq!(response.header("x-seen"), Some("by rules"));
@@ -185,7 +185,7 @@ fn without_the_setting_the_files_mean_nothing() {
 
 /// A file that was uploaded may contain any directive.
 #[test]
-fn no_file_allows_what_a_rule_of_the_settings_refuses() {
+fn no_file_overrides_a_refusal_in_the_settings() {
     let rules = "[{ path = \"/uploads/*\", php = false }, { path = \"/private/*\", deny = true }]";
     run(
         Mode::Classic,

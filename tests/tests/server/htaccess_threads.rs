@@ -22,7 +22,7 @@ fn processor_time(site: &Site) -> (u64, u64) {
 }
 
 scenario!(
-    dear_htaccess_files_are_not_read_and_evaluated_by_io_threads,
+    expensive_htaccess_files_are_not_evaluated_by_io_threads,
     howdah_only = "the reference reads no .htaccess",
     |s| s
         .setting("htaccess", "true")

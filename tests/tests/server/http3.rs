@@ -175,7 +175,7 @@ scenario!(
 );
 
 scenario!(
-    sigterm_finishes_what_runs_over_http_3,
+    sigterm_finishes_running_requests_over_http_3,
     howdah_only = "Debian's nginx has no HTTP/3",
     |s| http3(s).workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
     |site| {
@@ -185,7 +185,7 @@ scenario!(
         let held = gate.wait();
         site.howdah().signal(Signal::TERM);
         let target = site.target().clone();
-        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
         held.release();
         let told = client.end();
         assert_eq!((&told["text"], &told["closed"]), (&"finished".into(), &0x100.into()));
@@ -202,7 +202,7 @@ scenario!(
         let expected = format!("h3=\":{}\"; ma=86400", site.port());
         assert_eq!(told("/hello.php"), Some(expected.clone()));
         assert_eq!(told("/ready.txt"), Some(expected));
-        assert_eq!(told("/own.php").as_deref(), Some("clear"), "a script's own word stays");
+        assert_eq!(told("/own.php").as_deref(), Some("clear"), "a script's own value stays");
         let fields = &run(site, &["get", "/hello.php"])["fields"];
         assert!(fields.get("alt-svc").is_none(), "{fields}");
     },

@@ -59,7 +59,7 @@ script_scenario!(
         };
         process::signal(parent(second), Signal::KILL);
         let replaced = eventually(PATIENCE, || !process_exists(second));
-        assert!(replaced, "it ends with its zygote");
+        assert!(replaced, "the worker ends with its zygote");
         let third = worker();
         assert_ne!(second, third);
         let reload = site.howdah().command(&["reload"]);

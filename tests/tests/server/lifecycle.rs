@@ -11,31 +11,31 @@ fn output_text(output: &std::process::Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Setup of [`finishes_what_runs`].
+/// Setup of [`finishes_running_requests`].
 pub(super) fn holding(setup: Setup) -> Setup {
-    let setup = setup.never_behind_nginx("the server's own address is looked at");
+    let setup = setup.never_behind_nginx("the scenario connects to the server's own address");
     setup.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';")
 }
 
 /// After this signal the server must accept no new connections, finish the running request, and exit.
-pub(super) fn finishes_what_runs(site: &mut Site, signal: Signal) {
+pub(super) fn finishes_running_requests(site: &mut Site, signal: Signal) {
     let gate = site.gate("g");
     let mut conn = site.conn();
     conn.send(Request::get("/hold.php").bytes());
     let held = gate.wait();
     site.howdah().signal(signal);
     let target = site.target().clone();
-    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
     held.release();
     assert_eq!(conn.response("GET").expect(200).text(), "finished");
     assert_eq!(site.howdah_mut().wait(), Some(0));
 }
 
-scenario!(sigterm_finishes_what_runs, howdah_only = "the end of howdah is judged", holding, |site| {
-    finishes_what_runs(site, Signal::TERM);
+scenario!(sigterm_finishes_running_requests, howdah_only = "checks how Howdah ends", holding, |site| {
+    finishes_running_requests(site, Signal::TERM);
 });
 
-scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "the end of howdah is judged", |s| s, |site| {
+scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "checks how Howdah ends", |s| s, |site| {
     let idle = site.conn();
     site.howdah().signal(Signal::INT);
     // Exits before the grace time is over: an idle connection must not delay the exit.
@@ -45,7 +45,7 @@ scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "the end of howdah i
 
 scenario!(
     a_second_sigterm_exits_now,
-    howdah_only = "the end of howdah is judged",
+    howdah_only = "checks how Howdah ends",
     |s| holding(s).expect_exit(None),
     |site| {
         let gate = site.gate("g");
@@ -54,7 +54,7 @@ scenario!(
         let held = gate.wait();
         site.howdah().signal(Signal::TERM);
         let target = site.target().clone();
-        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
         assert!(!site.howdah_mut().ended(), "a request still runs");
         site.howdah().signal(Signal::TERM);
         // Exits before the grace time is over.
@@ -65,7 +65,7 @@ scenario!(
 
 scenario!(
     the_grace_time_has_an_end,
-    howdah_only = "the end of howdah is judged",
+    howdah_only = "checks how Howdah ends",
     |s| s
         .workers(1)
         .setting("grace", "\"500ms\"")
@@ -78,14 +78,14 @@ scenario!(
         conn.send(Request::get("/hold.php").bytes());
         let held = gate.wait();
         site.howdah().signal(Signal::TERM);
-        assert_eq!(site.howdah_mut().wait(), Some(1), "a request was cut");
+        assert_eq!(site.howdah_mut().wait(), Some(1), "a request was cut off");
         drop(held);
     },
 );
 
 scenario!(
     sigkill_of_howdah_leaves_no_process,
-    howdah_only = "the end of howdah is judged",
+    howdah_only = "checks how Howdah ends",
     |s| s
         .workers(3)
         .expect_exit(None)
@@ -157,7 +157,7 @@ scenario!(
 );
 
 scenario!(
-    status_tells_about_pools_and_workers,
+    status_shows_pools_and_workers,
     howdah_only = "status is Howdah's command",
     |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g');"),
     |site| {
@@ -180,7 +180,7 @@ scenario!(stop_ends_the_server, howdah_only = "stop is Howdah's command", |s| s,
     assert!(stop.status.success(), "{}", output_text(&stop));
     assert_eq!(site.howdah_mut().wait(), Some(0));
     let status = site.howdah().command(&["status"]);
-    assert!(!status.status.success(), "nobody answers any more");
+    assert!(!status.status.success(), "the stopped server still responds");
 });
 
 scenario!(stop_returns_when_the_server_has_ended, howdah_only = "stop is Howdah's command", holding, |site| {
@@ -192,7 +192,7 @@ scenario!(stop_returns_when_the_server_has_ended, howdah_only = "stop is Howdah'
     std::thread::scope(|scope| {
         let site = &*site;
         let stop = scope.spawn(|| site.howdah().command(&["stop"]));
-        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
         assert!(!stop.is_finished(), "a request still runs");
         held.release();
         let stop = stop.join().unwrap();
@@ -294,7 +294,7 @@ scenario!(
     },
 );
 
-scenario!(preloaded_functions_are_everywhere, |s| preloading(s, GOOD), |site| {
+scenario!(preloaded_functions_are_in_every_worker, |s| preloading(s, GOOD), |site| {
     for _ in 0..5 {
         let text = site.get_ok("/a.php");
         assert!(text.starts_with("preloaded "), "{text}");

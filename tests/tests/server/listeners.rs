@@ -31,7 +31,7 @@ scenario!(
     },
 );
 
-scenario!(strangers_are_not_believed, |s| s.php("w.php", WHO), |site| {
+scenario!(forwarded_fields_of_untrusted_clients_are_ignored, |s| s.php("w.php", WHO), |site| {
     let request = Request::get("/w.php")
         .header("X-Forwarded-For", "9.9.9.9")
         .header("X-Forwarded-Proto", "https")
@@ -45,7 +45,7 @@ scenario!(strangers_are_not_believed, |s| s.php("w.php", WHO), |site| {
 });
 
 scenario!(
-    trusted_proxies_are_believed,
+    forwarded_fields_of_trusted_proxies_are_used,
     howdah_only = "nginx needs its real-ip module for it",
     |s| {
         s.setting("http.trusted_proxies", "[\"127.0.0.0/8\", \"10.0.0.0/8\"]")

@@ -102,7 +102,7 @@ fn syslog_gets_them_as_entries() {
 
 /// A line as parsed by a real daemon: program, process, severity and message, from its local socket, by UDP and by TCP.
 #[test]
-fn rsyslog_understands_every_way() {
+fn rsyslog_parses_entries_over_every_transport() {
     if !rsyslog_is_there() {
         skip!("rsyslog", "no rsyslogd");
     }
@@ -222,7 +222,7 @@ fn a_stuck_syslog_daemon_delays_no_request() {
 }
 
 #[test]
-fn a_full_disk_is_said_once_and_so_is_its_end() {
+fn a_full_disk_and_its_end_are_logged_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();

@@ -34,10 +34,10 @@ fn is_cut_off(site: &Site, target: &str) {
 }
 
 scenario!(
-    each_transfer_is_logged_with_what_was_sent_of_it_in_every_version,
+    each_transfer_is_logged_with_the_bytes_sent_in_every_version,
     howdah_only = "Debian's nginx has no HTTP/3",
     |s| http3(s)
-        .http1("it is asked in each version")
+        .http1("it sends requests in each version itself")
         .setting("log.access", "\"@TOP@/access.log\"")
         .file("small.bin", "x".repeat(1000))
         .file("big.bin", vec![b'x'; BIG])

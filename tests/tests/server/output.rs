@@ -21,7 +21,7 @@ script_scenario!(
 
 script_scenario!(
     a_status_lines_reason_is_kept,
-    |s| s.http1("no other version has reasons").php("s.php", "header('HTTP/1.1 599 '.$_GET['reason']); echo 'x';"),
+    |s| s.http1("no other version has reason phrases").php("s.php", "header('HTTP/1.1 599 '.$_GET['reason']); echo 'x';"),
     |site| {
         for reason in ["VeryOwnReason", &"A".repeat(300)] {
             let response = site.get(&format!("/s.php?reason={reason}"));
@@ -287,8 +287,8 @@ script_scenario!(
 );
 
 script_scenario!(
-    header_functions_tell_the_truth,
-    |s| { s.php("h.php", php!("output/header_functions_tell_the_truth.php")) },
+    header_functions_report_the_actual_headers,
+    |s| { s.php("h.php", php!("output/header_functions_report_the_actual_headers.php")) },
     |site| {
         let seen = site.send(&Request::get("/h.php").header("X-Sent", "s")).expect(200).json();
         assert_eq!(seen[0], "s");
@@ -301,12 +301,12 @@ script_scenario!(
 );
 
 script_scenario!(
-    headers_sent_names_the_place,
+    headers_sent_names_file_and_line,
     |s| s
         .ini("display_errors", "0")
         .ini("output_buffering", "0")
         .expect_log("headers already sent")
-        .php("h.php", php!("output/headers_sent_names_the_place.php")),
+        .php("h.php", php!("output/headers_sent_names_file_and_line.php")),
     |site| {
         let response = site.get("/h.php").expect(200);
         assert_eq!(response.text(), r#"x[true,"h.php",2]"#);

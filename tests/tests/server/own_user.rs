@@ -76,7 +76,7 @@ fn check_reports_the_servers_user_and_the_risk_of_sharing_it() {
         let said = check(there, &["--user", "www-data"]);
         assert!(said.contains("\nuser = \"nobody\"") && !said.contains("user = \"howdah\""), "{said}");
         let said = check(there, &[]);
-        assert!(said.contains("runs as the server's user nobody"), "what is named holds: {said}");
+        assert!(said.contains("runs as the server's user nobody"), "a user in the settings is used: {said}");
         fs::remove_file(directory.path().join("howdah.toml")).unwrap();
         assert!(check(there, &["--allow-root"]).contains("runs as the server's user root"));
     }

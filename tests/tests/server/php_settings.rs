@@ -78,7 +78,7 @@ script_scenario!(
 
 script_scenario!(
     user_ini_files_count_for_their_directory,
-    not_worker = "they count where a script starts, and a worker script starts once",
+    not_worker = "they apply when a script starts, and a worker script starts once",
     |s| s
         .never_behind_nginx("nginx sends the files themselves")
         .file(".user.ini", "precision = 5\nupload_max_filesize = 3M\n")

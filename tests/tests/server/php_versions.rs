@@ -70,7 +70,7 @@ fn a_host_loads_its_own_libphp_whatever_else_has_that_name() {
 const PRETENDER: &str = "unsigned int php_version_id(void) { return 80142; }";
 
 #[test]
-fn a_host_that_has_another_php_says_so_and_ends() {
+fn a_host_with_another_php_reports_that_and_exits() {
     if std::env::var_os("HOWDAH_TEST_SANITIZED").is_some() {
         howdah_skip::skip!("preloading", "the sanitizer wants to be the first library itself");
     }
@@ -137,7 +137,7 @@ impl Installed {
 }
 
 #[test]
-fn a_pool_names_its_version_and_check_names_what_is_missing() {
+fn a_pool_names_its_version_and_check_reports_missing_ones() {
     let installed = Installed::new();
     let version = version();
     let (status, said, errors) = installed.check(&format!("[pool.named]\nphp = \"{version}\"\n"));

@@ -42,8 +42,8 @@ fn send(site: &Site, target: &str) -> Conn {
 }
 
 script_scenario!(
-    a_pool_on_demand_has_a_worker_when_there_is_work_and_says_what_that_costs,
-    howdah_only = "pools of PHP-FPM are set otherwise",
+    an_on_demand_pool_starts_workers_for_requests_and_reports_the_cost,
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| s.workers(0).grows_to(3).time("shrink_after", "100ms").php("pid.php", PID),
     |site| {
         wait_for_workers(site, 0);
@@ -68,7 +68,7 @@ script_scenario!(
         }
         let requests = cold(site);
         assert!(requests >= before + 2);
-        assert_eq!(pool(site)["snapshot_template"], template, "what was booted stays");
+        assert_eq!(pool(site)["snapshot_template"], template, "the template stays");
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
         let shown = format!("on demand up to 3; {requests} requests found no worker and waited");
         assert!(text.contains(&shown), "{text}");
@@ -76,13 +76,13 @@ script_scenario!(
         let metrics = admin.exchange(&Request::get("/metrics")).expect(200).text();
         let counted = format!("howdah_pool_cold_start_wait_seconds_count{{pool=\"default\"}} {requests}");
         assert!(metrics.contains(&counted), "{metrics}");
-        assert_eq!(admin.exchange(&Request::get("/health")).status, 200, "it could serve");
+        assert_eq!(admin.exchange(&Request::get("/health")).status, 200, "the pool counts as healthy");
     },
 );
 
 scenario!(
-    a_burst_at_a_pool_without_workers_gets_as_many_as_there_may_be,
-    howdah_only = "pools of PHP-FPM are set otherwise",
+    a_burst_at_a_pool_without_workers_starts_the_maximum_number,
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| s.workers(0).grows_to(3).time("shrink_after", "100ms").php("hold.php", HOLD).php("pid.php", PID),
     |site| {
         wait_for_workers(site, 0);
@@ -107,7 +107,7 @@ scenario!(
 
 script_scenario!(
     a_request_that_arrives_as_the_last_worker_ends_is_served,
-    howdah_only = "pools of PHP-FPM are set otherwise",
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| s.workers(0).grows_to(2).time("shrink_after", "1ms").php("pid.php", PID),
     |site| {
         // Idle workers end at a tick, every 100 ms, so requests after pauses of all lengths arrive at every phase of that.
@@ -136,8 +136,8 @@ script_scenario!(
 );
 
 scenario!(
-    spare_workers_stand_ready_before_anyone_waits_and_go_when_too_many_are_idle,
-    howdah_only = "pools of PHP-FPM are set otherwise",
+    spare_workers_start_before_requests_wait_and_end_when_too_many_are_idle,
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| s.workers(1).grows_to(4).setting("spare_workers", "\"1-2\"").time("shrink_after", "1h").php("hold.php", HOLD),
     |site| {
         let spare = || pool(site)["workers_spare"].as_u64().unwrap();
@@ -161,7 +161,7 @@ scenario!(
 
 script_scenario!(
     a_reload_of_a_pool_without_workers_proves_that_the_new_code_boots,
-    howdah_only = "pools of PHP-FPM are set otherwise",
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| s.workers(0).grows_to(2).time("shrink_after", "100ms").php("pid.php", PID),
     |site| {
         let _ = site.get_ok("/pid.php");
@@ -176,7 +176,7 @@ script_scenario!(
 
 scenario!(
     pools_share_a_machine_and_each_keeps_its_own_number,
-    howdah_only = "this is about howdah.toml",
+    howdah_only = "howdah.toml is Howdah's",
     |s| s
         .workers(0)
         .grows_to(1)
@@ -202,8 +202,8 @@ scenario!(
 );
 
 script_scenario!(
-    workers_that_have_too_much_memory_together_go_after_their_requests,
-    howdah_only = "pools of PHP-FPM are set otherwise",
+    workers_above_the_pools_memory_limit_end_after_their_requests,
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| {
         s.workers(1)
             .grows_to(4)

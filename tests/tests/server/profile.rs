@@ -31,7 +31,7 @@ fn with(stacks: &BTreeMap<String, u64>, function: &str) -> u64 {
 }
 
 script_scenario!(
-    a_profile_shows_where_the_time_goes,
+    a_profile_shows_functions_that_compute,
     howdah_only = "the reference has no profiler",
     |s| s.workers(2).php("spends.php", SPENDS),
     |site| {
@@ -53,7 +53,7 @@ script_scenario!(
 );
 
 script_scenario!(
-    a_profile_shows_what_waits,
+    a_profile_shows_functions_that_wait,
     howdah_only = "the reference has no profiler",
     |s| s.workers(2).php("waits.php", WAITS).php("fast.php", "echo 'fast';"),
     |site| {

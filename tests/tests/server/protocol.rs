@@ -28,7 +28,7 @@ scenario!(
 );
 
 scenario!(
-    an_http_1_0_response_that_ends_with_the_connection_says_so,
+    an_http_1_0_response_that_ends_with_the_connection_announces_that,
     |s| s.http1("HTTP/1.0").php("a.php", "echo 'a'; flush(); usleep(1000); echo 'b';"),
     |site| {
         let mut conn = site.conn();
@@ -110,7 +110,7 @@ scenario!(
 );
 
 scenario!(
-    expect_100_continue,
+    an_expected_100_continue_precedes_the_body,
     |s| s
         .php("p.php", "echo 'got ', file_get_contents('php://input'), isset($_SERVER['HTTP_EXPECT']);")
         .setting("http.max_body", "1000"),
@@ -230,7 +230,7 @@ scenario!(
 
 scenario!(
     slow_bodies_get_408,
-    howdah_only = "the reference's time-out is a minute",
+    howdah_only = "the reference's timeout is a minute",
     |s| s.setting("http.client_timeout", "\"300ms\"").php("p.php", "require 'gate.php'; mark('ran');"),
     |site| {
         let mut conn = site.conn();
@@ -242,7 +242,7 @@ scenario!(
 
 scenario!(
     idle_connections_are_closed_without_an_answer,
-    howdah_only = "the reference's time-out is a minute",
+    howdah_only = "the reference's timeout is a minute",
     |s| s.setting("http.idle_timeout", "\"1s\"").file("f.txt", "x"),
     |site| {
         let mut fresh = site.conn();
@@ -297,12 +297,12 @@ scenario!(methods_are_case_sensitive_and_any_word, |s| s.php("m.php", "echo $_SE
 });
 
 scenario!(
-    http_2_with_prior_knowledge,
-    howdah_only = "nginx speaks HTTP/2 with TLS only, unless told otherwise",
+    http_2_works_with_prior_knowledge,
+    howdah_only = "nginx speaks HTTP/2 only over TLS by default",
     |s| {
         s.workers(3)
             .never_https()
-            .php("p.php", php!("protocol/http_2_with_prior_knowledge.php"))
+            .php("p.php", php!("protocol/http_2_works_with_prior_knowledge.php"))
             .php("big.php", "echo str_repeat('x', 3000000);")
             .file("f.bin", vec![7u8; 2_000_000])
     },
@@ -332,7 +332,7 @@ scenario!(
 
 scenario!(
     http_2_streams_run_side_by_side,
-    howdah_only = "nginx speaks HTTP/2 with TLS only, unless told otherwise",
+    howdah_only = "nginx speaks HTTP/2 only over TLS by default",
     |s| s
         .workers(2)
         .php("hold.php", "require 'gate.php'; gate('g'); echo 'held';")

@@ -20,7 +20,7 @@ pub(super) fn behind(upstream: &Upstream, body: impl FnOnce(&mut Site)) {
 }
 
 #[test]
-fn a_request_goes_there_and_the_response_comes_back() {
+fn a_request_is_forwarded_and_its_response_returned() {
     let upstream = Upstream::saying(HELLO);
     behind(&upstream, |site| {
         let request = Request::get("/p/a%20b/../c?d=%2f&e").header("X-Mine", "1").header("Cookie", "a=b");
@@ -88,7 +88,7 @@ fn connections_are_kept_for_the_next_request_and_closed_ones_are_not_used() {
 }
 
 #[test]
-fn bodies_go_both_ways_as_they_come() {
+fn bodies_are_forwarded_both_ways_as_they_arrive() {
     // Echoes each chunk when it has arrived; the client sends the next one only then.
     let upstream = Upstream::start(|peer| {
         while let Some(head) = peer.head() {
@@ -391,7 +391,7 @@ fn settings_choose_the_fields_about_the_client() {
 }
 
 #[test]
-fn when_the_client_leaves_so_does_its_request() {
+fn a_request_ends_upstream_when_its_client_leaves() {
     let begun = Arc::new(AtomicUsize::new(0));
     let count = begun.clone();
     let upstream = Upstream::start(move |peer| {
@@ -440,7 +440,7 @@ fn old_clients_and_http_2_are_served_too() {
 }
 
 #[test]
-fn old_servers_are_understood() {
+fn http_1_0_servers_are_understood() {
     let upstream = Upstream::start(|peer| {
         if peer.head().is_some() {
             peer.send("HTTP/1.0 200 Fine\r\ncontent-type: text/plain\r\n\r\nup to the end");
@@ -483,7 +483,7 @@ fn a_request_in_a_loop_of_proxies_ends() {
 }
 
 #[test]
-fn a_unix_socket_can_be_the_other_side() {
+fn a_unix_socket_can_be_the_upstream() {
     let set = |s: Setup| {
         s.workers(1)
             .unix_listener()

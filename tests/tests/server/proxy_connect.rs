@@ -144,7 +144,7 @@ fn handlers_that_speak_only_http_refuse_other_protocols() {
 }
 
 #[test]
-fn a_server_that_refuses_the_upgrade_is_heard() {
+fn a_refusal_of_the_upgrade_reaches_the_client() {
     let upstream = Upstream::saying("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno");
     behind(&upstream, |s| s, |site| assert_eq!(said(site, &["ask", "/p/", "websocket"]), "403"));
 }

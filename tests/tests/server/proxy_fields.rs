@@ -46,7 +46,7 @@ fn a_client_takes_no_field_away_that_rules_insert() {
         upstream.url()
     );
     let set = |s: Setup| {
-        s.http1("it is about the field Connection")
+        s.http1("the field Connection is HTTP/1's")
             .workers(1)
             .setting("rule", &rules)
             .php("role.php", "echo $_SERVER['HTTP_X_ROLE'];")

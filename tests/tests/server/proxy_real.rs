@@ -42,7 +42,7 @@ fn certificate(directory: &Path) {
 }
 
 #[test]
-fn nginx_behind_in_the_clear_and_with_tls() {
+fn nginx_is_proxied_in_the_clear_and_with_tls() {
     let nginx = nginx();
     let ca = nginx.directory().join("cert.pem").display().to_string();
     let (plain, tls) = (nginx.port(0), nginx.port(1));
@@ -101,7 +101,7 @@ fn an_untrusted_certificate_or_one_of_another_name_is_502() {
 }
 
 #[test]
-fn phps_own_server_behind() {
+fn phps_own_server_is_proxied() {
     let directory = tempfile::Builder::new().prefix("howdah-php-s-").tempdir().unwrap();
     let port = Port::hold();
     fs::create_dir(directory.path().join("p")).unwrap();

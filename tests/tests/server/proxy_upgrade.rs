@@ -192,7 +192,7 @@ fn when_the_client_of_an_upgraded_connection_leaves_its_server_is_notified() {
 }
 
 #[test]
-fn a_server_that_does_not_want_to_change_responds_as_ever() {
+fn a_server_that_does_not_switch_protocols_responds_as_usual() {
     let upstream = Upstream::saying("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno");
     behind(&upstream, |site| {
         let mut conn = site.conn();

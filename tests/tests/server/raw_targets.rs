@@ -47,7 +47,7 @@ fn judge(site: &Site, conn: &mut Conn, target: &[u8]) {
 scenario!(
     any_byte_of_a_target_reaches_the_script_as_it_was_sent,
     |s| s
-        .http1("bytes that other versions do not take in a target")
+        .http1("other versions refuse these bytes in a target")
         .php("tell.php", TELL)
         .php("index.php", TELL)
         .php("a<b>.php", TELL),
@@ -67,7 +67,7 @@ scenario!(
 scenario!(
     raw_bytes_are_taken_in_every_request_of_a_connection,
     |s| s
-        .http1("bytes that other versions do not take in a target")
+        .http1("other versions refuse these bytes in a target")
         .php("tell.php", TELL)
         .php("index.php", TELL)
         .php("a<b>.php", TELL)
@@ -101,7 +101,7 @@ scenario!(
 
 scenario!(
     invalid_bytes_in_a_target_are_refused,
-    |s| s.http1("bytes that other versions do not take in a target").php("tell.php", TELL),
+    |s| s.http1("other versions refuse these bytes in a target").php("tell.php", TELL),
     |site| {
         for target in [&b"/tell.php?a\x01b"[..], b"/tell.php?a\x7fb", b"/tell.php?a\0b", b"/tell.php?a b"] {
             let mut conn = site.conn();
@@ -112,10 +112,10 @@ scenario!(
 );
 
 scenario!(
-    the_access_log_tells_a_raw_target_as_it_was_sent,
+    the_access_log_has_a_raw_target_as_it_was_sent,
     howdah_only = "the reference keeps no access log",
     |s| s
-        .http1("bytes that other versions do not take in a target")
+        .http1("other versions refuse these bytes in a target")
         .php("tell.php", TELL)
         .setting("log.access", "\"../access.log\""),
     |site| {

@@ -310,7 +310,7 @@ fn laravels_cached_settings_count_until_the_cache_is_deleted() {
     // A boot within the second in which the cache changed is repeated, by the first request after that second.
     let cache = std::fs::metadata(project.dir.join("bootstrap/cache/config.php")).unwrap().modified().unwrap();
     let is_past = || cache.elapsed().is_ok_and(|age| age > std::time::Duration::from_secs(2));
-    assert!(eventually(PATIENCE, is_past), "the clock goes on");
+    assert!(eventually(PATIENCE, is_past), "the cache file is not two seconds old");
     assert_eq!(served.get("/name").0, 200, "{}", served.log());
     let boots = |log: &str| log.matches("the configuration has changed").count();
     let before = boots(&served.log());

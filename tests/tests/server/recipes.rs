@@ -281,7 +281,7 @@ fn a_page_of_a_booted_application_that_differs_is_run_in_classic_mode() {
 }
 
 #[test]
-fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
+fn a_pool_learns_its_warm_up_requests_from_traffic() {
     need_symfony!();
     let project = Project::symfony();
     let served = project.serve(&[]);
@@ -294,7 +294,7 @@ fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
     served.wait_for_log("reload: new workers serve");
     let terminated = project.read("var/terminated").lines().count();
     assert_eq!(served.get("/items/5"), (200, "item 5".to_owned()));
-    assert!(terminated > 120, "the warm-up asks for what was learnt");
+    assert!(terminated > 120, "the warm-up requests the learned paths");
     let log = served.finish();
     let line = log.lines().find(|line| line.contains("warm-up: learned")).unwrap();
     assert!(line.contains("/items/") && !line.contains("nowhere"), "{line}");
@@ -305,7 +305,7 @@ fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
     served.wait_for_log("before this start");
     served.wait_for_mode("snapshot");
     let asked = project.read("var/terminated");
-    assert!(asked.lines().any(|path| path.starts_with("/items/")), "nobody else asks for {asked}: {}", served.log());
+    assert!(asked.lines().any(|path| path.starts_with("/items/")), "the warm-up requested only {asked}: {}", served.log());
     assert_eq!(served.get("/items/7"), (200, "item 7".to_owned()));
     served.finish();
 }

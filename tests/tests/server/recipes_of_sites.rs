@@ -79,7 +79,7 @@ fn a_recipe_in_a_site_boots_this_site_and_no_other() {
 
 /// The same as with a single `[[site]]`.
 #[test]
-fn the_app_of_the_top_level_is_booted_for_the_site_that_says_none() {
+fn the_top_level_app_is_booted_for_a_site_that_names_none() {
     need_symfony!();
     let project = Project::symfony();
     project.write(

@@ -89,7 +89,7 @@ fn releases_under_load(site: &Site, by_reload: bool, path: &str) {
         let deployments = scope.spawn(|| {
             for number in 2..8 {
                 let enough = served.load(Ordering::Relaxed) + 20;
-                assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "nobody is served");
+                assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "no client is served");
                 deploy(&top, number);
                 if by_reload {
                     // Moving the link alone changes nothing.

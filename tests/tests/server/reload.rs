@@ -169,7 +169,7 @@ script_scenario!(
     },
 );
 
-scenario!(a_dry_run_says_what_would_change, howdah_only = "reload is Howdah's command", beside_others, |site| {
+scenario!(a_dry_run_lists_changes_and_makes_none, howdah_only = "reload is Howdah's command", beside_others, |site| {
     let worker = site.get_ok("/v.php");
     let look = || site.howdah().command(&["reload", "--dry-run"]);
     fs::write(file(site, "40-new.toml"), ADDED).unwrap();
@@ -208,7 +208,7 @@ scenario!(
     },
 );
 
-scenario!(a_hangup_reads_everything_too, howdah_only = "signals are Howdah's own", beside_others, |site| {
+scenario!(a_hangup_rereads_all_settings, howdah_only = "signals are Howdah's own", beside_others, |site| {
     fs::write(file(site, "40-new.toml"), ADDED).unwrap();
     site.howdah().signal(Signal::HUP);
     let served = eventually(PATIENCE, || of(site, "new.example", "/a.txt").0 == 200);
@@ -395,7 +395,7 @@ script_scenario!(
             let reloads = scope.spawn(|| {
                 for number in 0..reloads() {
                     let enough = served.load(Ordering::Relaxed) + 20;
-                    assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "nobody is served");
+                    assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "no client is served");
                     let changed = ADDED.replace("workers = 1", ["workers = 2", "workers = 1"][number as usize % 2]);
                     let rule = if number % 3 == 0 { RULE } else { "" };
                     fs::write(file(site, "40-new.toml"), changed + rule).unwrap();

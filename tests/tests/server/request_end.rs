@@ -47,7 +47,7 @@ fn probe(site: &Site) -> Map<String, Value> {
 }
 
 #[test]
-fn the_next_request_finds_what_a_new_process_has() {
+fn the_next_request_finds_the_state_of_a_new_process() {
     let mut found = Vec::new();
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
         run(

@@ -102,7 +102,7 @@ scenario!(
 );
 
 scenario!(
-    who_has_waited_for_too_long_is_refused_and_says_when_to_come_back,
+    a_request_that_waited_too_long_is_refused_with_retry_after,
     howdah_only = "the queue is Howdah's own",
     |s| s
         .workers(1)
@@ -118,12 +118,12 @@ scenario!(
         }
         held.release();
         assert_eq!(running.response("GET").expect(200).text(), "held");
-        assert_eq!(site.marks("late"), 0, "what was refused is not run");
+        assert_eq!(site.marks("late"), 0, "a refused request does not run");
     },
 );
 
 scenario!(
-    who_finds_the_queue_full_waits_before_it_is_refused,
+    a_request_at_a_full_queue_waits_before_it_is_refused,
     howdah_only = "the queue is Howdah's own",
     |s| s
         .workers(1)
@@ -136,7 +136,7 @@ scenario!(
         wait_for_queue(site, 1);
         let began = Instant::now();
         let mut others = [send(site, "/late.php"), site.conn()];
-        // Its client keeps the body meanwhile, so the server does not wait for it.
+        // The client keeps the body, so the server need not delay its refusal.
         others[1].send(Request::form("/late.php", "a=b").bytes());
         for conn in &mut others {
             let refused = conn.response("GET").expect(503);
@@ -147,7 +147,7 @@ scenario!(
         held.release();
         assert_eq!(running.response("GET").expect(200).text(), "held");
         assert_eq!(waiting.response("GET").expect(200).text(), "late");
-        assert_eq!(site.marks("late"), 1, "what was refused is not run");
+        assert_eq!(site.marks("late"), 1, "a refused request does not run");
     },
 );
 
@@ -180,7 +180,7 @@ scenario!(
             let clients: Vec<_> = (0..60).map(|_| scope.spawn(client)).collect();
             let is_overload = eventually(PATIENCE, || refused.load(Relaxed) > 0);
             held.release();
-            assert!(is_overload, "nobody is refused");
+            assert!(is_overload, "no request is refused");
             clients.into_iter().map(|client| client.join().unwrap()).sum()
         });
         assert_eq!(running.response("GET").expect(200).text(), "held");
@@ -192,7 +192,7 @@ scenario!(
 
 scenario!(
     a_pool_grows_by_as_many_workers_as_requests_wait_for_and_shrinks_after_the_time_set,
-    howdah_only = "pools that grow are set otherwise there",
+    howdah_only = "PHP-FPM's pools are configured differently",
     |s| s.workers(1).grows_to(5).time("shrink_after", "500ms").php("hold.php", HOLD),
     |site| {
         let gates: Vec<_> = (0..5).map(|n| site.gate(&format!("g{n}"))).collect();
@@ -207,7 +207,7 @@ scenario!(
             assert_eq!(conn.response("GET").expect(200).text(), "held");
         }
         let workers = || site.howdah().pool()["workers"].as_array().unwrap().len();
-        assert!(eventually(PATIENCE, || workers() == 1), "{} are left", workers());
+        assert!(eventually(PATIENCE, || workers() == 1), "{} workers are left", workers());
     },
 );
 
@@ -228,7 +228,7 @@ scenario!(
         let pids: std::collections::BTreeSet<String> = (0..40).map(|_| ask()).chain(first).collect();
         assert!(pids.len() >= 3, "{pids:?}");
         let workers = || site.howdah().pool()["workers"].as_array().unwrap().len();
-        assert!(eventually(PATIENCE, || workers() == 1), "{} are there", workers());
+        assert!(eventually(PATIENCE, || workers() == 1), "{} workers", workers());
     },
 );
 
@@ -248,7 +248,7 @@ script_scenario!(
             (0..8).for_each(|_| drop(site.get_ok("/nice.php")));
             nice("/compute.php") > own
         });
-        assert!(gives_way, "requests that compute run with the nice value of all others");
+        assert!(gives_way, "requests that compute do not run with a higher nice value");
         if rustix::process::geteuid().is_root() {
             assert_eq!(nice("/nice.php"), own, "a short request runs as if nothing had been before it");
         }

@@ -43,7 +43,7 @@ scenario!(
         replace_file(&settings, [&good[..], b"grace = \"a while\"\n"].concat());
         assert!(!site.howdah().command(&["reload"]).status.success());
         assert!(manager.hear().says("RELOADING=1"));
-        assert!(manager.hear().says("READY=1"), "it serves with the settings of before");
+        assert!(manager.hear().says("READY=1"), "the server keeps serving with the previous settings");
         replace_file(&settings, good);
         site.howdah().signal(Signal::TERM);
         let stopping = manager.hear();
@@ -84,12 +84,12 @@ scenario!(
             if notice.value("MAINPID").is_some() {
                 break notice;
             }
-            assert_eq!(notice.pid, old, "nobody else is listened to before: {notice:?}");
+            assert_eq!(notice.pid, old, "the new process notifies too early: {notice:?}");
         };
         let new: u32 = replaced.value("MAINPID").unwrap().parse().unwrap();
         assert_eq!(replaced.pid, old);
-        assert!(replaced.says("WATCHDOG=1"), "the new process has the whole time: {replaced:?}");
-        assert_eq!(manager.until("BARRIER=1").pid, old, "it does not end before it was heard");
+        assert!(replaced.says("WATCHDOG=1"), "the new process's watchdog time starts anew: {replaced:?}");
+        assert_eq!(manager.until("BARRIER=1").pid, old, "the old process waits until systemd has read its notification");
         for _ in 0..3 {
             let notice = manager.hear();
             assert_eq!(notice.pid, new, "the old process is not the service any more: {notice:?}");
@@ -120,7 +120,7 @@ scenario!(
         }
         site.howdah().signal(Signal::TERM);
         assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
-        assert_eq!(inode(&file), before, "its file is the unit's to remove");
+        assert_eq!(inode(&file), before, "the unit's socket file stays");
     },
 );
 
@@ -190,7 +190,7 @@ scenario!(
 
         assert!(site.howdah().command(&["reload"]).status.success());
         let again = site.howdah().manager().heard();
-        assert!(!again.iter().any(|notice| notice.text.contains("FDSTORE")), "it is kept already: {again:?}");
+        assert!(!again.iter().any(|notice| notice.text.contains("FDSTORE")), "the socket was stored twice: {again:?}");
 
         site.howdah().signal(Signal::KILL);
         assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
@@ -200,7 +200,7 @@ scenario!(
         assert_eq!(waiting.response("GET").text(), "hello");
         drop(next);
         let said = site.howdah().manager().heard();
-        assert!(!said.iter().any(|notice| notice.says("FDSTORE=1")), "it is kept already: {said:?}");
+        assert!(!said.iter().any(|notice| notice.says("FDSTORE=1")), "the socket was stored twice: {said:?}");
 
         // With another address the old socket is not needed.
         let next = Next::start(site, socket, &name, free_port());
@@ -292,7 +292,7 @@ scenario!(
 
 scenario!(
     requests_that_are_on_their_way_at_a_stop_are_answered,
-    howdah_only = "a reference of its own is not needed: this is about a stop",
+    howdah_only = "checks how Howdah stops",
     |s| s.notified().workers(1).php("hello.php", "echo 'hello';"),
     |site| {
         let request = Request::get("/hello.php");
@@ -312,11 +312,11 @@ scenario!(
 
 scenario!(
     requests_that_were_sent_ahead_do_not_cost_the_last_response_of_a_stop,
-    howdah_only = "a reference of its own is not needed: this is about a stop",
+    howdah_only = "checks how Howdah stops",
     |s| {
         let php = "require 'gate.php'; gate('g'); echo str_repeat('x', 400000);";
         // The thread that closes one connection has notified the other one too.
-        s.http1("requests that are sent ahead").notified().setting("threads", "1").workers(1).php("long.php", php)
+        s.http1("pipelined requests").notified().setting("threads", "1").workers(1).php("long.php", php)
     },
     |site| {
         let gate = site.gate("g");

@@ -1,21 +1,21 @@
 //! Every signal that can be sent to the server has a deliberate effect, and never its default action.
 
-use super::lifecycle::{finishes_what_runs, holding};
+use super::lifecycle::{finishes_running_requests, holding};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, scenario};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::Command;
 
 scenario!(
-    quit_finishes_what_runs_as_phpfpm_and_nginx_do,
-    howdah_only = "the end of howdah is judged",
+    quit_finishes_running_requests_as_in_phpfpm_and_nginx,
+    howdah_only = "checks how Howdah ends",
     holding,
-    |site| finishes_what_runs(site, Signal::QUIT),
+    |site| finishes_running_requests(site, Signal::QUIT),
 );
 
 scenario!(
     usr2_reloads_as_in_phpfpm,
-    howdah_only = "the processes of howdah are compared",
+    howdah_only = "compares Howdah's processes",
     |s| s.workers(1).php("pid.php", "echo getmypid();"),
     |site| {
         let before = site.get_ok("/pid.php");
@@ -26,7 +26,7 @@ scenario!(
 
 scenario!(
     signals_without_a_meaning_are_logged_and_change_nothing,
-    howdah_only = "the log of howdah is read",
+    howdah_only = "checks Howdah's log",
     |s| s.php("hello.php", "echo 'hello';"),
     |site| {
         let signals = [Signal::ALARM, Signal::VTALARM, Signal::PROF, Signal::IO, Signal::POWER, Signal::XCPU];
@@ -42,7 +42,7 @@ scenario!(
 
 scenario!(
     real_time_signals_are_logged_and_change_nothing,
-    howdah_only = "the log of howdah is read",
+    howdah_only = "checks Howdah's log",
     |s| s.php("hello.php", "echo 'hello';"),
     |site| {
         // The shell's `kill`: libraries name only the standard signals.
@@ -57,7 +57,7 @@ scenario!(
     },
 );
 
-scenario!(quit_to_the_process_group_finishes_what_runs, howdah_only = "the end of howdah is judged", holding, |site| {
+scenario!(quit_to_the_process_group_finishes_running_requests, howdah_only = "checks how Howdah ends", holding, |site| {
     // Sent by Ctrl-\ in a terminal, and by `docker stop` with `--init`.
     let gate = site.gate("g");
     let mut conn = site.conn();
@@ -66,7 +66,7 @@ scenario!(quit_to_the_process_group_finishes_what_runs, howdah_only = "the end o
     let server = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap()).unwrap();
     kill_process_group(server, Signal::QUIT).unwrap();
     let target = site.target().clone();
-    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
     held.release();
     assert_eq!(conn.response("GET").expect(200).text(), "finished");
     assert_eq!(site.howdah_mut().wait(), Some(0));

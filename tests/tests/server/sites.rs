@@ -78,7 +78,7 @@ fn of(site: &Site, host: &str) -> (u16, String) {
     raw(site, &format!("GET /a.txt HTTP/1.1\r\nHost: {host}"))
 }
 
-scenario!(hosts_lead_to_their_sites, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(hosts_lead_to_their_sites, howdah_only = "sites are Howdah's", two_sites, |site| {
     for host in
         ["shop.example", "SHOP.example:8080", "shop.example.", "a.b.shop.example", "192.0.2.7:80", "[2001:DB8:0::1]:80"]
     {
@@ -93,7 +93,7 @@ scenario!(hosts_lead_to_their_sites, howdah_only = "sites of its own", two_sites
     assert_eq!(of(site, "not a host").0, 400);
 });
 
-scenario!(the_target_goes_before_the_host_header, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(the_target_goes_before_the_host_header, howdah_only = "sites are Howdah's", two_sites, |site| {
     let absolute =
         |host: &str, header: &str| raw(site, &format!("GET http://{host}/a.txt HTTP/1.1\r\nHost: {header}")).1;
     assert_eq!(absolute("blog.example", "shop.example"), "of the blog");
@@ -104,7 +104,7 @@ scenario!(the_target_goes_before_the_host_header, howdah_only = "sites of its ow
     assert_eq!(raw(site, "GET /a.txt HTTP/1.0").0, 421);
 });
 
-scenario!(http_2_has_sites_too, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(http_2_has_sites_too, howdah_only = "sites are Howdah's", two_sites, |site| {
     let ask = |host: &str| {
         let output = Command::new("curl")
             .args(["-s", "--http2-prior-knowledge", "-w", " %{http_code}"])
@@ -126,7 +126,7 @@ fn who(site: &Site, host: &str, path: &str) -> Value {
     conn.response("GET").expect(200).json()
 }
 
-scenario!(each_site_has_root_pool_name_and_front_controller, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(each_site_has_root_pool_name_and_front_controller, howdah_only = "sites are Howdah's", two_sites, |site| {
     let shop = who(site, "shop.example", "/no/such/page");
     assert_eq!((&shop["root"], &shop["pool"]), (&"shop".into(), &"own".into()));
     assert_eq!((&shop["name"], &shop["host"]), (&"www.shop.example".into(), &"shop.example".into()));
@@ -144,7 +144,7 @@ scenario!(each_site_has_root_pool_name_and_front_controller, howdah_only = "site
     }
 });
 
-scenario!(each_site_has_limits_and_fields, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(each_site_has_limits_and_fields, howdah_only = "sites are Howdah's", two_sites, |site| {
     let post = |host: &str| {
         let mut conn = Conn::open(site.target());
         conn.send(format!(
@@ -164,7 +164,7 @@ scenario!(each_site_has_limits_and_fields, howdah_only = "sites of its own", two
     assert_eq!((shop.header("cache-control"), blog.header("cache-control")), (Some("max-age=5"), None));
 });
 
-scenario!(logs_tell_host_and_site_and_may_be_a_site_s_own, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(access_logs_name_host_and_site_and_a_site_may_have_its_own, howdah_only = "sites are Howdah's", two_sites, |site| {
     assert_eq!(of(site, "Shop.Example:81").0, 200);
     assert_eq!(of(site, "blog.example").0, 200);
     assert_eq!(of(site, "nobody.example").0, 421);
@@ -185,7 +185,7 @@ scenario!(logs_tell_host_and_site_and_may_be_a_site_s_own, howdah_only = "sites 
     assert!(metrics.contains("howdah_unknown_host_requests_total 1\n"), "{metrics}");
 });
 
-scenario!(requests_for_unknown_hosts_may_have_a_site, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(requests_for_unknown_hosts_may_have_a_site, howdah_only = "sites are Howdah's", two_sites, |site| {
     assert_eq!(of(site, "nobody.example").0, 421);
     let default =
         two_sites(Setup::default()).file("../run/conf.d/99-rest.toml", "hosts = \"default\"\nroot = \"../../root\"\n");
@@ -198,7 +198,7 @@ scenario!(requests_for_unknown_hosts_may_have_a_site, howdah_only = "sites of it
 
 scenario!(
     a_trusted_proxy_s_host_chooses_the_site,
-    howdah_only = "sites of its own",
+    howdah_only = "sites are Howdah's",
     |s| two_sites(s)
         .setting("http.trusted_proxies", "[\"127.0.0.1\"]")
         .setting("http.trusted_headers", "[\"X-Forwarded-Host\"]"),
@@ -210,8 +210,8 @@ scenario!(
 );
 
 scenario!(
-    sites_run_as_users_of_their_own,
-    howdah_only = "sites of its own",
+    each_site_runs_as_its_own_user,
+    howdah_only = "sites are Howdah's",
     |s| s
         .needs_root()
         .open_to_users()

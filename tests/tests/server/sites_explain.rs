@@ -25,7 +25,7 @@ pub(super) fn explain(site: &Site, arguments: &[&str]) -> Value {
 
 scenario!(
     explanations_match_the_responses,
-    howdah_only = "sites of its own",
+    howdah_only = "sites are Howdah's",
     |s| {
         two_sites(s)
             .php("../shop/sub/who.php", php!("sites/who.php"))
@@ -78,7 +78,7 @@ scenario!(
     },
 );
 
-scenario!(the_steps_say_why, howdah_only = "sites of its own", two_sites, |site| {
+scenario!(the_steps_give_their_reasons, howdah_only = "sites are Howdah's", two_sites, |site| {
     let steps = |arguments: &[&str]| {
         let said = explain(site, arguments);
         let steps = said["steps"].as_array().unwrap().iter();
@@ -109,7 +109,7 @@ scenario!(the_steps_say_why, howdah_only = "sites of its own", two_sites, |site|
 
 scenario!(
     explained_try_files_are_those_that_are_served,
-    howdah_only = "rules of its own",
+    howdah_only = "the rules are Howdah's",
     |s| {
         s.file("real.txt", "real").php("index.php", "echo $_SERVER['QUERY_STRING'];").setting(
             "rule",

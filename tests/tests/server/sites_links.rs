@@ -24,7 +24,7 @@ fn link(site: &Site, name: &str, target: &str) -> PathBuf {
 
 scenario!(
     links_of_packages_are_followed,
-    howdah_only = "its own settings about links",
+    howdah_only = "the settings for links are Howdah's",
     |s| application(s).needs_root(),
     |site| {
         let _ = link(site, "jquery.js", "share/js/jquery.js");
@@ -43,7 +43,7 @@ scenario!(
 
 scenario!(
     a_link_that_is_not_followed_is_404_and_logged_once,
-    howdah_only = "its own settings about links",
+    howdah_only = "the settings for links are Howdah's",
     application,
     |site| {
         let etc = link(site, "conf", "etc");
@@ -64,7 +64,7 @@ scenario!(
 
 scenario!(
     links_that_others_than_root_have_made_stay_inside,
-    howdah_only = "its own settings about links",
+    howdah_only = "the settings for links are Howdah's",
     |s| application(s).needs_root(),
     |site| {
         for (name, target) in [("planted.js", "share/js/jquery.js"), ("planted.php", "share/app/page.php")] {

@@ -109,7 +109,7 @@ fn coroutines_of_a_request_are_distinguished() {
 }
 
 /// The statement that a request waits for in a database is logged, without its values.
-fn a_query_is_told(mode: Mode) {
+fn a_query_is_logged(mode: Mode) {
     let server = Server::mariadb();
     let asks = php!("slow_log/asks.php", PORT = server.port);
     let setup = |s: Setup| noted(s.workers(2).php("asks.php", &asks), "json");
@@ -129,17 +129,17 @@ fn a_query_is_told(mode: Mode) {
 
 #[test]
 fn a_query_that_a_request_waits_for_is_logged_classic() {
-    a_query_is_told(Mode::Classic);
+    a_query_is_logged(Mode::Classic);
 }
 
 #[test]
 fn a_query_that_a_request_waits_for_is_logged_async() {
-    a_query_is_told(Mode::Async);
+    a_query_is_logged(Mode::Async);
 }
 
 scenario!(
     a_pool_logs_only_requests_above_its_own_limit,
-    howdah_only = "the reference has a slow log of its own",
+    howdah_only = "the reference's slow log is different",
     |s| s
         .workers(2)
         .php("held.php", HELD)
@@ -166,7 +166,7 @@ scenario!(
 
 scenario!(
     killing_a_worker_while_its_stack_is_read_is_harmless,
-    howdah_only = "the reference has a slow log of its own",
+    howdah_only = "the reference's slow log is different",
     |s| noted(s.workers(2).php("held.php", HELD).php("fast.php", "echo 'fast';").setting("replay", "0"), "text")
         .allow_log("killed by a signal")
         .allow_log("worker_died"),
@@ -195,7 +195,7 @@ scenario!(
 
 scenario!(
     the_slow_log_is_reopened_after_rotation,
-    howdah_only = "the reference has a slow log of its own",
+    howdah_only = "the reference's slow log is different",
     |s| noted(s.workers(1).php("held.php", HELD), "text"),
     |site| {
         let slow = |name: &str| {

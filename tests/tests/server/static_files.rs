@@ -85,7 +85,7 @@ scenario!(a_changed_file_has_a_new_etag, |s| s.file("f.txt", "one"), |site| {
     assert_ne!(before.header("etag"), site.get("/f.txt").header("etag"));
 });
 
-scenario!(single_ranges, |s| s.file("f.txt", "0123456789"), |site| {
+scenario!(single_ranges_are_sent, |s| s.file("f.txt", "0123456789"), |site| {
     let etag = site.get("/f.txt").header("etag").unwrap().to_owned();
     let ask = |range: &str| site.send(&Request::get("/f.txt").header("Range", range));
     for (range, body, content_range) in [
@@ -110,7 +110,7 @@ scenario!(single_ranges, |s| s.file("f.txt", "0123456789"), |site| {
     assert_eq!(ask("lines=0-3").status, 200);
 });
 
-scenario!(several_ranges, |s| s.file("f.txt", "0123456789".repeat(1000)), |site| {
+scenario!(several_ranges_are_sent_in_parts, |s| s.file("f.txt", "0123456789".repeat(1000)), |site| {
     let response = site.send(&Request::get("/f.txt").header("Range", "bytes=0-1,5005-5006,-3"));
     assert_eq!(response.status, 206);
     let content_type = response.header("content-type").unwrap_or_default();
@@ -125,7 +125,7 @@ scenario!(several_ranges, |s| s.file("f.txt", "0123456789".repeat(1000)), |site|
     assert!(response.body.len() < 100_000, "many ranges must not multiply the work: {}", response.body.len());
 });
 
-scenario!(head_and_other_methods, |s| s.file("f.txt", "0123456789"), |site| {
+scenario!(head_is_allowed_and_other_methods_are_refused, |s| s.file("f.txt", "0123456789"), |site| {
     let head = site.send(&Request::new("HEAD", "/f.txt")).expect(200);
     assert_eq!((head.header("content-length"), head.body.len()), (Some("10"), 0));
     for method in ["POST", "PUT", "DELETE"] {
@@ -149,7 +149,7 @@ scenario!(
 );
 
 scenario!(
-    empty_files_and_odd_names,
+    empty_files_and_files_with_odd_names_are_sent,
     |s| s
         .file("empty.txt", "")
         .file("sp ace+plus.txt", "space")
@@ -166,7 +166,7 @@ scenario!(
 );
 
 scenario!(
-    directories,
+    directories_serve_their_index_and_never_a_listing,
     |s| s
         .file("html/index.html", "html index")
         .php("both/index.php", "echo 'php index';")
@@ -197,7 +197,7 @@ scenario!(a_redirect_never_leads_to_another_host, |s| s.file("evil.example/index
 
 scenario!(
     dotfiles_are_hidden,
-    howdah_only = "Debian's nginx sends dotfiles unless told otherwise",
+    howdah_only = "Debian's nginx sends dotfiles by default",
     |s| s
         .never_behind_nginx("nginx sends the files themselves")
         .file(".env", "SECRET")

@@ -132,7 +132,7 @@ scenario!(
 
 script_scenario!(
     the_status_page_shows_each_workers_last_request,
-    howdah_only = "PHP-FPM's page tells nothing of modes",
+    howdah_only = "PHP-FPM's page does not show modes",
     |s| s.workers(1).php("held.php", HELD).setting("status_path", "\"/s\""),
     |site| {
         let _ = site.get_ok("/held.php?go=1");

@@ -119,7 +119,7 @@ fn has_a_session_for_each_request(mode: Mode, start: &str, application: impl Fn(
                 assert!(sessions.insert(debugger.session_of(n)), "request {n} has the session of another one");
                 if start == "trigger" {
                     assert_eq!(site.get_ok("/index.php?n=7"), "worked 14");
-                    assert!(debugger.seen.try_recv().is_err(), "a session that nobody asked for");
+                    assert!(debugger.seen.try_recv().is_err(), "a session without a request for it");
                 }
             }
         },
@@ -160,7 +160,7 @@ fn worker_mode_has_one_session_from_the_first_request_that_asks() {
         |s| worker(debugged(s, debugger.port, "trigger")),
         |site: &mut Site| {
             assert_eq!(site.get_ok("/index.php?n=7"), "worked 14");
-            assert!(debugger.seen.try_recv().is_err(), "a session that nobody asked for");
+            assert!(debugger.seen.try_recv().is_err(), "a session without a request for it");
             assert_eq!(ask_for_debugging(site, 1), "worked 2");
             let session = debugger.session_of(1);
             for n in 2..=4 {

@@ -56,7 +56,7 @@ impl Drop for Pipe {
 }
 
 script_scenario!(
-    an_error_log_without_a_reader,
+    an_error_log_without_a_reader_delays_nothing,
     howdah_only = "the log is Howdah's",
     |s| s
         .workers(1)
@@ -72,7 +72,7 @@ script_scenario!(
 );
 
 scenario!(
-    an_access_log_without_a_reader,
+    an_access_log_without_a_reader_delays_nothing,
     howdah_only = "the log is Howdah's",
     |s| s.workers(1).arg("--access-log").arg(&Pipe::make()).expect_log("cannot reopen a log").file("a.txt", "static"),
     |site| {
@@ -90,7 +90,7 @@ scenario!(
 );
 
 script_scenario!(
-    an_error_log_without_room,
+    an_error_log_without_room_delays_nothing,
     howdah_only = "the log is Howdah's",
     |s| s
         .workers(1)
@@ -104,7 +104,7 @@ script_scenario!(
 
 /// As with `howdah serve 2>&1 | something`, when `something` hangs.
 #[test]
-fn a_standard_error_that_is_not_read() {
+fn a_standard_error_that_is_not_read_delays_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
     std::fs::create_dir(&root).unwrap();
@@ -132,7 +132,7 @@ fn a_standard_error_that_is_not_read() {
         .spawn()
         .unwrap();
     let target = Target::Tcp(([127, 0, 0, 1], port.number).into());
-    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_ok()), "it does not listen");
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_ok()), "the server does not listen");
     let ask = |path: &str| Conn::open(&target).exchange(&Request::get(path).close()).expect(200).text();
     for _ in 0..2 {
         assert_eq!(ask("/flood.php"), "logged");
@@ -141,5 +141,5 @@ fn a_standard_error_that_is_not_read() {
     howdah_tests::process::signal(server.id(), rustix::process::Signal::TERM);
     let ended = wait_for_exit(&mut server, PATIENCE);
     let _ = server.kill();
-    assert_eq!(ended.and_then(|status| status.code()), Some(0), "it does not stop");
+    assert_eq!(ended.and_then(|status| status.code()), Some(0), "the server does not stop");
 }

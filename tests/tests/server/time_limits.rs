@@ -50,7 +50,7 @@ script_scenario!(
 );
 
 scenario!(
-    a_rule_says_how_long_its_requests_wait,
+    a_rule_sets_its_own_queue_timeout,
     howdah_only = "limits of rules are Howdah's own",
     |s| s
         .workers(1)

@@ -29,7 +29,7 @@ fn seen(port: u16, arguments: &[&str]) -> serde_json::Value {
 }
 
 scenario!(
-    the_protocol_is_agreed_on,
+    the_protocol_is_negotiated,
     howdah_only = "the harness configures the reference without TLS",
     |s| s.https().php("seen.php", SEEN),
     |site| {
@@ -163,7 +163,7 @@ scenario!(
 );
 
 scenario!(
-    clients_without_tls_are_sent_to_where_it_is,
+    clients_without_tls_are_redirected_to_https,
     howdah_only = "the harness configures the reference without TLS",
     |s| s
         .https()

@@ -63,7 +63,7 @@ fn asked(port: u16, name: &str, host: &str, arguments: &[&str]) -> String {
 
 scenario!(
     each_site_has_its_own_certificates,
-    howdah_only = "sites of its own",
+    howdah_only = "sites are Howdah's",
     |s| {
         let own = "[tls]\ncertificates = [{ cert = \"../shop.pem\", key = \"../shop.key\" }]\n";
         let setup = s.https_certificates(&[("site", &["localhost", "blog.example", "www.shop.example"])]);
@@ -99,7 +99,7 @@ fn shared(setup: Setup) -> Setup {
         .fold(with_localhost(setup), |setup, name| named(setup, name, &format!("\"{name}.example\""), ""))
 }
 
-scenario!(a_host_that_the_certificate_is_not_for_gets_421, howdah_only = "sites of its own", shared, |site| {
+scenario!(a_host_that_the_certificate_does_not_cover_gets_421, howdah_only = "sites are Howdah's", shared, |site| {
     let ask = |name: &str, host: &str| {
         let answers = ["--http1.1", "--http2"].map(|version| asked(site.port(), name, host, &[version]));
         assert_eq!(answers[0], answers[1], "{name} {host}");
@@ -126,7 +126,7 @@ scenario!(a_host_that_the_certificate_is_not_for_gets_421, howdah_only = "sites 
 
 scenario!(
     where_clients_show_certificates_no_name_serves_for_another,
-    howdah_only = "sites of its own",
+    howdah_only = "sites are Howdah's",
     |s| {
         let setup = s.https_clients("required");
         ["a", "b"]
@@ -158,7 +158,7 @@ fn check(toml: &str) -> (bool, String) {
 }
 
 #[test]
-fn check_says_which_hosts_the_certificates_of_a_site_are_not_for() {
+fn check_names_hosts_that_a_sites_certificates_do_not_cover() {
     let top = "listen = \"https://127.0.0.1:0\"\nroot = \".\"\n";
     let site = |hosts: &str, tls: &str| format!("[[site]]\nhosts = {hosts}\n[site.tls]\n{tls}\n");
     let own = "certificates = [{ cert = \"shop.pem\", key = \"shop.key\" }]";

@@ -86,7 +86,7 @@ impl Drop for Terminal {
 }
 
 scenario!(
-    top_shows_what_runs_and_its_keys_drain_and_restart,
+    top_shows_running_requests_and_its_keys_drain_and_restart,
     howdah_only = "nginx and PHP-FPM have no such command",
     |s| s.workers(2).php("held.php", HELD),
     |site| {
@@ -148,7 +148,7 @@ script_scenario!(
 );
 
 scenario!(
-    top_without_a_terminal_prints_what_happens_within_a_second,
+    top_without_a_terminal_prints_the_activity_of_a_second,
     howdah_only = "nginx and PHP-FPM have no such command",
     |s| s.workers(1).php("held.php", HELD),
     |site| {

@@ -192,7 +192,7 @@ fn a_forwarded_request_carries_its_trace() {
 }
 
 #[test]
-fn a_collector_that_refuses_costs_spans_and_is_said_once() {
+fn a_collector_that_refuses_costs_spans_and_is_logged_once() {
     let collector = Collector::start();
     collector.set(Behavior::Refuses);
     with(
@@ -292,7 +292,7 @@ const PYTHON: &str = "/usr/bin/python3";
 fn a_bucket_of_the_metrics_leads_to_a_trace_that_fell_into_it() {
     let has_library = |library| Command::new(PYTHON).args(["-c", &format!("import {library}")]).output();
     if !has_library("prometheus_client").is_ok_and(|output| output.status.success()) {
-        skip!("python3-prometheus-client", "whoever reads OpenMetrics");
+        skip!("python3-prometheus-client", "its parser reads the OpenMetrics page");
     }
     let collector = Collector::start();
     with(

@@ -46,7 +46,7 @@ fn upgrade(site: &Site) {
 
 /// Sends requests until a response is declared the connection's last one: the command may return before the old process
 /// has notified its threads.
-fn goes_with_a_response(conn: &mut Conn) {
+fn closes_with_a_response(conn: &mut Conn) {
     let last = || conn.exchange(&Request::get("/who.php")).expect(200).header("connection") == Some("close");
     assert!(eventually(PATIENCE, last), "the connection stays");
     assert!(conn.closed_by_server());
@@ -73,7 +73,7 @@ fn under_load(site: &Site, threads: usize, client: impl Fn(usize, &AtomicBool, &
                 let loaded = eventually(PATIENCE, || {
                     served.load(Ordering::Relaxed) > before + 20 || clients.iter().any(|client| client.is_finished())
                 });
-                assert!(loaded, "nothing is answered");
+                assert!(loaded, "no request gets a response");
                 upgrade(site);
             }
         }));
@@ -138,7 +138,7 @@ scenario!(
         for _ in 0..times() {
             upgrade(site);
             for client in &mut clients {
-                assert_eq!(client.line(), "seen", "each comes to the new process");
+                assert_eq!(client.line(), "seen", "each connection reaches the new process");
             }
         }
         for client in clients {
@@ -186,9 +186,9 @@ scenario!(
         assert!(output.status.success(), "{}", text(&output));
         assert!(text(&output).contains(&format!("process {old} finishes its requests")), "{}", text(&output));
         let _ = site.wait_for_log(&[&format!("process {} has taken over", server(site))]);
-        assert_ne!(site.get_ok("/who.php"), before, "new connections come to the new process");
+        assert_ne!(site.get_ok("/who.php"), before, "new connections reach the new process");
         for conn in [&mut used, &mut unused] {
-            goes_with_a_response(conn);
+            closes_with_a_response(conn);
         }
         let again = site.howdah().command(&["upgrade"]);
         assert_eq!(again.status.code(), Some(1));
@@ -292,7 +292,7 @@ scenario!(
             let reload = scope.spawn(|| site.howdah().command(&["reload"]));
             assert_eq!(first.join().unwrap().status.code(), Some(1));
             let reload = reload.join().unwrap();
-            assert!(reload.status.success(), "it comes when the upgrade has failed: {}", text(&reload));
+            assert!(reload.status.success(), "the reload runs after the failed upgrade: {}", text(&reload));
         });
         install(site, &program());
         upgrade(site);
@@ -434,7 +434,7 @@ fn reloads_before_and_after_upgrades_are_kept() {
     let before = idle.exchange(&Request::get("/who.php")).expect(200).text();
     let output = site.howdah().command(&["upgrade"]);
     assert!(output.status.success(), "{}", text(&output));
-    goes_with_a_response(&mut idle);
+    closes_with_a_response(&mut idle);
     site.howdah_mut().follow();
     let after = Conn::open(&other).exchange(&Request::get("/who.php")).expect(200).text();
     assert_eq!(site.get_ok("/who.php"), after);

@@ -76,7 +76,7 @@ fn owner_if_there(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
     let ids: Vec<u64> = line.split_ascii_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert!(ids.iter().all(|id| *id == ids[0]), "no way back: {line}");
+    assert!(ids.iter().all(|id| *id == ids[0]), "the process could switch users back: {line}");
     Some(ids[0])
 }
 
@@ -106,7 +106,7 @@ fn attacks_work(site: &Site, path: &str) {
 
 script_scenario!(
     pools_of_two_users_can_access_neither_each_other_nor_the_server,
-    howdah_only = "PHP-FPM's pools are tried by nobody",
+    howdah_only = "the isolation of PHP-FPM's pools is not tested",
     three_users,
     |site| {
         let server = site.howdah().pid();
@@ -189,7 +189,7 @@ script_scenario!(
         assert_eq!((a["user"].as_str(), a["home"].as_str()), (Some("www-data"), home.as_deref()));
         assert!(
             !a["groups"].as_array().unwrap().contains(&0.into()),
-            "root's group stays with nobody: {}",
+            "PHP keeps root's group: {}",
             a["groups"]
         );
         let status = a["status"].as_str().unwrap();
@@ -215,7 +215,7 @@ script_scenario!(
         assert_eq!(words("Max file size"), ["1073741824", "1073741824"]);
         // A container's root may lack the right to raise limits.
         if Command::new("prlimit").args(["--nice=20:20", "true"]).output().unwrap().status.success() {
-            assert_eq!(words("Max nice priority"), ["20", "20"], "whoever keeps the nice values may lower them again");
+            assert_eq!(words("Max nice priority"), ["20", "20"], "a process that may raise priorities restores nice values");
         } else {
             howdah_skip::record("nice-limit", "root may not widen the limit of the nice value here");
         }
@@ -307,7 +307,7 @@ fn start_as_root(directory: &std::path::Path, arguments: &[&str]) -> (Option<i32
 }
 
 #[test]
-fn root_does_not_serve_without_a_word_about_users() {
+fn root_does_not_serve_without_a_setting_about_users() {
     if !can_be_others() {
         skip!("root", "only root becomes other users");
     }
@@ -345,7 +345,7 @@ fn root_does_not_serve_without_a_word_about_users() {
 }
 
 #[test]
-fn check_reports_what_scripts_of_the_servers_user_can_do() {
+fn check_reports_the_risks_of_scripts_with_the_servers_user() {
     if !can_be_others() {
         skip!("root", "only root becomes other users");
     }
@@ -368,7 +368,7 @@ fn check_reports_what_scripts_of_the_servers_user_can_do() {
 }
 
 #[test]
-fn root_that_serves_as_root_says_so() {
+fn serving_as_root_is_reported() {
     if !can_be_others() {
         skip!("root", "only root becomes other users");
     }

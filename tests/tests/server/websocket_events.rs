@@ -29,7 +29,7 @@ pub(super) fn open(site: &Site, query: &str) -> (WebSocket, String) {
 }
 
 script_scenario!(
-    events_reach_the_script_and_what_it_sends_reaches_the_client,
+    events_reach_the_script_and_its_messages_reach_the_client,
     howdah_only = "PHP-FPM has no WebSockets",
     chat,
     |site| {
@@ -328,7 +328,7 @@ fn echo(setup: Setup) -> Setup {
 }
 
 #[test]
-fn a_client_that_others_keep_gets_everything_back_over_tls() {
+fn an_independent_client_gets_everything_back_over_tls() {
     run(
         Mode::Classic,
         |s| {

@@ -23,7 +23,7 @@ const JOINS: &str = "$event = \\Howdah\\WebSocket::event();
     if ($event?->type === 'message') { \\Howdah\\WebSocket::publish('room', $event->data); }";
 
 fn plain(setup: Setup) -> Setup {
-    setup.http1("what a connection takes is different in each version").never_https().measures_memory().workers(2)
+    setup.http1("the memory of a connection differs by version").never_https().measures_memory().workers(2)
 }
 
 /// Private memory of the server that is in use, in bytes.

@@ -21,7 +21,7 @@ fn open(site: &Site, query: &str) -> (WebSocket, String) {
 }
 
 script_scenario!(
-    scripts_learn_which_connections_are_open_and_who_is_in_a_channel,
+    scripts_can_query_open_connections_and_members_of_channels,
     howdah_only = "PHP-FPM has no WebSockets",
     who,
     |site| {

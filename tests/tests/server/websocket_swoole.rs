@@ -53,7 +53,7 @@ script_scenario!(
 );
 
 #[test]
-fn it_works_as_a_worker_script() {
+fn an_application_of_swooles_websocket_server_works_as_a_worker_script() {
     for mode in ["worker", "async"] {
         let pool = |s: Setup| {
             s.more_processes(1)

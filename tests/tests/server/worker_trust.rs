@@ -53,7 +53,7 @@ fn open_bodies(site: &Site) -> Vec<String> {
 // socket, with their files. First the disk was full, then the socket, and requests got 500.
 script_scenario!(
     uploads_beside_slow_requests_all_arrive_and_leave_nothing,
-    howdah_only = "looks into the server's processes",
+    howdah_only = "inspects the server's processes",
     |s| s
         .workers(3)
         .ini("opcache.enable", "0")
@@ -200,8 +200,8 @@ const CHILD: &str = php!("worker_trust/child.php");
 
 script_scenario!(
     a_child_that_a_script_left_behind_cannot_answer_for_its_worker,
-    howdah_only = "looks into the worker's child",
-    not_async = "its workers have sockets and eventfds of their own",
+    howdah_only = "inspects the worker's child",
+    not_async = "its workers have their own sockets and eventfds",
     |s| s
         .workers(1)
         .setting("deadline", "\"6s\"")
@@ -275,7 +275,7 @@ const UNBEGIN: &str = php!("worker_trust/unbegin.php");
 script_scenario!(
     a_workers_claim_not_to_have_begun_its_request_is_not_trusted,
     howdah_only = "the reference has no lanes",
-    not_async = "its requests lie in memory of the worker's own",
+    not_async = "its requests are in the worker's private memory",
     |s| s
         .workers(2)
         .ini("ffi.enable", "true")
@@ -393,7 +393,7 @@ script_scenario!(
 
 script_scenario!(
     a_response_with_thirty_thousand_headers_is_refused,
-    howdah_only = "nginx has limits of its own",
+    howdah_only = "nginx's limits are different",
     |s| s
         .allow_log("worker_broken")
         .php("many.php", "for ($i = 0; $i < $_GET['n']; $i++) { header(\"X-$i: v\"); } echo 'done';")

@@ -175,7 +175,7 @@ fn memory_does_not_grow_over_ten_thousand_requests() {
 }
 
 #[test]
-fn warm_up_requests_build_what_the_snapshot_keeps() {
+fn the_snapshot_has_the_state_of_warm_up_requests() {
     run(
         Mode::Snapshot,
         |s| {
@@ -212,7 +212,7 @@ in_each_way!(
 );
 
 in_each_way!(
-    what_follows_howdah_snapshot_runs_in_each_request,
+    code_after_howdah_snapshot_runs_in_each_request,
     |s| snapshot(s).script("w.php").php("w.php", "$n = 1; Howdah\\snapshot(); $n++; echo $n, ' ', $_GET['a'] ?? '-';"),
     |site| {
         for i in 0..5 {
@@ -275,8 +275,8 @@ fn a_reload_and_a_watched_change_take_a_new_snapshot() {
 
 /// Regression: before the snapshot PHP may exceed its limit by some memory; for "no limit" the result was 8 MB.
 #[test]
-fn no_limit_of_memory_was_a_small_one_while_the_snapshot_was_taken() {
-    let boot = php!("each_way/no_limit_of_memory_was_a_small_one_while_the_snapshot_was_taken.php");
+fn an_unlimited_memory_limit_stays_unlimited_while_the_snapshot_is_taken() {
+    let boot = php!("each_way/an_unlimited_memory_limit_stays_unlimited_while_the_snapshot_is_taken.php");
     run(
         Mode::Snapshot,
         |s| {

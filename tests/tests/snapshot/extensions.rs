@@ -26,13 +26,13 @@ fn script(setup: Setup, path: &str, code: &str) -> Setup {
 }
 
 #[test]
-fn apcu_keeps_what_requests_store() {
+fn apcu_keeps_values_stored_by_requests() {
     run(
         Mode::Snapshot,
         |s| {
             let s = s.extension("apcu", "extension").ini("apc.enabled", "1");
             let s = booted(s, "apcu_store('boot', ['made' => 'at boot']); $n = 0;");
-            script(s.workers(2), "index.php", php!("extensions/apcu_keeps_what_requests_store.php"))
+            script(s.workers(2), "index.php", php!("extensions/apcu_keeps_values_stored_by_requests.php"))
         },
         |site| {
             let mut conn = site.conn();

@@ -31,7 +31,7 @@ in_each_way!(
         let text = std::fs::read_to_string(site.file("after.txt")).unwrap();
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let expected: Vec<String> = (1..=10).map(|i| format!("[11,1,\"{i}\",200]")).collect();
-        assert_eq!(lines, expected, "the request's superglobals are there, and nothing of the requests before");
+        assert_eq!(lines, expected, "the body sees its request's superglobals and nothing of earlier requests");
     },
 );
 
@@ -64,7 +64,7 @@ in_each_way!(
     |site| {
         let (none, destroyed) = (site.marks("collected 0"), site.marks("destroyed"));
         for i in 1..=3 {
-            assert_eq!(site.get_ok("/"), "collected", "in the handler it is as ever");
+            assert_eq!(site.get_ok("/"), "collected", "the handler collects cycles as usual");
             site.wait_for_mark("collected 0", none + i);
             site.wait_for_mark("destroyed", destroyed + 2 * i);
         }
@@ -165,7 +165,7 @@ fn the_deadline_counts_the_body() {
             let first = site.get_ok("/?hang=1");
             site.wait_for_mark("hangs", 1);
             let second = site.get_ok("/");
-            assert_ne!(first, second, "the worker was replaced, and nobody lost an answer");
+            assert_ne!(first, second, "the worker was replaced, and no client lost a response");
         },
     );
 }

@@ -106,7 +106,7 @@ fn connections_by_gnutls_that_requests_open_are_theirs() {
             let first = site.get_ok("/");
             assert!(first.starts_with("1 "), "{first}");
             for _ in 0..3 {
-                assert_eq!(site.get_ok("/"), first, "it is put back, and not replaced");
+                assert_eq!(site.get_ok("/"), first, "the worker is restored, not replaced");
             }
         },
     );

@@ -77,27 +77,27 @@ fn each_worker_has_its_own(kind: &Kind) {
 }
 
 #[test]
-fn to_mysql() {
+fn each_worker_has_its_own_mysql_connection() {
     let server = Server::mariadb();
     each_worker_has_its_own(&mysql(&server));
 }
 
 #[test]
-fn to_postgresql_by_its_extension() {
+fn each_worker_has_its_own_postgresql_connection_by_the_extension() {
     let server = Server::postgres();
     let boot = php!("own_connections/pgsql_boot.php", PORT = server.port);
     each_worker_has_its_own(&postgres(boot, php!("own_connections/pgsql_request.php")));
 }
 
 #[test]
-fn to_postgresql_by_pdo() {
+fn each_worker_has_its_own_postgresql_connection_by_pdo() {
     let server = Server::postgres();
     let boot = php!("own_connections/pdo_pgsql_boot.php", PORT = server.port);
     each_worker_has_its_own(&postgres(boot, php!("own_connections/pdo_pgsql_request.php")));
 }
 
 #[test]
-fn to_redis() {
+fn each_worker_has_its_own_redis_connection() {
     let server = Server::redis(false);
     each_worker_has_its_own(&redis(&server));
 }

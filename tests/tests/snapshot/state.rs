@@ -58,7 +58,7 @@ fn no_state_of_a_request_remains_with_any_restore_method() {
 /// The engine remembers which parts of a page requests write to. Here each request writes to a different part, of many
 /// in few pages, and checks all of them.
 #[test]
-fn a_place_that_no_request_wrote_to_before_is_put_back() {
+fn memory_that_no_earlier_request_wrote_to_is_restored() {
     const HANDLE: &str = php!("state/handle.php");
     for copy in ["lines", "differences", "all"] {
         run(
@@ -216,11 +216,11 @@ fn descriptors_mappings_and_memory_stay_as_they_are() {
 }
 
 #[test]
-fn howdahs_own_functions() {
+fn functions_registered_at_boot_run_at_their_stage() {
     run(
         Mode::Snapshot,
         |s| {
-            by_boot_file(s, php!("state/howdahs_own_functions.php"))
+            by_boot_file(s, php!("state/functions_registered_at_boot_run_at_their_stage.php"))
                 .php("index.php", "echo Howdah\\mode(), ' ', implode(', ', $order);")
         },
         |site| {

@@ -157,7 +157,7 @@ fn a_killed_template_is_replaced_with_the_next_worker() {
             assert!(eventually(PATIENCE, || template(site).is_none()), "{}", site.howdah().pool());
             assert!(site.howdah().pool()["snapshot_unshared"].as_str().unwrap().contains("has ended"));
             assert_eq!(ask(site, WORKERS, 50, "/").len(), WORKERS * 50);
-            assert_eq!((serving(site), site.marks("boots")), (workers.clone(), 1), "nobody else has ended");
+            assert_eq!((serving(site), site.marks("boots")), (workers.clone(), 1), "the workers keep serving");
             for worker in &workers {
                 signal(*worker, Signal::KILL);
             }
@@ -266,9 +266,9 @@ fn a_lock_taken_at_boot_has_each_worker_boot() {
 /// Regression: SQLite locks data that it reads, as long as there are rows left. The file was opened again for each
 /// worker, which lost the first worker its lock.
 #[test]
-fn a_lock_of_a_file_that_is_read_was_lost_when_the_boot_was_shared() {
+fn a_lock_of_a_file_that_is_read_has_each_worker_boot() {
     boots_alone(
-        php!("template/a_lock_of_a_file_that_is_read_was_lost_when_the_boot_was_shared.php"),
+        php!("template/a_lock_of_a_file_that_is_read_has_each_worker_boot.php"),
         "a file was opened at boot",
     );
 }

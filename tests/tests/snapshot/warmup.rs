@@ -159,7 +159,7 @@ fn where_the_boot_has_connections_tokens_are_known_by_their_names() {
 }
 
 in_each_way!(
-    what_the_boot_file_itself_leaves_to_all_is_named,
+    values_that_a_boot_file_shares_with_all_visitors_are_named,
     |s: Setup| {
         s.workers(WORKERS)
             .boot("boot.php")
@@ -259,7 +259,7 @@ fn an_after_warmup_that_fails_costs_the_warm_up_only() {
 }
 
 #[test]
-fn elsewhere_after_warmup_is_there_and_never_called() {
+fn in_other_modes_after_warmup_exists_and_is_never_called() {
     run(
         Mode::Snapshot,
         |s| s.php("index.php", "Howdah\\after_warmup(function () { echo 'called'; }); echo 'ok';"),

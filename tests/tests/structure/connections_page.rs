@@ -95,7 +95,7 @@ const CLAIMS: &[(&str, &[&str])] = &[
         "PDO, all drivers",
         &[
             "async/library.rs: pooled_mysql_connections_are_as_good_as_new",
-            "async/connections.rs: a_transaction_left_open_is_an_error_with_its_places",
+            "async/connections.rs: a_transaction_left_open_is_an_error_with_its_locations",
         ],
     ),
     ("PDO, MySQL and SQLite", &["async/library.rs: pooled_mysql_connections_are_as_good_as_new"]),
@@ -105,7 +105,7 @@ const CLAIMS: &[(&str, &[&str])] = &[
         "mysqli",
         &[
             "async/library.rs: pooled_mysql_connections_are_as_good_as_new",
-            "async/connections.rs: a_transaction_left_open_is_an_error_with_its_places",
+            "async/connections.rs: a_transaction_left_open_is_an_error_with_its_locations",
         ],
     ),
     ("phpredis", &["async/library.rs: pooled_redis_connections_are_as_good_as_new"]),

@@ -10,8 +10,8 @@ fn worker(setup: Setup, code: &str) -> Setup {
 }
 
 #[test]
-fn the_loop_keeps_what_the_boot_set_and_ends_at_its_limit() {
-    let code = php!("package/the_loop_keeps_what_the_boot_set_and_ends_at_its_limit.php");
+fn the_loop_keeps_the_boots_state_and_ends_at_its_limit() {
+    let code = php!("package/the_loop_keeps_the_boots_state_and_ends_at_its_limit.php");
     run(
         Mode::Worker,
         |s| worker(s.workers(1).ini("display_errors", "0").expect_log("thrown on purpose"), code),
@@ -107,18 +107,18 @@ fn a_psr15_application_is_served(package: &str, factory: &str) {
 }
 
 #[test]
-fn psr15_with_nyholms_messages() {
+fn psr15_applications_run_with_nyholms_messages() {
     a_psr15_application_is_served("/usr/share/php/Nyholm/Psr7/autoload.php", "Nyholm\\Psr7\\Factory\\Psr17Factory");
 }
 
 #[test]
-fn psr15_with_guzzles_messages() {
+fn psr15_applications_run_with_guzzles_messages() {
     a_psr15_application_is_served("/usr/share/php/GuzzleHttp/Psr7/autoload.php", "GuzzleHttp\\Psr7\\HttpFactory");
 }
 
 /// Each kind of object has a separate factory in Slim; the package finds the first one that is installed.
 #[test]
-fn psr15_with_slims_messages() {
+fn psr15_applications_run_with_slims_messages() {
     let messages = "/usr/share/php/Slim/Psr7/autoload.php";
     if !std::path::Path::new(messages).exists() {
         howdah_skip::skip!("slim", "Debian's php-slim-psr7 is not installed");
@@ -132,10 +132,10 @@ fn psr15_with_slims_messages() {
 }
 
 #[test]
-fn stubs_say_what_is_there() {
+fn stubs_match_the_extension() {
     let stubs = include_str!("../../../php/stubs/howdah.stub.php");
     // Everything in the extension, and everything in the stubs, with types and defaults.
-    let code = php!("package/stubs_say_what_is_there.php");
+    let code = php!("package/stubs_match_the_extension.php");
     run(
         Mode::Classic,
         |s| s.file("stubs.txt", stubs).php("check.php", code),

@@ -47,7 +47,7 @@ fn routes_lead_to_several_worker_scripts_and_all_else_runs_classic() {
 }
 
 #[test]
-fn a_script_that_never_asks_for_a_call_is_a_boot_failure() {
+fn a_script_that_never_asks_for_a_request_is_a_boot_failure() {
     run(
         Mode::Worker,
         |s| {
@@ -59,7 +59,7 @@ fn a_script_that_never_asks_for_a_call_is_a_boot_failure() {
         |site| {
             let refused = site.get("/");
             assert_eq!(refused.status, 503);
-            assert!(!refused.text().contains("no application"), "the client learns nothing of the inside");
+            assert!(!refused.text().contains("no application"), "the response names no internal details");
             let line = site.wait_for_log(&["ended before it was ready", "next attempt in"]);
             assert!(line.contains("no application"), "{line}");
             replace_file(&site.file("worker.php"), format!("<?php\n{}", answering("mended")));
@@ -153,7 +153,7 @@ fn reloads_under_load_lose_nothing() {
                     for _ in 0..4 {
                         // Not back to back without a turn for the clients.
                         let enough = served.load(Ordering::Relaxed) + 20;
-                        assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "nobody is served");
+                        assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "no client is served");
                         assert!(site.howdah().command(&["reload"]).status.success());
                     }
                 });
@@ -334,7 +334,7 @@ fn a_crash_costs_one_process_and_a_safe_request_nothing() {
 }
 
 #[test]
-fn the_deadline_holds_for_the_handler_and_for_what_follows_it() {
+fn the_deadline_covers_the_handler_and_the_code_after_it() {
     let code = "require 'gate.php'; set_time_limit(0); while (frankenphp_handle_request(function () {
         if (isset($_GET['during'])) { while (true); } echo getmypid();
     })) { if (isset($_GET['after'])) { while (true); } }";

@@ -231,9 +231,9 @@ in_worker_mode!(
 );
 
 in_worker_mode!(
-    functions_with_frankenphps_names,
+    functions_have_frankenphps_names,
     |s| {
-        worker(s.workers(1).expect_log("logged as error"), php!("request_loop/functions_with_frankenphps_names.php"))
+        worker(s.workers(1).expect_log("logged as error"), php!("request_loop/functions_have_frankenphps_names.php"))
     },
     |site| {
         let response = site.send(&Request::get("/").header("X-Mark", "m")).expect(200);

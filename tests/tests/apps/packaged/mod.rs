@@ -97,7 +97,7 @@ fn unknown(app: &apps::App, found: Vec<String>) -> Vec<String> {
 
 /// Removes files that applications leave in the temporary directory for later requests: compiled assets of Icinga Web
 /// 2, and the state of id generators of MediaWiki 1.43 and later.
-fn remove_what_applications_keep(tmp: &Path) {
+fn remove_files_that_applications_keep(tmp: &Path) {
     let _ = std::fs::remove_dir_all(tmp.join("FileCache_icingaweb"));
     for entry in std::fs::read_dir(tmp).unwrap().flatten() {
         if entry.file_name().to_string_lossy().starts_with("mw-GlobalIdGenerator") {
@@ -130,7 +130,7 @@ fn packaged_applications_are_the_same_under_howdah() {
     let Servers { site, apache, _database } = world;
     drop(apache);
     if differences.is_empty() {
-        remove_what_applications_keep(&site.place().tmp);
+        remove_files_that_applications_keep(&site.place().tmp);
         site.finish();
     } else {
         println!("{}", site.log().lines().rev().take(30).collect::<Vec<_>>().join("\n"));

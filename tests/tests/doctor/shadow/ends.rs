@@ -89,14 +89,14 @@ fn running_requests_are_finished_at_the_end_and_a_second_interrupt_does_not_wait
         assert_eq!(conn.head("POST").status, 200);
         assert_eq!(conn.read_some().unwrap(), b"first");
         signal(shadow.child.id(), Signal::INT);
-        assert!(eventually(PATIENCE, || Conn::try_open(&shadow.target).is_err()), "it still accepts");
+        assert!(eventually(PATIENCE, || Conn::try_open(&shadow.target).is_err()), "the doctor still accepts connections");
         if is_endless {
             signal(shadow.child.id(), Signal::INT);
         } else {
             conn.send("x");
             assert_eq!(conn.read_rest(), b"-last");
         }
-        let status = wait_for_exit(&mut shadow.child, PATIENCE).expect("it does not end");
+        let status = wait_for_exit(&mut shadow.child, PATIENCE).expect("the doctor does not end");
         assert_eq!(status.code(), Some(if is_endless { 130 } else { 2 }), "nothing was compared");
         wait_until_gone(&processes);
         assert!(is_empty(top.path()));

@@ -48,7 +48,7 @@ impl Shadow {
         shadow
     }
 
-    /// Waits for a line that begins so.
+    /// Waits for a line that begins with `start`.
     fn wait_for(&self, start: &str) {
         let has = || self.lines.lock().unwrap().iter().any(|line| line.starts_with(start));
         assert!(eventually(PATIENCE, has), "{start}: {:#?}", self.lines.lock().unwrap());
@@ -69,7 +69,7 @@ impl Shadow {
     fn report(mut self) -> (Option<i32>, Value) {
         let mut text = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-        let status = wait_for_exit(&mut self.child, PATIENCE).expect("it does not end");
+        let status = wait_for_exit(&mut self.child, PATIENCE).expect("the doctor does not end");
         let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {:#?}", self.lines.lock().unwrap()));
         (status.code(), report)
     }

@@ -292,7 +292,7 @@ fn interim_early_and_broken_responses_and_trailers_pass_through() {
     let mut broken = Conn::open(&shadow.target);
     broken.send("GET /broken HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(broken.head("GET").status, 200);
-    assert!(std::iter::from_fn(|| broken.try_read_some().transpose()).any(|read| read.is_err()), "it looks complete");
+    assert!(std::iter::from_fn(|| broken.try_read_some().transpose()).any(|read| read.is_err()), "the truncated response looks complete");
     for (path, why) in [("/nonsense", "malformed response"), ("/closes", "has closed the connection")] {
         let response = shadow.send(&Request::get(path));
         assert!(response.status == 502 && response.text().contains(why), "{path}: {}", response.text());

@@ -12,7 +12,7 @@ fn now() -> u64 {
 }
 
 scenario!(
-    tokens_that_prove_nothing_are_refused,
+    invalid_tokens_are_refused,
     howdah_only = "a Mercure hub is Howdah's",
     |s| closed(s).allow_log("token refused"),
     |site| {

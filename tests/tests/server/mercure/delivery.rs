@@ -38,7 +38,7 @@ scenario!(
 );
 
 scenario!(
-    a_subscriber_that_does_not_read_disturbs_no_other_and_is_let_go,
+    a_subscriber_that_does_not_read_disturbs_no_other_and_is_disconnected,
     howdah_only = "a Mercure hub is Howdah's",
     |s| hub(s).http1("the buffers are the socket's").setting("threads", "1"),
     |site| {
@@ -109,7 +109,7 @@ scenario!(
 );
 
 scenario!(
-    subscribers_that_wait_get_comments,
+    idle_subscribers_get_comments,
     howdah_only = "a Mercure hub is Howdah's",
     |s| hub(s).time("mercure.heartbeat", "100ms"),
     |site| {

@@ -37,7 +37,7 @@ fn hub_url(site: &Site) -> String {
 const PATTERN: &str = "match_urlpattern=https%3A%2F%2Fexample.com%2Fbooks%2F%3Aid";
 
 scenario!(
-    matchers_select_updates_beside_the_selectors_of_0_x,
+    matchers_select_updates_in_addition_to_selectors_of_0_x,
     howdah_only = "a Mercure hub is Howdah's",
     hub,
     |site| {
@@ -87,7 +87,7 @@ scenario!(
 );
 
 scenario!(
-    access_tokens_allow_what_their_authorization_details_say,
+    access_tokens_permit_their_authorization_details,
     howdah_only = "a Mercure hub is Howdah's",
     |s| closed(s).allow_log("token refused"),
     |site| {

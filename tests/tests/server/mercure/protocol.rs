@@ -42,7 +42,7 @@ scenario!(a_publisher_reaches_the_subscribers_of_its_topics, howdah_only = "a Me
 },);
 
 scenario!(
-    wrong_requests_get_the_status_that_says_why,
+    invalid_requests_get_a_status_for_their_reason,
     howdah_only = "a Mercure hub is Howdah's",
     |s| hub(s).allow_log("token refused"),
     |site| {
@@ -81,7 +81,7 @@ scenario!(
     },
 );
 
-scenario!(a_client_continues_where_it_was, howdah_only = "a Mercure hub is Howdah's", hub, |site| {
+scenario!(a_client_resumes_after_its_last_event, howdah_only = "a Mercure hub is Howdah's", hub, |site| {
     let token = publisher();
     let after = |last: &str, header: bool| {
         let request = match header {

@@ -45,9 +45,9 @@ fn event_source(site: &Site, query: &str, cookies: &str) -> Subscriber {
 }
 
 scenario!(
-    what_symfony_api_platform_and_turbo_publish_reaches_an_event_source,
+    updates_of_symfony_api_platform_and_turbo_reach_an_event_source,
     howdah_only = "a Mercure hub is Howdah's",
-    |s| with_one_key(s).http1("Symfony's client speaks it here"),
+    |s| with_one_key(s).http1("Symfony's client uses it here"),
     |site| {
         let subscribe = json!(["https://example.com/books/{id}", "http://localhost/api/secrets/{id}"]);
         let cookies = format!("PHPSESSID=x; mercureAuthorization={}", lcobucci(json!([]), subscribe));

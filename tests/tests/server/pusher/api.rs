@@ -68,7 +68,7 @@ fn a_request_without_a_valid_signature_publishes_nothing() {
 }
 
 #[test]
-fn what_laravels_broadcaster_sends_arrives() {
+fn events_of_laravels_broadcaster_arrive() {
     run(Mode::Classic, pusher, |site| {
         let [mut ann, mut bob] = [(); 2].map(|()| Client::connect(site));
         ann.sign_in(site, "1");

@@ -163,7 +163,7 @@ fn clients_publish_only_in_channels_that_admit_them_and_not_too_often() {
 }
 
 #[test]
-fn a_signed_in_user_gets_what_is_for_that_user() {
+fn a_signed_in_user_gets_events_for_that_user() {
     run(Mode::Classic, pusher, |site| {
         let mut client = Client::connect(site);
         let mut data: Value =

@@ -69,7 +69,7 @@ fn children_of_scripts_are_in_the_same_sandbox() {
 }
 
 #[test]
-fn pools_have_sandboxes_of_their_own() {
+fn each_pool_has_its_own_sandbox() {
     run(
         Mode::Classic,
         |s| {
@@ -131,7 +131,7 @@ fn check(configuration: &str, site: &Site) -> String {
 }
 
 #[test]
-fn check_shows_the_final_profile_and_what_the_kernel_can_do() {
+fn check_shows_the_final_profile_and_the_kernels_support() {
     run(
         Mode::Classic,
         |s| on_an_old_kernel(s).workers(1),
@@ -219,7 +219,7 @@ fn a_pool_whose_sandbox_cannot_be_enforced_stays_down_unless_configured_otherwis
 }
 
 #[test]
-fn a_sandbox_that_learns_prints_what_the_application_needs() {
+fn a_learning_sandbox_prints_the_applications_needs() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     for mode in [Mode::Classic, Mode::Worker, Mode::Snapshot, Mode::Async] {
@@ -229,7 +229,7 @@ fn a_sandbox_that_learns_prints_what_the_application_needs() {
             |site| {
                 let root = site.file("").display().to_string();
                 let code = php!(
-                    "settings/a_sandbox_that_learns_prints_what_the_application_needs.php",
+                    "settings/a_learning_sandbox_prints_the_applications_needs.php",
                     ROOT = root,
                     PORT = port
                 );
