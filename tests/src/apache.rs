@@ -76,7 +76,6 @@ impl Apache {
         Some(apache)
     }
 
-    /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port.number
     }

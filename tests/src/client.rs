@@ -25,7 +25,6 @@ pub enum Target {
     Tls(SocketAddr),
     /// A TCP address, with this version of HTTP underneath.
     Version(SocketAddr, Version),
-    /// A Unix socket.
     Unix(PathBuf),
 }
 
@@ -46,7 +45,6 @@ enum Framing {
     Ended,
 }
 
-/// One connection to a server.
 #[derive(Debug)]
 pub struct Conn {
     stream: Stream,
@@ -338,7 +336,6 @@ impl Conn {
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    /// Reads the rest of the body.
     pub fn read_rest(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
         while let Some(piece) = self.read_some() {
@@ -354,7 +351,6 @@ impl Conn {
         Some(response)
     }
 
-    /// Reads a whole response.
     pub fn response(&mut self, method: &str) -> Response {
         let mut response = self.head(method);
         response.body = self.read_rest();

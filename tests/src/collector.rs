@@ -82,7 +82,6 @@ impl Collector {
         Self { port: Port::hold(), shared: Arc::default(), end: None, thread: None }
     }
 
-    /// Starts listening.
     pub fn listen(&mut self) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.unwrap_or_else(|error| panic!("runtime: {error}"));
@@ -111,7 +110,6 @@ impl Collector {
         }));
     }
 
-    /// The address for settings.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
     }
@@ -130,7 +128,6 @@ impl Collector {
         lock(&self.shared.heads).clone()
     }
 
-    /// All spans so far.
     pub fn spans(&self) -> Vec<Span> {
         lock(&self.shared.spans).clone()
     }

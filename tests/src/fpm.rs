@@ -65,7 +65,6 @@ impl Fpm {
         fpm
     }
 
-    /// The messages of the process.
     pub fn log(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.top.join(name)).unwrap_or_default();
         read("out.log") + &read("error.log")

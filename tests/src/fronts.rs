@@ -146,12 +146,10 @@ impl Front {
         front
     }
 
-    /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port.number
     }
 
-    /// A new connection.
     pub fn conn(&self) -> Conn {
         Conn::open(&Target::Tcp(([127, 0, 0, 1], self.port.number).into()))
     }

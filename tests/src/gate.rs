@@ -9,7 +9,6 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The script's side.
 pub(crate) const SCRIPT: &str = include_str!("php/gate.php");
 
 /// The test's side of a gate.
@@ -68,7 +67,6 @@ impl Gate {
 }
 
 impl Held {
-    /// Releases the script.
     pub fn release(self) {
         drop(self);
     }

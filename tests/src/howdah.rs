@@ -24,7 +24,6 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A running Howdah server.
 #[derive(Debug)]
 pub struct Howdah {
     child: Child,
@@ -261,7 +260,6 @@ impl Howdah {
         }
     }
 
-    /// The server's process id.
     pub fn pid(&self) -> u32 {
         self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
     }
@@ -331,7 +329,6 @@ impl Howdah {
         process::signal(self.pid(), signal);
     }
 
-    /// The admin endpoint.
     pub fn admin(&self) -> Target {
         Target::Unix(self.admin.clone())
     }
@@ -366,7 +363,6 @@ impl Howdah {
         self.status()["pools"][0].take()
     }
 
-    /// Everything that was logged so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }

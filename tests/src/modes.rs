@@ -51,7 +51,6 @@ const WORKER: &str = include_str!("php/worker.php");
 const BOOT: &str = include_str!("php/boot.php");
 
 impl Mode {
-    /// The mode's name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,7 +73,6 @@ impl Mode {
 }
 
 impl Backend {
-    /// The mode, if this is Howdah.
     #[must_use]
     pub fn mode(self) -> Option<Mode> {
         match self {

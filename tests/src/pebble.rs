@@ -35,7 +35,6 @@ pub struct Pebble {
     pub external_account: bool,
 }
 
-/// A running Pebble.
 #[derive(Debug)]
 pub struct Authority {
     pebble: Option<Child>,
@@ -114,7 +113,6 @@ impl Authority {
         }
     }
 
-    /// Restarts Pebble.
     pub fn go_on(&mut self) {
         self.go_down();
         let (programs, pebble) = &self.arguments;
@@ -147,7 +145,6 @@ impl Authority {
         assert!(eventually(PATIENCE, answers), "Pebble does not start:\n{}", self.log());
     }
 
-    /// Pebble's log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("pebble.log")).unwrap_or_default()
     }

@@ -14,7 +14,6 @@ pub const PATIENCE: Duration = Duration::from_secs(45);
 /// Identifies a process; distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
-    /// The process id.
     pub pid: u32,
     start: u64,
 }
@@ -144,7 +143,6 @@ pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool 
     }
 }
 
-/// Waits for a child to end.
 pub fn wait_for_exit(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let mut status = None;
     let _ = eventually(limit, || {

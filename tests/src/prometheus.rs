@@ -12,7 +12,6 @@ use tempfile::TempDir;
 /// The alert rules in our package; every Prometheus of the tests loads them.
 const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/monitoring/alerts.yml");
 
-/// A running Prometheus.
 #[derive(Debug)]
 pub struct Prometheus {
     server: Child,

@@ -11,7 +11,6 @@ use std::time::Duration;
 /// A relay to one server. Dropping it ends the relay.
 #[derive(Debug)]
 pub struct Relay {
-    /// The port on 127.0.0.1.
     pub port: u16,
     _held: Port,
     shared: Arc<Shared>,

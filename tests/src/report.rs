@@ -1,5 +1,5 @@
-//! Prints a failure's message at once, with its test's name: without our test runner, libtest holds back a test's output
-//! until all tests have ended, so a long run would show only `FAILED`.
+//! Prints a failure's message at once, with its test's name: without our test runner, libtest holds back output until
+//! all tests have ended, so a long run would show only `FAILED`.
 
 use std::io::Write;
 use std::panic::{self, PanicHookInfo};

@@ -1,6 +1,5 @@
 //! A request as written in a test, and its exact bytes.
 
-/// One HTTP/1.1 request.
 #[derive(Debug, Clone)]
 pub struct Request {
     method: String,
@@ -36,7 +35,6 @@ impl Request {
         Self::post(target, "application/x-www-form-urlencoded", body)
     }
 
-    /// Adds a header line.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -101,14 +99,12 @@ impl Request {
 /// One part of a `multipart/form-data` body.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
-    /// The field's name.
     pub name: &'a str,
     /// The file's name and type, if the part is a file.
     pub file: Option<(&'a str, &'a str)>,
     pub content: &'a [u8],
 }
 
-/// A POST request with a `multipart/form-data` body.
 pub fn multipart(target: &str, parts: &[Part<'_>]) -> Request {
     let boundary = "----howdah-test-boundary-7d1f";
     let mut body = Vec::new();

@@ -3,14 +3,11 @@
 use serde_json::Value;
 use std::io::Read;
 
-/// One HTTP response.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     /// `HTTP/1.1` or `HTTP/1.0`.
     pub version: String,
-    /// The status code.
     pub status: u16,
-    /// The reason phrase.
     pub reason: String,
     /// Header lines in order.
     pub headers: Vec<(String, String)>,
@@ -31,12 +28,10 @@ impl Response {
         self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str()).collect()
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("not JSON ({e}): {} {:?}", self.status, self.text()))

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A running server.
 #[derive(Debug)]
 pub struct Server {
     process: Child,
@@ -69,12 +68,10 @@ fn quiet(command: &mut Command) -> bool {
 }
 
 impl Server {
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Its data directory.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -222,7 +219,6 @@ impl Server {
 }
 
 impl Server {
-    /// Starts NATS with JetStream.
     pub fn nats() -> Self {
         let directory = directory();
         let held = Port::hold();

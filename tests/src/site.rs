@@ -25,7 +25,6 @@ enum Server {
     Reference(Reference),
 }
 
-/// A running site.
 #[derive(Debug)]
 pub struct Site {
     backend: Backend,
@@ -175,22 +174,18 @@ impl Site {
         }
     }
 
-    /// The site's directories.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// A file below the document root.
     pub fn file(&self, path: &str) -> PathBuf {
         self.place.root.join(path)
     }
 
-    /// The server's address.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The TCP port.
     pub fn port(&self) -> u16 {
         match &self.target {
             Target::Tcp(address) | Target::Tls(address) | Target::Version(address, _) => address.port(),
@@ -218,7 +213,6 @@ impl Site {
         reference::socket(&self.place)
     }
 
-    /// A new connection.
     pub fn conn(&self) -> Conn {
         Conn::open(&self.target)
     }

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, LazyLock};
 
-/// A TLS connection.
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// True if scenarios that do not decide this themselves run over TLS (`HOWDAH_TEST_TLS=1`).
@@ -24,7 +23,6 @@ pub(crate) fn is_asked_for() -> bool {
     std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0")
 }
 
-/// The files of a certificate.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     pub cert: PathBuf,

@@ -62,7 +62,6 @@ impl Upstream {
         Self { port: Port::hold(), shared: Arc::default(), listening: None }
     }
 
-    /// Starts listening.
     pub fn listen(&mut self, handle: impl Fn(&mut Peer) + Send + Sync + 'static) {
         let listener = TcpListener::bind(("127.0.0.1", self.port.number)).unwrap_or_else(|e| panic!("listen: {e}"));
         let shared = self.shared.clone();
@@ -111,7 +110,6 @@ impl Upstream {
         self.port.number
     }
 
-    /// The address for settings.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port.number)
     }
@@ -121,17 +119,14 @@ impl Upstream {
         format!("[{{ path = \"/p/*\", proxy = \"{}\" }}]", self.url())
     }
 
-    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.accepted.load(SeqCst)
     }
 
-    /// Number of requests so far.
     pub fn requests(&self) -> usize {
         self.shared.requests.load(SeqCst)
     }
 
-    /// The last request's head.
     pub fn last_head(&self) -> String {
         self.shared.heads.lock().unwrap_or_else(PoisonError::into_inner).last().cloned().unwrap_or_default()
     }
@@ -139,7 +134,10 @@ impl Upstream {
     /// Waits until the clients have closed the connections that this server has ended: a request sent on such a
     /// connection is lost.
     pub fn wait_until_left(&self) {
-        assert!(eventually(PATIENCE, || !half_closed(self.port.number)), "a client keeps a connection that this server has ended");
+        assert!(
+            eventually(PATIENCE, || !half_closed(self.port.number)),
+            "a client keeps a connection that this server has ended"
+        );
     }
 
     /// Waits until all connections have ended.

@@ -5,7 +5,6 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::site::Site;
 
-/// A frame from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The final bit, the reserved bits and the opcode.
@@ -19,7 +18,6 @@ pub const CLOSE: u8 = 0x88;
 pub const PING: u8 = 0x89;
 pub const PONG: u8 = 0x8a;
 
-/// An open connection.
 #[derive(Debug)]
 pub struct WebSocket {
     pub conn: Conn,
@@ -28,7 +26,6 @@ pub struct WebSocket {
 }
 
 impl WebSocket {
-    /// Opens a connection.
     pub fn open(site: &Site, target: &str) -> Self {
         Self::ask(site, target, &[]).unwrap_or_else(|response| panic!("no connection: {response:?}"))
     }

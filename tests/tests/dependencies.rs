@@ -130,10 +130,10 @@ fn no_dependency_is_duplicated_or_banned() {
         versions.entry(name).or_default().insert(text(&package["version"]).to_owned());
     }
     for (name, versions) in &versions {
-        assert!(versions.len() == 1 || skipped.contains(name), "{name} is there in versions {versions:?}");
+        assert!(versions.len() == 1 || skipped.contains(name), "{name} has several versions: {versions:?}");
     }
     for name in skipped {
-        assert!(versions.get(&name).is_some_and(|v| v.len() > 1), "{name} is excused and need not be");
+        assert!(versions.get(&name).is_some_and(|v| v.len() > 1), "{name} has one version: remove its exception");
     }
 }
 
@@ -168,6 +168,6 @@ fn each_direct_dependency_has_a_documented_reason() {
     let named: BTreeSet<&str> = reasons.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').collect();
     let ours = manifest["workspace"]["dependencies"].as_table().unwrap();
     for (name, _) in ours.iter().filter(|(_, from)| from.get("path").is_none()) {
-        assert!(named.contains(&**name), "CONTRIBUTING.md does not say why {name} is there");
+        assert!(named.contains(&**name), "CONTRIBUTING.md gives no reason for {name}");
     }
 }

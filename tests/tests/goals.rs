@@ -66,7 +66,7 @@ fn nothing_is_built_in_the_default_profile() {
             commands += 1;
             assert!(
                 line.contains("--profile ") || line.contains("--release"),
-                "{path}: third-party crates once more: {line}"
+                "{path}: builds third-party crates again: {line}"
             );
         }
     }

@@ -1,6 +1,6 @@
 //! ARCHITECTURE.md is true: the files that it names exist, crates use only permitted crates, `unsafe` stays in its
-//! permitted files, modules of a crate do not import each other in a circle. And prose has lines that can be read in a
-//! diff.
+//! permitted files, modules of a crate do not import each other in a circle, and files, lines of prose, settings and
+//! metrics stay within their limits.
 //!
 //! The scans are textual: they find `crate::module`, `super::module` and lists of them as written. `structure/shim.rs`
 //! checks the files of the C shim, `structure/links.rs` links between documents, `structure/messages.rs` the list of
@@ -430,11 +430,7 @@ fn a_request_and_a_response_have_one_name_each() {
             }
             let line = text_in_quotes.replace_all(line, "").replace("panics::call", "");
             let found = name.find_iter(&line).map(|found| found.as_str()).find(|word| is_old(word));
-            assert!(
-                found.is_none(),
-                "{path}: {}: write request and response",
-                found.unwrap_or_default()
-            );
+            assert!(found.is_none(), "{path}: {}: write request and response", found.unwrap_or_default());
         }
     }
 }

@@ -13,7 +13,6 @@ const SLOWEST: usize = 20;
 /// Lines of a failed test's output that are printed; the whole output is in a file.
 const OUTPUT_LINES: usize = 25;
 
-/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     expected: usize,

@@ -26,7 +26,6 @@ pub(crate) struct Place<'a> {
     pub(crate) slowness: u32,
 }
 
-/// Result of a test.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) name: String,
@@ -38,7 +37,6 @@ pub(crate) struct Outcome {
     pub(crate) output: String,
 }
 
-/// A test that has been started.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) name: String,
@@ -74,7 +72,6 @@ impl Running {
         Ok(Self { name: name.to_owned(), child, output, began: Instant::now(), slowness, captured, expired: false })
     }
 
-    /// The process id of the test.
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap_or(i32::MAX)
     }

@@ -20,7 +20,6 @@ const WINDOW: u32 = 65_535;
 #[derive(Debug)]
 pub(super) struct Lost;
 
-/// A connection.
 pub(super) struct Link {
     requests: Requests,
     pub(super) local_port: u16,
@@ -124,7 +123,6 @@ enum Up {
     Three(Box<Http3Stream<h3_quinn::SendStream<Bytes>>>),
 }
 
-/// Sends a body to the server.
 pub(super) struct Sender {
     way: Up,
     ended: bool,
@@ -170,7 +168,6 @@ impl Drop for Sender {
     }
 }
 
-/// Receives a response.
 pub(super) enum Receiver {
     Two { response: h2::client::ResponseFuture, body: Option<h2::RecvStream> },
     Three(Http3Stream<h3_quinn::RecvStream>),

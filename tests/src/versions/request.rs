@@ -78,7 +78,8 @@ impl<'a> Input<'a> {
                 "transfer-encoding" if text == "chunked" => chunked = true,
                 name @ ("upgrade" | "transfer-encoding" | "keep-alive" | "te") => return Err(complaint(name)),
                 name => {
-                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| complaint("an invalid header name"))?;
+                    let name =
+                        HeaderName::from_bytes(name.as_bytes()).map_err(|_| complaint("an invalid header name"))?;
                     headers.append(name, value);
                 }
             }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 /// A connection that was idle for longer is not reused: a server may close it at any moment, according to its settings.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// One visitor of one site.
 pub(crate) struct Browser {
     target: Target,
     conn: Option<(Conn, Instant)>,
@@ -16,7 +15,6 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Creates a visitor without cookies.
     pub(crate) fn new(target: Target) -> Self {
         Self { target, conn: None, cookies: BTreeMap::new() }
     }
@@ -53,7 +51,6 @@ impl Browser {
         }
     }
 
-    /// Names of the cookies that are set.
     pub(crate) fn cookie_names(&self) -> Vec<&str> {
         self.cookies.keys().map(String::as_str).collect()
     }

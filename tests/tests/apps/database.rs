@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A running database server.
 pub(crate) struct Database {
     server: Child,
     socket: PathBuf,
@@ -75,7 +74,6 @@ impl Database {
         if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
     }
 
-    /// Runs SQL.
     pub(crate) fn run(&self, sql: &str) {
         self.client(&["-e", sql]).unwrap_or_else(|e| panic!("{sql}: {e}"));
     }

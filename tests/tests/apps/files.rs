@@ -25,12 +25,10 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) {
     assert!(serious.is_none(), "cannot copy {} to {}: {errors}", from.display(), to.display());
 }
 
-/// Creates a directory and its parents.
 pub(crate) fn make_directory(path: &Path) {
     std::fs::create_dir_all(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-/// Writes a text file.
 pub(crate) fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }

@@ -1,5 +1,5 @@
 //! DokuWiki, WordPress and MediaWiki behind Apache, Caddy, HAProxy and lighttpd over FastCGI, compared with the same web
-//! server in front of PHP-FPM. With nginx in front, `HOWDAH_TEST_FASTCGI=1` runs their own tests.
+//! server in front of PHP-FPM. `HOWDAH_TEST_FASTCGI=1` runs their own tests behind nginx.
 
 use crate::browser::{encode, form};
 use crate::database::Database;

@@ -71,7 +71,7 @@ pub(crate) fn assert_none(site: &Site, pages: &[&str], mut ask: impl FnMut(&str)
         println!("measured {measured} times: process, before, after (descriptors, mappings, resident KiB): {grown:?}");
         before = grown.iter().map(|(pid, _, size)| (*pid, *size)).collect();
     }
-    panic!("processes grow each time, see above");
+    panic!("processes grew in each measurement");
 }
 
 fn larger(before: &Size, after: &Size) -> bool {

@@ -14,7 +14,6 @@ pub(crate) struct Side {
     pub(crate) browser: Browser,
     /// The web server that the browser visits, in place of the site's own.
     front: Option<Front>,
-    /// The last response.
     pub(crate) last: Response,
 }
 
@@ -145,7 +144,6 @@ impl Pair {
         self.differences.extend(found.into_iter().filter(|what| what.contains(": status ")));
     }
 
-    /// Gets a path on both.
     pub(crate) fn get(&mut self, name: &str, status: u16, target: &str) {
         self.step(name, status, |_| Request::get(target));
     }
@@ -206,7 +204,7 @@ impl Pair {
     /// those at the start.
     pub(crate) fn judge(self) {
         println!("{} steps compared", self.steps);
-        assert!(self.differences.is_empty(), "answers differ:\n- {}", self.differences.join("\n- "));
+        assert!(self.differences.is_empty(), "responses differ:\n- {}", self.differences.join("\n- "));
         let [ours, theirs] = self.sides;
         drop((ours.browser, theirs.browser, ours.front, theirs.front));
         theirs.site.finish();
@@ -223,6 +221,6 @@ impl Pair {
         drop((ours.browser, theirs.browser, ours.front, theirs.front));
         theirs.site.finish();
         ours.site.finish();
-        assert!(differences.is_empty(), "{} answers differ, see above", differences.len());
+        assert!(differences.is_empty(), "{} responses differ", differences.len());
     }
 }

@@ -95,7 +95,7 @@ fn read_as_a_stranger(pair: &mut Pair) {
         Request::post("/xmlrpc.php", "text/xml", "<methodCall><methodName>demo.sayHello</methodName></methodCall>")
     });
     pair.get("the administration for strangers", 302, "/wp-admin/");
-    let why = "Howdah redirects to a path, nginx to a URL with its own port and a page of its own";
+    let why = "Howdah redirects to a path, nginx to a URL with its port and with its own page";
     pair.get_differing("a directory without its slash", why, 301, "/wp-admin");
     pair.get("a comment's form", 200, "/?p=1");
     pair.step("a comment", 302, |side| {

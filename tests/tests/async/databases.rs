@@ -31,7 +31,10 @@ fn pdo_queries_of_all_run_at_once() {
 
 #[test]
 fn prepared_unbuffered_and_multiple_results_reach_their_request() {
-    on_mariadb(php!("databases/prepared_unbuffered_and_multiple_results_reach_their_request.php"), "@ @1,@2,@3 300000 @ @-2");
+    on_mariadb(
+        php!("databases/prepared_unbuffered_and_multiple_results_reach_their_request.php"),
+        "@ @1,@2,@3 300000 @ @-2",
+    );
 }
 
 #[test]
@@ -41,7 +44,10 @@ fn transactions_and_user_variables_stay_with_their_connection() {
 
 #[test]
 fn local_infile_and_errors_of_the_server_reach_their_request() {
-    on_mariadb(php!("databases/local_infile_and_errors_of_the_server_reach_their_request.php"), "@ 2000 42S02 gone 2002");
+    on_mariadb(
+        php!("databases/local_infile_and_errors_of_the_server_reach_their_request.php"),
+        "@ 2000 42S02 gone 2002",
+    );
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Async mode: state that extensions keep in their own variables. Each test is named after a fault: what requests got
-//! from each other.
+//! Async mode: state that extensions keep in their own variables is not shared between requests.
 
 use howdah_tests::at_once::{
     CROWD, at_once, crowd_of, every_client_sees, every_client_sees_with, marker, meeting, only_own,
@@ -10,8 +9,7 @@ use howdah_tests::{Mode, Request, Response, php, run, script_scenario};
 /// PHP: true if a request's number is odd.
 const ODD: &str = "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2 === 1;";
 
-/// Each request has its own order; `current_collator` belonged to the request that had begun to sort last, and could be
-/// freed.
+/// Regression: `current_collator` was that of the request that had begun to sort last, and could be freed.
 #[test]
 fn a_collator_keeps_its_order_while_another_request_sorts() {
     let sort = php!("extensions/a_collator_keeps_its_order_while_another_request_sorts.php");
@@ -30,14 +28,14 @@ fn a_soap_call_is_decoded_with_its_own_types() {
     every_client_sees(client, "@: @");
 }
 
-/// The nesting depth of encoded values was counted across requests, and reset by the first one to finish.
+/// Regression: the nesting depth of encoded values was counted across requests, and reset by the first one to finish.
 #[test]
 fn concurrent_soap_calls_are_not_nested() {
     let client = php!("extensions/concurrent_soap_calls_are_not_nested.php");
     every_client_sees(client, ".....@");
 }
 
-/// While one request waited in a call, PHP's errors in all requests became faults of its client.
+/// Regression: while one request waited in a call, PHP's errors in all requests became faults of its client.
 #[test]
 fn an_error_during_another_requests_soap_call_is_no_soap_fault() {
     let script = php!("extensions/an_error_during_another_requests_soap_call_is_no_soap_fault.php");
@@ -104,7 +102,7 @@ fn openssl_errors_are_the_requests_own() {
     every_client_sees(&php!("extensions/openssl_errors_are_the_requests_own.php", ODD = ODD), "@");
 }
 
-/// A client that does not accept gzip got it because another one does.
+/// A request whose client accepts gzip if its number is odd.
 fn asks_for_gzip_if_odd(number: usize, path: &str) -> Request {
     let request = Request::get(&format!("{path}?m={}", marker(number)));
     if number.is_multiple_of(2) { request } else { request.header("Accept-Encoding", "gzip") }
@@ -169,7 +167,7 @@ script_scenario!(
     },
 );
 
-/// The second request found the state that the first one had seen before it waited.
+/// Regression: the second request found the state that the first one had seen before it waited.
 #[test]
 fn phps_cached_file_status_is_the_requests_own() {
     run(
@@ -189,7 +187,7 @@ fn phps_cached_file_status_is_the_requests_own() {
     );
 }
 
-/// Every third statement calls the function; the counter had included statements of other requests.
+/// Every third statement calls the function. Regression: the counter included statements of other requests.
 #[test]
 fn ticks_are_counted_by_request() {
     every_client_sees_with(
@@ -202,10 +200,7 @@ fn ticks_are_counted_by_request() {
 #[test]
 fn the_entity_loader_is_the_requests_own() {
     let xml = "<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///entity'>]><a>&e;</a>";
-    every_client_sees(
-        &php!("extensions/the_entity_loader_is_the_requests_own.php", ODD = ODD, XML = xml),
-        "@",
-    );
+    every_client_sees(&php!("extensions/the_entity_loader_is_the_requests_own.php", ODD = ODD, XML = xml), "@");
 }
 
 /// `array_multisort()` keeps its order in a global variable of PHP, which the next call frees.
@@ -214,7 +209,7 @@ fn array_multisort_keeps_its_order_across_waits() {
     every_client_sees(&format!("{ODD} {}", php!("extensions/array_multisort_keeps_its_order_across_waits.php")), "@");
 }
 
-/// The compiler calls the error handler; two requests that waited there restored each other's state of it.
+/// Regression: the compiler calls the error handler; requests that waited there restored each other's compiler state.
 #[test]
 fn code_is_evaluated_with_its_own_requests_compiler() {
     every_client_sees(php!("extensions/code_is_evaluated_with_its_own_requests_compiler.php"), "@");

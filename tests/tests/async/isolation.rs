@@ -46,7 +46,11 @@ fn a_superglobal_that_another_requests_code_is_the_first_to_name() {
 #[test]
 fn the_global_scope_is_the_requests_own() {
     let library = php!("isolation/the_global_scope_is_the_requests_own_library.php");
-    every_client_sees_with(|s| s.library("global.php", library), php!("isolation/the_global_scope_is_the_requests_own_script.php"), "@@ same");
+    every_client_sees_with(
+        |s| s.library("global.php", library),
+        php!("isolation/the_global_scope_is_the_requests_own_script.php"),
+        "@@ same",
+    );
 }
 
 #[test]

@@ -321,7 +321,7 @@ fn requests_that_compute_leave_workers_to_others() {
                 }
                 let found = eventually(PATIENCE, apart);
                 stop.store(true, Ordering::Relaxed);
-                assert!(found, "both kinds come from the same workers");
+                assert!(found, "the same workers serve both kinds");
             });
         },
     );

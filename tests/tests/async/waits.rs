@@ -128,7 +128,10 @@ fn a_stream_timeout_is_reported() {
 #[test]
 fn a_refused_connection_is_reported() {
     let port = howdah_tests::site::free_port();
-    every_client_sees(&php!("waits/a_refused_connection_is_reported.php", PORT = port), "false 111 Connection refused @");
+    every_client_sees(
+        &php!("waits/a_refused_connection_is_reported.php", PORT = port),
+        "false 111 Connection refused @",
+    );
 }
 
 #[test]
@@ -182,7 +185,10 @@ fn curl_multi_waits_concurrently() {
 fn curl_failures_and_exceptions_reach_the_script() {
     let port = meeting_server(CROWD, http_answer);
     let closed = howdah_tests::site::free_port();
-    every_client_sees(&php!("waits/curl_failures_and_exceptions_reach_the_script.php", CLOSED = closed, PORT = port), "false7@");
+    every_client_sees(
+        &php!("waits/curl_failures_and_exceptions_reach_the_script.php", CLOSED = closed, PORT = port),
+        "false7@",
+    );
 }
 
 #[test]
@@ -277,7 +283,11 @@ fn an_autoloader_that_waits_serves_all_requests() {
 #[test]
 fn destructors_may_wait() {
     let library = php!("waits/destructors_may_wait_library.php");
-    every_client_sees_with(|s| s.library("ends.php", library), php!("waits/destructors_may_wait_script.php"), "~@.~@~@~@");
+    every_client_sees_with(
+        |s| s.library("ends.php", library),
+        php!("waits/destructors_may_wait_script.php"),
+        "~@.~@~@~@",
+    );
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn an_application_is_compared_with_the_server_that_serves_it_now() {
         let found = parts.iter().find(|(own, _)| own == path);
         found.map_or_else(Vec::new, |(_, parts)| parts.clone())
     };
-    assert_eq!(of("/home.php"), ["content-type"], "its tokens say nothing: {report}");
+    assert_eq!(of("/home.php"), ["content-type"], "different tokens are no difference: {report}");
     assert_eq!(of("/kind.php?x=1"), ["content-type"]);
     assert!(of("/closed.php").contains(&"status".to_owned()), "{report}");
     assert_eq!(of("/state.php"), ["content-type", "body"]);

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Verifies a unit by systemd, or a drop-in with the packaged unit. Programs need not be there.
+/// Verifies a unit by systemd, or a drop-in with the packaged unit. Programs need not exist.
 fn verified(name: &str, text: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);

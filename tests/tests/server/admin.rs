@@ -69,7 +69,7 @@ scenario!(the_socket_is_private_to_its_owner, howdah_only = "the endpoint is How
     assert!(site.howdah().command(&["status"]).status.success());
 });
 
-/// The admin endpoint is on an address. The harness's own arguments name the socket as well; the last argument counts.
+/// A server whose admin endpoint is on an address.
 pub(super) struct OnAddress {
     server: std::process::Child,
     listen: u16,

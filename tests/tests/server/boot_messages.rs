@@ -20,7 +20,7 @@ fn failing(setup: Setup) -> Setup {
         )
 }
 
-/// The lines about PHP and its workers, but those that the server logs at its start.
+/// Error lines, and warnings other than the server's own about its start (`howdah:`).
 fn errors(log: &str) -> Vec<&str> {
     log.lines()
         .filter(|line| line.contains(" ERROR ") || (line.contains(" WARN ") && !line.contains("howdah:")))

@@ -20,7 +20,7 @@ fn setup(setup: Setup) -> Setup {
         .setting("pool.plain.workers", "1")
 }
 
-/// Mode of the route; not requested while the route is compared.
+/// Mode of the route. Must not be called while the route is compared, because the response differs between modes.
 fn mode_of_route(site: &Site) -> String {
     site.get_ok("/cold?mode=1")
 }

@@ -44,7 +44,7 @@ script_scenario!(
 
 script_scenario!(
     quality_values_decide,
-    howdah_only = "Debian's nginx knows gzip only",
+    howdah_only = "Debian's nginx supports gzip only",
     |s| s.php("p.php", PAGE),
     |site| {
         for (accept, expected) in [

@@ -4,7 +4,7 @@ use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Request, Site, php, scenario};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Kills itself with a signal in the first calls, as many as configured.
+/// Kills itself with a signal in the first requests, as many as configured.
 const DIE: &str = php!("crash/die.php");
 
 /// Short enough for tests to wait for it, and longer than any short script takes, even on a machine that stalls for

@@ -39,8 +39,7 @@ impl Debugger {
     }
 
     fn next(&self) -> Session {
-        let session =
-            self.sessions.recv_timeout(patience(PATIENCE)).unwrap_or_else(|e| panic!("no session: {e}"));
+        let session = self.sessions.recv_timeout(patience(PATIENCE)).unwrap_or_else(|e| panic!("no session: {e}"));
         assert!(session.init.contains("<init "), "{}", session.init);
         session
     }

@@ -54,7 +54,6 @@ script_scenario!(
     },
 );
 
-/// A FastCGI record.
 pub(super) fn record(kind: u8, id: u8, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[1, kind, 0, id, high, low, 0, 0], content].concat()

@@ -1,5 +1,5 @@
-//! Apache, Caddy, HAProxy, lighttpd and cgi-fcgi in front of the FastCGI listener, compared with the same servers in front of PHP-FPM;
-//! and failures behind a web server.
+//! Apache, Caddy, HAProxy, lighttpd and cgi-fcgi in front of the FastCGI listener, compared with the same servers in
+//! front of PHP-FPM; and failures behind a web server.
 
 use howdah_skip::skip;
 use howdah_tests::fronts::{CADDY, Front, unpacked};

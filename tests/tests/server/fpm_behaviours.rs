@@ -1,5 +1,5 @@
-//! Behaviours that PHP's own tests of PHP-FPM hold (`docs/internals/fpm.md`): the same requests to `howdah-fpm` and, where
-//! it can be compared, to PHP-FPM.
+//! Behaviours that PHP's own tests of PHP-FPM require (`docs/internals/fpm.md`): the same requests to `howdah-fpm` and,
+//! where it can be compared, to PHP-FPM.
 
 use howdah_skip::skip;
 use howdah_tests::fpm::{Fpm, front, get, howdah_fpm, is_root, open_directory, php_fpm};
@@ -20,7 +20,6 @@ const POOL: &str = "[a]\nuser = www-data\nlisten.mode = 0666\npm.status_path = /
     php_admin_value[max_input_vars] = 20\nphp_admin_value[max_file_uploads] = 5\nphp_admin_value[html_errors] = 0\n\
     php_admin_value[log_errors] = on\nphp_admin_value[display_errors] = off\n";
 
-/// A directory with the script.
 fn scripts() -> tempfile::TempDir {
     let root = open_directory();
     fs::create_dir(root.path().join("a")).unwrap();
@@ -28,7 +27,7 @@ fn scripts() -> tempfile::TempDir {
     root
 }
 
-/// Starts a program with one pool of so many processes, and nginx in front of it.
+/// Starts a program with one pool of this many processes, and nginx in front of it.
 fn start(program: &Path, top: &Path, root: &Path, processes: u32, more: &str) -> (Fpm, Nginx) {
     let pool = format!("{POOL}listen = a.sock\npm = static\npm.max_children = {processes}\n{more}");
     fs::write(top.join("php-fpm.conf"), format!("{GLOBAL}{pool}")).unwrap();

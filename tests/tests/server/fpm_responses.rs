@@ -19,7 +19,6 @@ fn start(program: &Path, top: &Path, root: &Path, more: &str) -> (Fpm, Nginx) {
     (fpm, front(top, &["a"], root))
 }
 
-/// A directory with the script.
 fn scripts() -> tempfile::TempDir {
     let root = open_directory();
     fs::create_dir(root.path().join("a")).unwrap();

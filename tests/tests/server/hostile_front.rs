@@ -6,7 +6,6 @@ use howdah_tests::{Conn, Mode, Request, Site, Target, h2, php, scenario, script_
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
-/// Sends a request over HTTP/2.
 fn curl(site: &Site, arguments: &[&str], path: &str) -> Output {
     let url = format!("http://127.0.0.1:{}{path}", site.port());
     let common = ["-sS", "--http2-prior-knowledge", "--path-as-is", "--max-time", "120"];
@@ -18,7 +17,6 @@ fn everything(conn: &mut Conn) -> Vec<u8> {
     std::iter::from_fn(|| conn.raw_byte()).collect()
 }
 
-/// The status over HTTP/2.
 fn status_over_http_2(site: &Site, arguments: &[&str], path: &str) -> String {
     let arguments = [&["-o", "/dev/null", "-w", "%{http_code}"], arguments].concat();
     String::from_utf8(curl(site, &arguments, path).stdout).unwrap()

@@ -17,7 +17,7 @@ fn frames_streams_and_header_blocks_are_treated_as_rfc_9113_says() {
             let has = Command::new(PYTHON).args(["-c", "import hyperframe, hpack"]).stderr(Stdio::null()).status();
             match has.is_ok_and(|status| status.success()) {
                 true => s,
-                false => s.lacks("python3-h2", "the other side of HTTP/2"),
+                false => s.lacks("python3-h2", "the HTTP/2 client"),
             }
         },
         |site| {

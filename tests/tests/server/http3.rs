@@ -26,7 +26,6 @@ pub(crate) fn http3(setup: Setup) -> Setup {
     }
 }
 
-/// A running client.
 pub(crate) struct Client {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -56,14 +55,12 @@ impl Client {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// The next line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
-    /// Its last output.
     pub(crate) fn end(mut self) -> Value {
         drop(self.child.stdin.take());
         let mut text = String::new();

@@ -45,7 +45,7 @@ const FILES: &[&str] = &[
     "dir2/a.txt",
 ];
 
-/// Files that only nginx's applications have in addition; they are requested from those.
+/// Additional files of nginx's applications, which are requested from those.
 const OF_NGINX: &[&str] = &[
     "remote.php",
     "status.php",

@@ -56,7 +56,7 @@ pub(crate) fn reporting(setup: Setup) -> Setup {
 pub(crate) fn seen(site: &Site, expected: &[&str]) {
     let read = || std::fs::read_to_string(site.file("seen")).unwrap_or_default();
     let has_come = eventually(PATIENCE, || read().lines().take(expected.len()).eq(expected.iter().copied()));
-    assert!(has_come, "{:?} in place of {expected:?}\n{}", read(), site.log());
+    assert!(has_come, "{:?} instead of {expected:?}\n{}", read(), site.log());
 }
 
 #[test]

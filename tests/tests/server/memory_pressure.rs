@@ -1,5 +1,5 @@
-//! Idle workers end while memory is short, and are not replaced until it is not. A file of the test simulates the
-//! kernel's memory pressure; it is mounted over the kernel's in a mount namespace of the server.
+//! Idle workers end while memory is short, and are not replaced until the shortage is over. A file of the test, mounted
+//! over the kernel's in the server's mount namespace, simulates memory pressure.
 
 use howdah_skip::skip;
 use howdah_tests::howdah::{php_program, program};
@@ -52,7 +52,7 @@ fn idle_workers_and_spare_ones_end_while_memory_is_short() {
         skip!("mount-namespace", "only root makes mount name spaces, and not in every container");
     }
     if !Path::new("/proc/pressure/memory").exists() {
-        skip!("memory-pressure", "this kernel does not say how short memory is");
+        skip!("memory-pressure", "this kernel has no /proc/pressure/memory");
     }
     let dir = tempfile::tempdir().unwrap();
     let (file, port) = (dir.path().join("memory"), Port::hold());

@@ -21,7 +21,9 @@ script_scenario!(
 
 script_scenario!(
     a_status_lines_reason_is_kept,
-    |s| s.http1("no other version has reason phrases").php("s.php", "header('HTTP/1.1 599 '.$_GET['reason']); echo 'x';"),
+    |s| s
+        .http1("no other version has reason phrases")
+        .php("s.php", "header('HTTP/1.1 599 '.$_GET['reason']); echo 'x';"),
     |site| {
         for reason in ["VeryOwnReason", &"A".repeat(300)] {
             let response = site.get(&format!("/s.php?reason={reason}"));

@@ -17,17 +17,14 @@ fn texts(output: &Output) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A host's report about itself.
 fn capabilities_of(host: &Path) -> Value {
     serde_json::from_slice(&command(host, &["--capabilities=json"]).stdout).unwrap()
 }
 
-/// Report of the host under test about itself.
 fn capabilities() -> Value {
     capabilities_of(&php_program())
 }
 
-/// The PHP version of a host: `8.2`.
 fn version_of(capabilities: &Value) -> String {
     let full = capabilities["built_against"].as_str().unwrap().to_owned();
     full.rsplit_once('.').unwrap().0.to_owned()
@@ -87,7 +84,7 @@ fn a_host_with_another_php_reports_that_and_exits() {
     run(Mode::Classic, misled, |site| {
         assert_eq!(site.get("/a.php").status, 503);
         let log = site.wait_for_log(&[expected.as_str()]);
-        assert!(!log.contains("signal"), "it ended by itself: {log}");
+        assert!(!log.contains("signal"), "a signal killed PHP: {log}");
         let (status, _) = texts(&site.howdah().command(&["status"]));
         assert!(status.contains("PHP DOES NOT START") && status.contains(&expected), "{status}");
     });

@@ -1,4 +1,4 @@
-//! Processor time of a pool's workers and of the server, for capacity planning, and what an idle server takes.
+//! Processor time of a pool's workers and of the server, for capacity planning, and that of an idle server.
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, script_scenario};

@@ -161,7 +161,6 @@ impl Served<'_> {
         (response.status, response.text())
     }
 
-    /// The server's process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }

@@ -221,7 +221,7 @@ fn large_bodies_pass_through_in_little_memory_whichever_side_is_slow() {
     });
 }
 
-/// A server that sends the test's data when the test says so.
+/// A server that sends each text that the test passes it; `next` waits for the next request, `end` closes.
 fn told() -> (Upstream, Sender<&'static str>) {
     let (sender, receiver): (_, Receiver<&'static str>) = channel();
     let receiver = Mutex::new(receiver);

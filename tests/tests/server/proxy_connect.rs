@@ -29,11 +29,10 @@ pub(super) fn client(setup: Setup) -> Setup {
     let has = Command::new(PYTHON).args(["-c", "import h2, websockets"]).stderr(Stdio::null()).status();
     match has.is_ok_and(|status| status.success()) {
         true => setup,
-        false => setup.lacks("python3-h2", "the other side of HTTP/2, and of a WebSocket"),
+        false => setup.lacks("python3-h2", "the client of HTTP/2 and WebSocket"),
     }
 }
 
-/// A running client.
 pub(super) struct ConnectClient {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -48,7 +47,6 @@ impl ConnectClient {
         Self { child, output }
     }
 
-    /// Writes a line to its input.
     pub(super) fn tell(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -59,7 +57,6 @@ impl ConnectClient {
         line.trim_end().to_owned()
     }
 
-    /// Its output until its end.
     pub(super) fn end(mut self) -> String {
         drop(self.child.stdin.take());
         let mut text = String::new();
@@ -76,7 +73,7 @@ pub(super) fn said(site: &Site, arguments: &[&str]) -> String {
 #[test]
 fn messages_of_several_streams_arrive_whole_and_in_order() {
     if !super::proxy_upgrade::has_websockets() {
-        howdah_skip::skip!("python3-websockets", "the other side of a WebSocket");
+        howdah_skip::skip!("python3-websockets", "the WebSocket peer");
     }
     let echo = Echo::start();
     let rule = format!("[{{ path = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", echo.port.number);

@@ -65,7 +65,7 @@ fn websocket_messages_come_back_over_tls() {
 
 fn talk(set: impl FnOnce(Setup) -> Setup, url: impl FnOnce(&Site) -> String) {
     if !has_websockets() {
-        skip!("python3-websockets", "the other side of a WebSocket");
+        skip!("python3-websockets", "the WebSocket peer");
     }
     let echo = Echo::start();
     let route = format!("[{{ path = \"/ws/*\", proxy = \"http://127.0.0.1:{}\" }}]", echo.port.number);

@@ -126,7 +126,7 @@ fn a_large_symfony_application_closes_its_connections_at_boot_so_that_its_worker
 }
 
 /// The page's text names the worker's connection: each of the two workers has a separate one, and keeps it.
-fn have_connections_of_their_own(served: Served<'_>, page: &str) {
+fn have_their_own_connections(served: Served<'_>, page: &str) {
     served.wait_for_mode("snapshot");
     let ask = || {
         let (status, connection) = served.get(page);
@@ -174,7 +174,7 @@ fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_mysql_ea
     let database = Server::mariadb();
     let dsn = format!("mysql:host=127.0.0.1;port={};dbname=mysql", database.port);
     let dbal = php!("recipe_boots/dbal.php", DRIVER = "pdo_mysql", DSN = dsn, ID = "CONNECTION_ID()", SLEEP = "SLEEP");
-    have_connections_of_their_own(symfony_connected(&dbal).serve(&[]), "/");
+    have_their_own_connections(symfony_connected(&dbal).serve(&[]), "/");
 }
 
 /// Encrypted ones cannot be in a snapshot, so the recipe closes them.
@@ -192,7 +192,7 @@ fn workers_of_a_symfony_application_share_its_boot_with_a_connection_to_postgres
 
 fn serves_with_or_without_a_connection(served: Served<'_>, encryption: &str) {
     if encryption == "disable" {
-        return have_connections_of_their_own(served, "/");
+        return have_their_own_connections(served, "/");
     }
     served.wait_for_mode("snapshot");
     for _ in 0..8 {
@@ -216,7 +216,7 @@ fn workers_of_a_laravel_application_share_its_boot_with_a_connection_to_mysql_ea
             fn (bool $reads) => DB::selectOne('SELECT CONNECTION_ID() AS id, SLEEP(0.01) AS pause', [], $reads)->id, [true, false])));
         Route::get('/mode', fn () => Howdah\\mode() . ' 1');";
     project.write("routes/web.php", &(project.read("routes/web.php") + asks));
-    have_connections_of_their_own(project.serve(&[]), "/");
+    have_their_own_connections(project.serve(&[]), "/");
 }
 
 #[test]

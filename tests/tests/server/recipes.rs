@@ -305,7 +305,11 @@ fn a_pool_learns_its_warm_up_requests_from_traffic() {
     served.wait_for_log("before this start");
     served.wait_for_mode("snapshot");
     let asked = project.read("var/terminated");
-    assert!(asked.lines().any(|path| path.starts_with("/items/")), "the warm-up requested only {asked}: {}", served.log());
+    assert!(
+        asked.lines().any(|path| path.starts_with("/items/")),
+        "the warm-up requested only {asked}: {}",
+        served.log()
+    );
     assert_eq!(served.get("/items/7"), (200, "item 7".to_owned()));
     served.finish();
 }

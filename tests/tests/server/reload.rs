@@ -354,7 +354,6 @@ fn addresses_are_opened_and_closed() {
 /// Pause between two requests of a client under load.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Number of reloads under load.
 fn reloads() -> u64 {
     repetitions("HOWDAH_RELOADS", 12, 2)
 }

@@ -16,7 +16,6 @@ fn h2(site: &Site, path: &str) -> (bool, String) {
     (answers[0].ok, String::from_utf8_lossy(&answers[0].body).into_owned())
 }
 
-/// Text in base64.
 fn base64(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let letters = text.as_bytes().chunks(3).flat_map(|part| {

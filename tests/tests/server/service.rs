@@ -89,7 +89,11 @@ scenario!(
         let new: u32 = replaced.value("MAINPID").unwrap().parse().unwrap();
         assert_eq!(replaced.pid, old);
         assert!(replaced.says("WATCHDOG=1"), "the new process's watchdog time starts anew: {replaced:?}");
-        assert_eq!(manager.until("BARRIER=1").pid, old, "the old process waits until systemd has read its notification");
+        assert_eq!(
+            manager.until("BARRIER=1").pid,
+            old,
+            "the old process waits until systemd has read its notification"
+        );
         for _ in 0..3 {
             let notice = manager.hear();
             assert_eq!(notice.pid, new, "the old process is not the service any more: {notice:?}");
@@ -212,7 +216,7 @@ scenario!(
     },
 );
 
-/// Takes as long as a file exists.
+/// Runs until the file `hold` is removed.
 const SLOW: &str = "touch(__DIR__ . '/began'); \
     for (; is_file(__DIR__ . '/hold'); clearstatcache()) { usleep(10_000); } echo 'slow';";
 

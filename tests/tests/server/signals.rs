@@ -57,17 +57,22 @@ scenario!(
     },
 );
 
-scenario!(quit_to_the_process_group_finishes_running_requests, howdah_only = "checks how Howdah ends", holding, |site| {
-    // Sent by Ctrl-\ in a terminal, and by `docker stop` with `--init`.
-    let gate = site.gate("g");
-    let mut conn = site.conn();
-    conn.send(Request::get("/hold.php").bytes());
-    let held = gate.wait();
-    let server = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap()).unwrap();
-    kill_process_group(server, Signal::QUIT).unwrap();
-    let target = site.target().clone();
-    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
-    held.release();
-    assert_eq!(conn.response("GET").expect(200).text(), "finished");
-    assert_eq!(site.howdah_mut().wait(), Some(0));
-},);
+scenario!(
+    quit_to_the_process_group_finishes_running_requests,
+    howdah_only = "checks how Howdah ends",
+    holding,
+    |site| {
+        // Sent by Ctrl-\ in a terminal, and by `docker stop` with `--init`.
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        let server = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap()).unwrap();
+        kill_process_group(server, Signal::QUIT).unwrap();
+        let target = site.target().clone();
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "the server still accepts connections");
+        held.release();
+        assert_eq!(conn.response("GET").expect(200).text(), "finished");
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+    },
+);

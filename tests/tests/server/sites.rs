@@ -164,26 +164,31 @@ scenario!(each_site_has_limits_and_fields, howdah_only = "sites are Howdah's", t
     assert_eq!((shop.header("cache-control"), blog.header("cache-control")), (Some("max-age=5"), None));
 });
 
-scenario!(access_logs_name_host_and_site_and_a_site_may_have_its_own, howdah_only = "sites are Howdah's", two_sites, |site| {
-    assert_eq!(of(site, "Shop.Example:81").0, 200);
-    assert_eq!(of(site, "blog.example").0, 200);
-    assert_eq!(of(site, "nobody.example").0, 421);
-    let log = |name: &str| fs::read_to_string(site.place().run.join(name)).unwrap();
-    // A line is written once its response has been sent.
-    let others = || -> Vec<String> {
-        let others = log("access.log");
-        others.lines().filter(|line| !line.ends_with(" host=localhost")).map(str::to_owned).collect()
-    };
-    let written = eventually(PATIENCE, || others().len() == 2 && log("shop.log").ends_with('\n'));
-    let lines = others();
-    assert!(written, "{lines:?} {}", log("shop.log"));
-    let shop: Value = serde_json::from_str(log("shop.log").trim()).unwrap();
-    assert_eq!((&shop["site"], &shop["host"]), (&"shop.example".into(), &"Shop.Example:81".into()));
-    assert!(lines[0].ends_with(" site=blog host=blog.example"), "{lines:?}");
-    assert!(lines[1].contains(" 421 ") && lines[1].ends_with(" site=- host=nobody.example"), "{lines:?}");
-    let metrics = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics")).text();
-    assert!(metrics.contains("howdah_unknown_host_requests_total 1\n"), "{metrics}");
-});
+scenario!(
+    access_logs_name_host_and_site_and_a_site_may_have_its_own,
+    howdah_only = "sites are Howdah's",
+    two_sites,
+    |site| {
+        assert_eq!(of(site, "Shop.Example:81").0, 200);
+        assert_eq!(of(site, "blog.example").0, 200);
+        assert_eq!(of(site, "nobody.example").0, 421);
+        let log = |name: &str| fs::read_to_string(site.place().run.join(name)).unwrap();
+        // A line is written once its response has been sent.
+        let others = || -> Vec<String> {
+            let others = log("access.log");
+            others.lines().filter(|line| !line.ends_with(" host=localhost")).map(str::to_owned).collect()
+        };
+        let written = eventually(PATIENCE, || others().len() == 2 && log("shop.log").ends_with('\n'));
+        let lines = others();
+        assert!(written, "{lines:?} {}", log("shop.log"));
+        let shop: Value = serde_json::from_str(log("shop.log").trim()).unwrap();
+        assert_eq!((&shop["site"], &shop["host"]), (&"shop.example".into(), &"Shop.Example:81".into()));
+        assert!(lines[0].ends_with(" site=blog host=blog.example"), "{lines:?}");
+        assert!(lines[1].contains(" 421 ") && lines[1].ends_with(" site=- host=nobody.example"), "{lines:?}");
+        let metrics = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics")).text();
+        assert!(metrics.contains("howdah_unknown_host_requests_total 1\n"), "{metrics}");
+    }
+);
 
 scenario!(requests_for_unknown_hosts_may_have_a_site, howdah_only = "sites are Howdah's", two_sites, |site| {
     assert_eq!(of(site, "nobody.example").0, 421);

@@ -9,8 +9,8 @@ use std::process::Command;
 const PROGRAM: &str = "testssl";
 
 /// True for findings about this site, which has a self-signed certificate and responses without security headers, and
-/// for findings about the scanner's own OpenSSL: none of them concerns the server's TLS. Also for clients choosing the
-/// order of ciphers, which are all strong, as clients know for which ciphers their processor is optimized.
+/// for findings about the scanner's own OpenSSL: none of them concerns the server's TLS. Also for the order of ciphers,
+/// which clients choose: all are strong, and clients know which ones their processor accelerates.
 fn is_of_the_site(what: &str) -> bool {
     what.starts_with("cert_") || matches!(what, "HSTS" | "cipher_order" | "engine_problem" | "security_headers")
 }

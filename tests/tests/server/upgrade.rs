@@ -52,7 +52,6 @@ fn closes_with_a_response(conn: &mut Conn) {
     assert!(conn.closed_by_server());
 }
 
-/// Number of upgrades.
 fn times() -> usize {
     usize::try_from(repetitions("HOWDAH_TEST_UPGRADES", 3, 1)).unwrap()
 }

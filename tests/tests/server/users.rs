@@ -187,11 +187,7 @@ script_scenario!(
         assert_eq!((&a["uid"], &a["gid"]), (&json!([uid, uid]), &json!([gid, gid])));
         let home = said("getent", &["passwd", "www-data"]).split(':').nth(5).map(str::to_owned);
         assert_eq!((a["user"].as_str(), a["home"].as_str()), (Some("www-data"), home.as_deref()));
-        assert!(
-            !a["groups"].as_array().unwrap().contains(&0.into()),
-            "PHP keeps root's group: {}",
-            a["groups"]
-        );
+        assert!(!a["groups"].as_array().unwrap().contains(&0.into()), "PHP keeps root's group: {}", a["groups"]);
         let status = a["status"].as_str().unwrap();
         assert!(capabilities(status) && status.contains("NoNewPrivs:\t0"), "{status}");
 
@@ -215,7 +211,11 @@ script_scenario!(
         assert_eq!(words("Max file size"), ["1073741824", "1073741824"]);
         // A container's root may lack the right to raise limits.
         if Command::new("prlimit").args(["--nice=20:20", "true"]).output().unwrap().status.success() {
-            assert_eq!(words("Max nice priority"), ["20", "20"], "a process that may raise priorities restores nice values");
+            assert_eq!(
+                words("Max nice priority"),
+                ["20", "20"],
+                "a process that may raise priorities restores nice values"
+            );
         } else {
             howdah_skip::record("nice-limit", "root may not widen the limit of the nice value here");
         }

@@ -333,7 +333,7 @@ fn an_independent_client_gets_everything_back_over_tls() {
         Mode::Classic,
         |s| {
             let s = echo(s.workers(2).https());
-            if has_websockets() { s } else { s.lacks("python3-websockets", "the other side of a WebSocket") }
+            if has_websockets() { s } else { s.lacks("python3-websockets", "the WebSocket peer") }
         },
         |site| {
             let mut command = Command::new(PYTHON);

@@ -6,7 +6,7 @@ use super::proxy_connect::{ConnectClient, client};
 use howdah_tests::websocket::{TEXT, WebSocket};
 use howdah_tests::{Mode, Setup, Site, run, time_limit};
 
-/// Clients that come before the measurement, and those that are measured.
+/// Numbers of clients that connect before the measurement, and of those that are measured.
 const FIRST: usize = 100;
 const MEASURED: usize = 600;
 /// Bounds in bytes for each client, with some slack: 8 KB and 10 KB are the goals.
@@ -42,7 +42,7 @@ fn bounded<C>(site: &Site, most: u64, open: impl Fn() -> C) -> Vec<C> {
 
 /// Opens as many clients as are asked for; fails if each takes more than `most`.
 fn bounded_all(site: &Site, most: u64, mut open: impl FnMut(usize)) {
-    time_limit(120, "hundreds of clients come one after the other");
+    time_limit(120, "hundreds of clients connect one after the other");
     open(FIRST);
     let before = memory(site);
     open(MEASURED);

@@ -25,7 +25,6 @@ fn chat(setup: Setup) -> Setup {
     setup.http1("the upgrade of a connection is HTTP/1.1's").workers(1).php("chat.php", SCRIPT).setting("rule", RULE)
 }
 
-/// The page of metrics.
 fn metrics(site: &Site) -> String {
     Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics").close()).expect(200).text()
 }

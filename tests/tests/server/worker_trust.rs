@@ -195,7 +195,7 @@ scenario!(
     },
 );
 
-/// A child that looks for anything that would let it speak for its worker, and writes its findings to a file.
+/// A child that searches for any means to act as its worker, and writes its findings to a file.
 const CHILD: &str = php!("worker_trust/child.php");
 
 script_scenario!(

@@ -2,7 +2,7 @@
 
 use howdah_tests::{Request, Setup, Site};
 
-/// One worker, or the process from which others are forked, has run this code.
+/// A pool of one worker whose boot file runs this code.
 pub(super) fn booted(setup: Setup, code: &str) -> Setup {
     setup
         .workers(1)
@@ -11,7 +11,7 @@ pub(super) fn booted(setup: Setup, code: &str) -> Setup {
         .file("boot.php", format!("<?php\n{code}\n"))
 }
 
-/// As `booted`, with a script that runs the code it is sent (`answer`), with the variables of the boot.
+/// As `booted`, with a script that runs the code of its request's body (`answer`), with the variables of the boot.
 pub(super) fn obeying(setup: Setup, code: &str) -> Setup {
     booted(setup, code).file("do.php", "<?php\neval(file_get_contents('php://input'));\n")
 }
@@ -21,7 +21,6 @@ pub(super) fn answer(site: &Site, code: &str) -> String {
     site.send(&Request::post("/do.php", "text/plain", code)).text()
 }
 
-/// Process id of the worker.
 pub(super) fn pid(site: &Site) -> String {
     answer(site, "echo getmypid();")
 }

@@ -267,10 +267,7 @@ fn a_lock_taken_at_boot_has_each_worker_boot() {
 /// worker, which lost the first worker its lock.
 #[test]
 fn a_lock_of_a_file_that_is_read_has_each_worker_boot() {
-    boots_alone(
-        php!("template/a_lock_of_a_file_that_is_read_has_each_worker_boot.php"),
-        "a file was opened at boot",
-    );
+    boots_alone(php!("template/a_lock_of_a_file_that_is_read_has_each_worker_boot.php"), "a file was opened at boot");
 }
 
 in_each_way!(

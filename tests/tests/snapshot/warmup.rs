@@ -46,7 +46,7 @@ fn assert_each_its_own(site: &Site) {
     }
 }
 
-/// `$what`: how a value that the application created for the first visitor gets into the responses to all.
+/// `$handle` shows all visitors a value that it created for the first one; `$what` is text in the expected finding.
 macro_rules! refused {
     ($name:ident, $handle:expr, $what:expr) => {
         in_each_way!($name, |s: Setup| leaky(s, $handle).expect_log("warm-up"), |site| {
@@ -342,7 +342,7 @@ fn a_loop_that_counts_less_requests_than_the_warm_up_has_serves_without_it() {
     );
 }
 
-// --- what warm-up requests register ------------------------------------------------------------------------------------
+// --- registrations by warm-up requests -------------------------------------------------------------------------------
 
 in_each_way!(
     shutdown_functions_of_warm_up_requests_are_theirs,

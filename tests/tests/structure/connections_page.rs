@@ -134,7 +134,7 @@ fn every_claim_about_connections_is_held_by_a_test() {
         .map(|(start, _)| *start)
         .filter(|start| !claims.iter().any(|claim| begins(claim, start)))
         .collect();
-    assert!(gone.is_empty(), "{PAGE} has no more {gone:#?}");
+    assert!(gone.is_empty(), "{PAGE} no longer has {gone:#?}");
     let is_missing = |test: &&&str| {
         let (file, name) = test.split_once(": ").unwrap();
         !read(&format!("tests/tests/{file}")).contains(&format!("#[test]\nfn {name}("))

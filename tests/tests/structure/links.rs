@@ -5,7 +5,6 @@ use regex_lite::Regex;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     text.lines().filter(move |line| {
@@ -49,12 +48,12 @@ fn links_between_documents_lead_somewhere() {
         for target in targets(&text) {
             let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
             let file = if file.is_empty() { path.clone() } else { format!("{}/{file}", parent(path)) };
-            assert!(Path::new(ROOT).join(&file).exists(), "{path} leads to {target}, which is not there");
+            assert!(Path::new(ROOT).join(&file).exists(), "{path} leads to {target}, which does not exist");
             to_files += 1;
             if !anchor.is_empty() && file.ends_with(".md") {
                 assert!(
                     anchors(&read(&file)).contains(anchor),
-                    "{path} leads to {target}, a heading that is not there"
+                    "{path} leads to {target}, a heading that does not exist"
                 );
                 to_headings += 1;
             }

@@ -78,7 +78,7 @@ fn messages_that_are_explained_exist() {
     let all = sources().iter().map(|source| plain(source)).collect::<Vec<_>>().join("\n");
     for message in listed().1 {
         let longest = message.split('…').map(str::trim).max_by_key(|part| part.len()).unwrap();
-        assert!(all.contains(longest), "{PAGE}: nothing says {message:?}");
+        assert!(all.contains(longest), "{PAGE}: nothing logs {message:?}");
     }
 }
 

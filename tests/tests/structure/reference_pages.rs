@@ -231,7 +231,7 @@ fn code_that_the_documents_on_internals_name_exists() {
     let mut count = 0;
     for page in files.iter().filter(|path| path.starts_with("docs/internals/") || *path == "ARCHITECTURE.md") {
         for name in names_of_code(&read(page)) {
-            assert!(name.split("::").all(|part| words.contains(part)), "{page} names {name}, which is not there");
+            assert!(name.split("::").all(|part| words.contains(part)), "{page} names {name}, which does not exist");
             count += 1;
         }
     }

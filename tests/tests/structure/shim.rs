@@ -80,5 +80,5 @@ fn files_of_the_shim_have_no_new_call_cycles() {
     let new: Vec<_> = found.difference(&known).collect();
     assert!(new.is_empty(), "these call each other in a circle: {new:#?}");
     let gone: Vec<_> = known.difference(&found).collect();
-    assert!(gone.is_empty(), "untied, and so no longer to be listed in KNOTS: {gone:#?}");
+    assert!(gone.is_empty(), "no longer circles: remove them from KNOTS: {gone:#?}");
 }

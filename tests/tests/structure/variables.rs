@@ -1,5 +1,5 @@
-//! Variables `HOWDAH_…` that the programs and PHP's processes read besides the settings are those of two lists: what is
-//! missing from the first is warned about, what is missing from the second does not reach PHP.
+//! Two lists have the variables `HOWDAH_…` that the programs and PHP's processes read in addition to settings. The
+//! server warns about variables missing from the first, and does not pass PHP those missing from the second.
 
 use super::{files, read};
 use regex_lite::Regex;

@@ -79,7 +79,7 @@ fn files_are_watched_before_php_reads_them() {
         |site| {
             // The server reports that it serves once it has begun to start PHP.
             let log = site.log();
-            let look = log.find("watching for changes").expect("a first look");
+            let look = log.find("watching for changes").expect("a first check for changes");
             assert!(look < log.find(" serves ").expect("a start"), "{log}");
         },
     );
@@ -153,7 +153,10 @@ fn reloads_under_load_lose_nothing() {
                     for _ in 0..4 {
                         // Not back to back without a turn for the clients.
                         let enough = served.load(Ordering::Relaxed) + 20;
-                        assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough), "no client is served");
+                        assert!(
+                            eventually(PATIENCE, || served.load(Ordering::Relaxed) >= enough),
+                            "no client is served"
+                        );
                         assert!(site.howdah().command(&["reload"]).status.success());
                     }
                 });

@@ -38,7 +38,7 @@ fn a_worker_whose_requests_take_twice_as_long_as_at_first_is_replaced() {
             // The windows that were slow throughout are the third and the fourth.
             assert!(replaced.is_some_and(|at| (1000..1100).contains(&at)), "{replaced:?}");
             let second = get("/?even=1");
-            assert!((0..1100).all(|_| get("/?even=1") == second), "it is as it was");
+            assert!((0..1100).all(|_| get("/?even=1") == second), "the second worker is not replaced");
             let log = site.wait_for_log(&["ms of processor time, and took"]);
             assert_eq!(log.matches("ms of processor time, and took").count(), 1, "{log}");
         },

@@ -78,7 +78,7 @@ pub(crate) const APPS: &[App] = &[
         configuration: "/etc/apache2/conf-available/mediawiki.conf",
         stricter: &[(
             r"(^|/)(composer\.(json|lock)|installed\.json)$|^/extensions/\w+/maintenance/",
-            "tells what could be attacked, and is for administrators",
+            "reveals what could be attacked, and is for administrators",
         )],
         visit: visits::mediawiki,
         rules: mediawiki_rules![("fpm-fcgi|apache2handler", "<sapi>")],

@@ -69,7 +69,6 @@ impl<'a> ServerPair<'a> {
         self.differences.extend(found.into_iter().map(|what| format!("{name}: {what}")));
     }
 
-    /// Gets a path on both.
     pub(crate) fn get(&mut self, status: u16, target: &str) {
         self.step(target, status, |_| Request::get(target));
     }

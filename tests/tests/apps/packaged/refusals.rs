@@ -150,7 +150,7 @@ pub(crate) fn compare(world: &Servers, app: &App) -> Found {
         if below.iter().any(|file| meant.is_match(file)) {
             found.differences.push(format!("stricter {pattern:?}: Apache refuses it too"));
         } else {
-            println!("{}: no file here is meant by {pattern:?}", app.name);
+            println!("{}: no file here matches {pattern:?}", app.name);
         }
     }
     for (method, path) in app.methods {

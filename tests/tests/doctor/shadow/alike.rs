@@ -1,4 +1,4 @@
-//! Responses through the doctor are those of the server behind it, whichever that is.
+//! Responses through the doctor are those of the server behind it, nginx or Howdah.
 
 use super::{ENOUGH, Shadow, shop, steady, url};
 use howdah_tests::websocket::{TEXT, WebSocket};
@@ -11,7 +11,7 @@ const ECHO: &str = "http_response_code((int) ($_GET['status'] ?? 200)); header('
 const CHAT: &str =
     "$event = \\Howdah\\WebSocket::event(); if ($event?->type === 'message') { $event->send('echo ' . $event->data); }";
 
-/// Number of those that are compared: plain GET requests.
+/// Number of the requests that are compared: plain GETs.
 const COMPARED: &str = "8";
 
 fn requests() -> Vec<Request> {

@@ -89,7 +89,10 @@ fn running_requests_are_finished_at_the_end_and_a_second_interrupt_does_not_wait
         assert_eq!(conn.head("POST").status, 200);
         assert_eq!(conn.read_some().unwrap(), b"first");
         signal(shadow.child.id(), Signal::INT);
-        assert!(eventually(PATIENCE, || Conn::try_open(&shadow.target).is_err()), "the doctor still accepts connections");
+        assert!(
+            eventually(PATIENCE, || Conn::try_open(&shadow.target).is_err()),
+            "the doctor still accepts connections"
+        );
         if is_endless {
             signal(shadow.child.id(), Signal::INT);
         } else {

@@ -102,7 +102,7 @@ fn differing(report: &Value) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
-/// Everything of a response but the date and the fields about its connection, with the port that was asked replaced.
+/// A response without its date and the fields about its connection, and with the requested port replaced.
 fn steady(response: &Response, port: u16) -> (u16, Vec<(String, String)>, String) {
     let is_steady = |name: &str| !["date", "connection"].contains(&name.to_ascii_lowercase().as_str());
     let fields = response.headers.iter().filter(|(name, _)| is_steady(name));

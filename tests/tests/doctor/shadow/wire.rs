@@ -43,7 +43,7 @@ fn raw_until(conn: &mut Conn, end: &str) -> String {
     String::from_utf8(seen).unwrap()
 }
 
-/// The most memory that a process has had, in KiB.
+/// Peak memory of a process in KiB.
 fn peak(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -292,7 +292,10 @@ fn interim_early_and_broken_responses_and_trailers_pass_through() {
     let mut broken = Conn::open(&shadow.target);
     broken.send("GET /broken HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(broken.head("GET").status, 200);
-    assert!(std::iter::from_fn(|| broken.try_read_some().transpose()).any(|read| read.is_err()), "the truncated response looks complete");
+    assert!(
+        std::iter::from_fn(|| broken.try_read_some().transpose()).any(|read| read.is_err()),
+        "the truncated response looks complete"
+    );
     for (path, why) in [("/nonsense", "malformed response"), ("/closes", "has closed the connection")] {
         let response = shadow.send(&Request::get(path));
         assert!(response.status == 502 && response.text().contains(why), "{path}: {}", response.text());

@@ -266,7 +266,7 @@ async def upgrade(client, path, protocol):
 
 
 async def stay(client, path):
-    """Opens a WebSocket, prints a line, and tells how the server has ended it."""
+    """Opens a WebSocket, prints a line, and reports how the server has ended it."""
     socket = Socket(client, path)
     print((await socket.opened())["status"], flush=True)
     opcode, payload = await socket.message()

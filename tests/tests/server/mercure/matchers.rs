@@ -1,4 +1,4 @@
-//! Mercure 1.0 (draft 08) on the hub of 0.x: matchers, access tokens with authorization details, and what follows from them.
+//! Mercure 1.0 (draft 08) on the hub of 0.x: matchers, access tokens with authorization details, subscriptions.
 
 use super::{
     HUB, SECRET, SUBSCRIBERS, Subscriber, bearer, closed, hub, publish, published, publisher, token, token_with,

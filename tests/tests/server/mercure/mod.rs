@@ -70,7 +70,6 @@ pub(super) fn publisher() -> String {
     token(SECRET, json!({ "publish": ["*"] }))
 }
 
-/// A subscriber's token.
 pub(super) fn subscriber_token(mercure: Value) -> String {
     token(SUBSCRIBERS, mercure)
 }

@@ -84,7 +84,6 @@ pub(super) fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) ->
     (answer["status"].as_u64().unwrap(), document)
 }
 
-/// Publishes an event.
 pub(crate) fn publish(site: &Site, name: &str, channel: &str, data: &str) {
     let body = json!({ "name": name, "channels": [channel], "data": data });
     assert_eq!(api(site, "events", "", Some(&body)), (200, json!({})));

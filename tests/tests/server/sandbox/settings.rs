@@ -228,11 +228,8 @@ fn a_learning_sandbox_prints_the_applications_needs() {
             |s| site(s).workers(2).file("made/.keep", "").setting("sandbox", "\"learn\""),
             |site| {
                 let root = site.file("").display().to_string();
-                let code = php!(
-                    "settings/a_learning_sandbox_prints_the_applications_needs.php",
-                    ROOT = root,
-                    PORT = port
-                );
+                let code =
+                    php!("settings/a_learning_sandbox_prints_the_applications_needs.php", ROOT = root, PORT = port);
                 assert_eq!(shell(site, &code), "1ran", "nothing is refused");
                 let learnt = || String::from_utf8(site.howdah().command(&["status", "--sandbox"]).stdout).unwrap();
                 let wanted = [

@@ -1,5 +1,5 @@
 <?php
-// Loads the routes with sessions, cookies and the check of forged forms.
+// Loads the routes with sessions, cookies and protection against forged forms.
 namespace App;
 
 use Illuminate\Support\Facades\Route;

@@ -1,5 +1,5 @@
 <?php
-// Sessions in files, or where SESSION_DRIVER says.
+// Sessions in files, or by SESSION_DRIVER.
 return ['driver' => env('SESSION_DRIVER', 'file'), 'lifetime' => 120, 'expire_on_close' => false, 'encrypt' => false, 'files' => storage_path('framework/sessions'),
     'connection' => null, 'table' => 'sessions', 'store' => null, 'lottery' => [0, 100], 'cookie' => 'laravel_session', 'path' => '/',
     'domain' => null, 'secure' => false, 'http_only' => true, 'same_site' => 'lax'];

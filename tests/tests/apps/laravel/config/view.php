@@ -1,3 +1,3 @@
 <?php
-// Where templates are.
+// Locations of templates.
 return ['paths' => [resource_path('views')], 'compiled' => storage_path('framework/views')];

@@ -43,7 +43,7 @@ $respond = function () {
             echo 'alive';
             break;
         case '/slow':
-            // What is kept has grown, say.
+            // As if the kept state had grown.
             usleep($loops ? 30000 : 1000);
             echo 'the same';
             break;

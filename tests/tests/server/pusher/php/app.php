@@ -60,7 +60,7 @@ switch ($_GET['do'] ?? '') {
         break;
     case 'webhook':
         $body = file_get_contents('php://input');
-        // The first attempts fail, if the test says how many.
+        // Fails as many of the first attempts as the test has set.
         $failures = __DIR__ . '/failures';
         if (($left = (int) @file_get_contents($failures)) > 0) {
             file_put_contents($failures, $left - 1);
