@@ -172,7 +172,7 @@ fn second_visitor(site: &Site) -> (WebSocket, String) {
 #[test]
 fn laravel_echo_example_shows_members_and_messages() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let page = [include_str!("../../examples/laravel-echo/index.php"), VISITOR].concat();
     let app: toml::Table = include_str!("../../examples/laravel-echo/howdah.toml").parse().unwrap();

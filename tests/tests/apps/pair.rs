@@ -140,7 +140,7 @@ impl Pair {
         let before = self.differences.len();
         self.get(name, status, target);
         let found = self.differences.split_off(before);
-        assert!(!found.is_empty(), "{name}: no difference any more, compare fully (it was: {why})");
+        assert!(!found.is_empty(), "{name}: the responses are equal now, so compare fully (the reason was: {why})");
         self.differences.extend(found.into_iter().filter(|what| what.contains(": status ")));
     }
 

@@ -206,7 +206,7 @@ fn upload(pair: &mut Pair) {
     });
     pair.each(|side| assert_eq!(side.last.json()["success"], true, "{}", side.page()));
     let sizes = pair.sides[1].last.json()["data"]["sizes"].clone();
-    let sizes = sizes.as_object().expect("no smaller pictures were made");
+    let sizes = sizes.as_object().expect("no smaller pictures were created");
     assert!(sizes.contains_key("thumbnail") && sizes.contains_key("full"), "{sizes:?}");
     for (name, size) in sizes {
         let url = size["url"].as_str().unwrap().strip_prefix("http://localhost").unwrap().to_owned();

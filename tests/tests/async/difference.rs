@@ -180,7 +180,7 @@ fn waits_in_every_kind_of_callback_change_nothing() {
                     let numbers = AtomicUsize::new(first);
                     let differences = compare(classic, site, &numbers, last);
                     let shown = differences.iter().take(5).cloned().collect::<Vec<_>>().join("\n\n");
-                    assert!(differences.is_empty(), "{} answers differ, such as:\n{shown}", differences.len());
+                    assert!(differences.is_empty(), "{} responses differ, such as:\n{shown}", differences.len());
                 },
             );
         },

@@ -183,7 +183,7 @@ fn a_client_that_leaves_is_noticed_by_its_own_request_only() {
             site.wait_for_mark("leaver", 1);
             leaver.reset();
             site.wait_for_mark("noticed", 1);
-            assert_eq!(site.marks("never"), 0, "it ended when it printed");
+            assert_eq!(site.marks("never"), 0, "the script ended when it printed");
             for (number, (gate, conn)) in gates.iter().zip(&mut open).enumerate() {
                 gate.release();
                 let answer = conn.response("GET").expect(200);
@@ -279,7 +279,7 @@ fn a_deadline_ends_its_own_request_only() {
             }
             site.wait_for_mark("unwound", 1);
             assert_eq!(site.get_ok("/after.php"), "served");
-            assert_eq!(worker(site), pid, "the worker lives on");
+            assert_eq!(worker(site), pid, "the worker was not replaced");
         },
     );
 }
@@ -466,7 +466,7 @@ fn a_forked_process_runs_its_own_request_only() {
                 let mark = marker(number);
                 let expected = if number == 6 { format!("7{mark}") } else { mark.clone() };
                 assert_eq!((answer.status, answer.text()), (200, expected));
-                assert_eq!(site.marks(&format!("went{mark}")), u64::from(number != 6), "in one process only");
+                assert_eq!(site.marks(&format!("went{mark}")), u64::from(number != 6), "ran in another process too");
             }
         },
     );

@@ -105,7 +105,7 @@ fn only_the_request_past_its_deadline_is_cancelled() {
                 assert_eq!(pid(site), before);
             }
         });
-        assert!(eventually(PATIENCE, || running(site) == 0), "the call has ended in the worker too");
+        assert!(eventually(PATIENCE, || running(site) == 0), "the request has not ended in the worker");
         assert_eq!((pid(site), site.howdah().pool()["restarts"].as_u64()), (before, Some(0)));
     });
 }

@@ -26,7 +26,7 @@ fn fifty_sleeps_run_at_once() {
             let answers = at_once(site, 50, |_, mark| Request::get(&format!("/one.php?m={mark}")));
             for (number, answer) in answers.iter().enumerate() {
                 only_own(answer, number);
-                assert_eq!(answer.text(), format!("{} 50", marker(number)), "all were in before one left");
+                assert_eq!(answer.text(), format!("{} 50", marker(number)), "all slept before one woke");
             }
         },
     );
@@ -389,7 +389,7 @@ fn select_refuses_high_descriptors() {
     let all = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();
     if limit.maximum.is_some_and(|n| n < 1200) {
-        skip!("descriptors", "no process may have so many here");
+        skip!("descriptors", "the limit is too low here");
     }
     let mut said = Vec::new();
     for mode in [Mode::Classic, Mode::Async] {

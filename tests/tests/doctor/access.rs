@@ -88,10 +88,10 @@ fn no_other_user_reads(own: &Path) {
 #[test]
 fn an_ordinary_users_copy_and_settings_are_private() {
     if !rustix::process::geteuid().is_root() {
-        skip!("root", "only root can become other users");
+        skip!("root", "only root can switch users");
     }
     if !reads("www-data", "www-data", &program()) {
-        skip!("open directories", "other users cannot start what was built here");
+        skip!("open directories", "other users cannot execute the built programs");
     }
     let top = tempfile::tempdir().unwrap();
     let dir = application(top.path(), "root = \"public\"\n");
@@ -108,7 +108,7 @@ fn an_ordinary_users_copy_and_settings_are_private() {
 #[test]
 fn as_root_only_phps_user_reaches_the_copy_and_the_sandbox_holds() {
     if !rustix::process::geteuid().is_root() {
-        skip!("root", "only root can become other users");
+        skip!("root", "only root can switch users");
     }
     let top = tempfile::tempdir().unwrap();
     let dir = application(top.path(), SETTINGS);

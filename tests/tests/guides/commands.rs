@@ -85,7 +85,7 @@ fn is_shown(text: &str, printed: &str) -> bool {
 fn try_pages(third: usize) {
     time_limit(180, "each page starts servers, and some run `howdah doctor`");
     if !rustix::process::geteuid().is_root() {
-        skip!("root", "mounts the packages' files in a name space");
+        skip!("root", "only root can mount the packages' files in a namespace");
     }
     let pages: Vec<String> = pages().into_iter().skip(third).step_by(3).collect();
     let mut blocks = tried(&["toml", "php", "sh", "console"]);

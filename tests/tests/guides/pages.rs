@@ -45,7 +45,7 @@ fn every_page_with_javascript_is_shown_in_a_browser() {
 #[test]
 fn the_socket_of_the_guide_gets_its_message_back() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let [_, _, page] = PAGES;
     // The browser does not know the tests' CA.
@@ -60,7 +60,7 @@ fn the_socket_of_the_guide_gets_its_message_back() {
 #[test]
 fn the_subscriber_of_the_guide_gets_prices() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let [page, ..] = PAGES;
     let setup = |s: Setup| {
@@ -77,7 +77,7 @@ fn the_subscriber_of_the_guide_gets_prices() {
 #[test]
 fn laravel_echo_of_the_guide_gets_an_order() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let [_, page, _] = PAGES;
     let clients = installed();

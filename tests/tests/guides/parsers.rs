@@ -43,7 +43,7 @@ fn verified(name: &str, text: &str) -> String {
 #[test]
 fn units_and_drop_ins_are_verified_by_systemd() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        skip!("systemd-analyze", "units are verified by it");
+        skip!("systemd-analyze", "it verifies units");
     }
     let mut faults: String = tried(&["ini"]).iter().map(|block| verified(&block.place(), &block.text)).collect();
     for file in fs::read_dir(Path::new(TOP).join("packaging/drop-ins")).unwrap() {

@@ -80,7 +80,7 @@ fn check(at: usize, block: &Block, page: &[&Block]) -> String {
 #[test]
 fn settings_of_the_guides_pass_howdah_check() {
     if !rustix::process::geteuid().is_root() {
-        skip!("root", "mounts the packages' files in a name space");
+        skip!("root", "only root can mount the packages' files in a namespace");
     }
     let mut blocks = tried(&["toml"]);
     blocks.extend(applications());

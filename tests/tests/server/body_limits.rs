@@ -34,7 +34,7 @@ script_scenario!(
         let chunked = form("/seen.php", 1).chunks(&[b"a=", &part, &part, &part]);
         assert_eq!(conn.exchange(&chunked).expect(200).json(), refused(9 * MIB + 2), "chunked");
         let small = conn.exchange(&form("/seen.php", 10)).expect(200).json();
-        assert_eq!((&small["post"], &small["length"]), (&json!({"a": 10}), &json!("12")), "the connection goes on");
+        assert_eq!((&small["post"], &small["length"]), (&json!({"a": 10}), &json!("12")), "the connection stays open");
     },
 );
 

@@ -73,7 +73,7 @@ fn the_image_serves_and_keeps_sessions_without_a_mount_on_a_read_only_root() {
     let mut probe = Command::new("unshare");
     probe.args(["--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "none", "/mnt"]);
     if !probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        skip!("mount-namespace", "only root makes mount name spaces, and not in every container");
+        skip!("mount-namespace", "only root can create mount namespaces, and not in every container");
     }
     let (dir, port) = (tempfile::tempdir().unwrap(), Port::hold());
     for name in ["bin", "public"] {

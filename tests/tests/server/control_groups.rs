@@ -109,7 +109,7 @@ fn both_pools_serve(site: &Site) {
 
 #[test]
 fn a_pools_processes_are_in_its_control_group_and_the_server_is_not() {
-    let Some(groups) = Groups::make("members") else { skip!("control-groups", "none can be made here") };
+    let Some(groups) = Groups::make("members") else { skip!("control-groups", "this process cannot create any") };
     let pool = groups.pool("pool");
     let setup = |s: Setup| {
         s.setting("php.cgroup", &quoted(&pool)).php("group.php", "echo file_get_contents('/proc/self/cgroup');")
@@ -126,10 +126,10 @@ fn a_pools_processes_are_in_its_control_group_and_the_server_is_not() {
 
 #[test]
 fn php_does_not_start_without_a_limit_that_the_kernel_lacks() {
-    let Some(groups) = Groups::make("missing") else { skip!("control-groups", "none can be made here") };
+    let Some(groups) = Groups::make("missing") else { skip!("control-groups", "this process cannot create any") };
     if groups.has("memory") {
         groups.end();
-        skip!("missing-controller", "all limits work here");
+        skip!("missing-controller", "the kernel supports all limits");
     }
     let setup = |s: Setup| {
         limited_group(s, &groups.pool("pool"), "{ \"memory.max\" = \"1G\" }")

@@ -71,7 +71,7 @@ scenario!(
                 Err(_) => break,
             }
         }
-        assert!(!ended_well, "a client must see that the answer is incomplete");
+        assert!(!ended_well, "a client must detect that the response is incomplete");
         assert_eq!(site.get_ok("/ready.txt"), "ready\n");
     },
 );

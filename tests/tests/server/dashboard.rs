@@ -67,7 +67,7 @@ fn the_dashboard_only_shows_unless_the_settings_let_it_order() {
 #[test]
 fn a_browser_shows_pools_workers_and_curves() {
     if !Path::new("/usr/bin/chromium").exists() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let page = in_browser(&OnAddress::start(&[]));
     for shown in [">ready<", "default 0", "class=\"card tile\"", "<polyline", "any other path", "classic"] {
@@ -80,7 +80,7 @@ fn a_browser_shows_pools_workers_and_curves() {
 #[test]
 fn a_browser_shows_routes_that_were_demoted() {
     if !Path::new("/usr/bin/chromium").exists() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let compared = [
         "mode = \"worker\"",

@@ -210,7 +210,7 @@ fn requests_with_possible_side_effects_run_once() {
             let _ = site.send(&browser).expect(200);
             site.marks("count") > asked
         });
-        assert!(run_again, "others are: {}", site.howdah().pool());
+        assert!(run_again, "other requests are compared: {}", site.howdah().pool());
     });
 }
 

@@ -33,7 +33,11 @@ script_scenario!(
         let response = conn.response("GET").expect(404);
         assert_eq!((response.text().as_str(), response.header("x-final")), ("found nothing 1", Some("yes")));
         assert_eq!(response.header("link"), None);
-        assert_eq!(conn.exchange(&Request::get("/ready.txt")).expect(200).text(), "ready\n", "the connection goes on");
+        assert_eq!(
+            conn.exchange(&Request::get("/ready.txt")).expect(200).text(),
+            "ready\n",
+            "the connection stays open"
+        );
     },
 );
 

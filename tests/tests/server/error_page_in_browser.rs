@@ -70,7 +70,7 @@ fn page(site: &Site) -> String {
 #[test]
 fn a_browser_shows_message_source_stack_and_request_by_day_and_by_night() {
     if !Path::new(BROWSER).exists() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     run(Mode::Classic, failing, |site| {
         let page = page(site);
@@ -116,7 +116,7 @@ fn a_browser_shows_message_source_stack_and_request_by_day_and_by_night() {
 #[test]
 fn a_browser_takes_the_page_from_the_server_with_its_style() {
     if !Path::new(BROWSER).exists() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     run(Mode::Classic, failing, |site| {
         let address = format!("http://127.0.0.1:{}/cart.php", site.port());

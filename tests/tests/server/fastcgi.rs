@@ -142,7 +142,7 @@ fn records_are_served_and_refused_by_the_protocols_rules() {
             slow.write_all(&[byte]).unwrap();
         }
         assert!(response(&mut slow).0.ends_with("192.0.2.7"));
-        assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0, "the connection was not to be kept");
+        assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0, "the server keeps the connection");
         for (script, status, text, log) in [
             ("/picture.jpg", "Status: 403 ", "Access denied.\n", "has been denied (see security.limit_extensions)"),
             ("/no.php", "Status: 404 ", "File not found.\n", "Primary script unknown"),

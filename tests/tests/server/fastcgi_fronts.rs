@@ -232,7 +232,7 @@ fn an_address_changes_its_protocol_with_a_reload() {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
-        assert!(said.is_empty(), "HTTP is not spoken there any more: {said:?}");
+        assert!(said.is_empty(), "the address still speaks HTTP: {said:?}");
         let mut stream = TcpStream::connect(&plain).unwrap();
         stream.set_read_timeout(Some(patience(PATIENCE))).unwrap();
         // A query for the server's parameters.

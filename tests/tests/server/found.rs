@@ -153,7 +153,7 @@ fn settings_written_by_init_serve_the_same() {
     assert!(output.status.success() && out.contains("howdah.toml"), "{out}{error}");
     assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), printed);
     let said = served(top.path(), &dir, &[], laravel_is_served);
-    assert!(!said.contains("found Laravel"), "the file decides now: {said}");
+    assert!(!said.contains("found Laravel"), "detection ran despite the file: {said}");
     // A file that was written in the meantime stays unchanged.
     fs::write(dir.join("howdah.toml"), "root = \"public\"\n").unwrap();
     let (output, _, error) = run(top.path(), &dir, &["init"]);

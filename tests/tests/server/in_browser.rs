@@ -62,7 +62,7 @@ pub(crate) fn seen(site: &Site, expected: &[&str]) {
 #[test]
 fn a_page_talks_over_a_websocket() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let setup = |s: Setup| {
         reporting(s)
@@ -79,7 +79,7 @@ fn a_page_talks_over_a_websocket() {
 #[test]
 fn a_page_gets_events_of_the_mercure_hub_and_continues_where_it_left_off() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let setup = |s: Setup| {
         reporting(s)
@@ -101,7 +101,7 @@ fn a_page_gets_events_of_the_mercure_hub_and_continues_where_it_left_off() {
 #[test]
 fn a_page_uses_pusher_js() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let script = installed().map(|place| place.join("node_modules/pusher-js/dist/web/pusher-with-encryption.min.js"));
     let setup = |s: Setup| match &script {
@@ -126,7 +126,7 @@ fn a_page_uses_pusher_js() {
 #[test]
 fn a_page_under_development_reloads_when_a_file_changes() {
     if !has_browser() {
-        skip!("chromium", "there is no browser");
+        skip!("chromium", "the test needs a browser");
     }
     let page = "echo '<!doctype html><title>x</title><script>fetch(\"/seen.php?text=loaded\")</script>';";
     let setup = |s: Setup| reporting(s).developing().php("page.php", page);

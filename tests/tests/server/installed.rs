@@ -119,7 +119,7 @@ site() { printf 'hosts = "%s"\nroot = "/srv/app"\n%s\n' "$1" "$2" >"/etc/howdah/
 #[test]
 fn the_guides_first_steps_work_with_the_packages_files_without_systemd() {
     if !rustix::process::geteuid().is_root() {
-        howdah_skip::skip!("root", "mounts the packages' files in a name space");
+        howdah_skip::skip!("root", "only root can mount the packages' files in a namespace");
     }
     let dir = tempfile::tempdir().unwrap();
     let mut script = FUNCTIONS.to_owned();

@@ -49,7 +49,7 @@ fn idle_workers_and_spare_ones_end_while_memory_is_short() {
     let mut probe = Command::new("unshare");
     probe.args(["--mount", "--propagation", "private", "mount", "-t", "tmpfs", "none", "/sys/fs/cgroup"]);
     if !probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        skip!("mount-namespace", "only root makes mount name spaces, and not in every container");
+        skip!("mount-namespace", "only root can create mount namespaces, and not in every container");
     }
     if !Path::new("/proc/pressure/memory").exists() {
         skip!("memory-pressure", "this kernel has no /proc/pressure/memory");

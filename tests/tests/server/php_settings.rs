@@ -154,14 +154,14 @@ script_scenario!(
             });
             for seen in answers {
                 assert_eq!(seen[0], true, "OPcache is on: {seen}");
-                assert_eq!(seen[1], true, "what one worker compiled, all have: {seen}");
+                assert_eq!(seen[1], true, "all workers have code that one compiled: {seen}");
                 workers.insert(seen[2].to_string());
             }
             if workers.len() > 1 {
                 return;
             }
         }
-        panic!("only one worker ever answered");
+        panic!("only one worker responded");
     },
 );
 

@@ -69,7 +69,7 @@ const PRETENDER: &str = "unsigned int php_version_id(void) { return 80142; }";
 #[test]
 fn a_host_with_another_php_reports_that_and_exits() {
     if std::env::var_os("HOWDAH_TEST_SANITIZED").is_some() {
-        howdah_skip::skip!("preloading", "the sanitizer wants to be the first library itself");
+        howdah_skip::skip!("preloading", "the sanitizer must be the first library");
     }
     let place = tempfile::tempdir().unwrap();
     let pretender = library(place.path(), "pretender.so", PRETENDER);
@@ -231,7 +231,7 @@ fn two_versions_serve_at_once_and_one_does_not_notice_the_others_crashes() {
             stop.store(true, Ordering::Relaxed);
             outcome.unwrap();
         });
-        assert_eq!(workers_of(site, "default"), before, "workers of the pool that nothing happened to");
+        assert_eq!(workers_of(site, "default"), before, "the other pool's workers were replaced");
         for (pool, capabilities) in [("default", capabilities()), ("second", capabilities_of(&second))] {
             let (status, _) = texts(&site.howdah().command(&["status"]));
             let line = format!("pool {pool} (classic mode, PHP {}", capabilities["php"].as_str().unwrap());

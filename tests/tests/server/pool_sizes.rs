@@ -90,7 +90,7 @@ scenario!(
         let mut held: Vec<_> = (0..3).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();
         // Each is held until all have arrived: three run concurrently.
         let busy = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
-        assert!(eventually(PATIENCE, || busy() == 3), "{} run", busy());
+        assert!(eventually(PATIENCE, || busy() == 3), "{} requests run", busy());
         let mut behind: Vec<_> = (0..40).map(|_| send(site, "/pid.php")).collect();
         assert!(eventually(PATIENCE, || pool(site)["queued"] == 40), "{}", pool(site));
         assert_eq!(workers(&pool(site)), 3);

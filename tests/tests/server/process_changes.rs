@@ -44,7 +44,7 @@ fn no_request_finds_process_changes_of_another() {
                 let state = || -> (Value, Value) { serde_json::from_str(&site.get_ok("/state.php")).unwrap() };
                 let (mut process, fresh) = state();
                 let is_root = fresh[6].as_str().unwrap().starts_with("0\t");
-                assert_eq!(fresh[0], false, "{mode:?}: there is no chroot()");
+                assert_eq!(fresh[0], false, "{mode:?}: chroot() exists");
                 for what in CHANGES.iter().filter(|what| is_root || !OF_ROOT.contains(what)) {
                     let changed = site.get_ok(&format!("/change.php?what={what}"));
                     if changed == "missing" && NEW.contains(what) {

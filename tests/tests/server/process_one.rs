@@ -43,7 +43,7 @@ fn start(directory: &Path, port: &Port) -> Container {
 fn scripts_of_process_1_cannot_order_it() {
     let probe = Command::new("unshare").args(CONTAINER).arg("true").stderr(Stdio::null()).status();
     if !probe.is_ok_and(|status| status.success()) {
-        skip!("mount-namespace", "only root makes mount name spaces, and not in every container");
+        skip!("mount-namespace", "only root can create mount namespaces, and not in every container");
     }
     let directory = tempfile::tempdir().unwrap();
     let port = Port::hold();

@@ -124,7 +124,7 @@ impl Project {
         let served = Served { project: self, child: Some(child), target: Target::Unix(socket), log };
         assert!(
             eventually(PATIENCE, || Conn::try_open(&served.target).is_ok()),
-            "it does not listen: {}",
+            "the server does not listen: {}",
             served.log()
         );
         served

@@ -49,7 +49,7 @@ scenario!(
         let mut conn = site.conn();
         conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
         let response = conn.response("GET").expect(200);
-        assert_eq!(response.header("transfer-encoding"), None, "HTTP/1.0 knows no chunks");
+        assert_eq!(response.header("transfer-encoding"), None, "HTTP/1.0 has no chunks");
         assert_eq!(response.body.len(), 100_000);
         assert!(conn.closed_by_server());
     }
@@ -120,7 +120,7 @@ scenario!(
         // The body is sent only after the interim response; without one the read below would fail.
         let mut interim = Vec::new();
         while !interim.ends_with(b"\r\n\r\n") {
-            interim.push(conn.raw_byte().expect("an interim answer"));
+            interim.push(conn.raw_byte().expect("an interim response"));
         }
         assert_eq!(String::from_utf8_lossy(&interim), "HTTP/1.1 100 Continue\r\n\r\n");
         conn.send("body");
@@ -182,7 +182,7 @@ scenario!(
             let first = conn.try_response("POST").map(|r| r.status);
             assert!(first.is_none_or(|s| s == 400 || s == 501 || s == 200), "{bytes:?}: {first:?}");
             if first == Some(200) {
-                assert!(conn.try_head("GET").is_none(), "a second answer on a doubtful connection: {bytes:?}");
+                assert!(conn.try_head("GET").is_none(), "a second response on an ambiguous connection: {bytes:?}");
             }
         }
         assert_eq!(site.marks("smuggled"), 0);
@@ -246,7 +246,7 @@ scenario!(
     |s| s.setting("http.idle_timeout", "\"1s\"").file("f.txt", "x"),
     |site| {
         let mut fresh = site.conn();
-        assert!(fresh.closed_by_server(), "a connection that never asks");
+        assert!(fresh.closed_by_server(), "a connection without a request");
         // If the client itself is as slow as the limit, it finds its connection closed: then it tries another one.
         let (mut kept, answer) = std::iter::repeat_with(|| {
             let mut conn = site.conn();

@@ -67,7 +67,7 @@ fn a_request_finds_no_entity_and_no_request_of_the_warm_up_in_a_service() {
     let kept = (200, "[true,true,1,false]".to_owned());
     // A boot within the second in which the project was written is repeated.
     let is_settled = || (0..3).all(|_| served.get("/") == kept);
-    assert!(eventually(PATIENCE, is_settled), "what is not an entity stays warm: {}", served.log());
+    assert!(eventually(PATIENCE, is_settled), "objects other than entities stay warm: {}", served.log());
     served.finish();
 }
 

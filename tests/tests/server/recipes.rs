@@ -386,7 +386,7 @@ fn a_laravel_project_is_booted_unmodified_and_responds_as_in_classic_mode() {
     }
     let form = |_| served.get("/form").1;
     let forms: Vec<String> = (0..3).map(form).collect();
-    assert!(forms[0] != forms[1] && forms[1] != forms[2], "one token for all: {forms:?}");
+    assert!(forms[0] != forms[1] && forms[1] != forms[2], "all visitors got one token: {forms:?}");
     assert_eq!(served.send(Request::form("/form", "a=b")).status, 419);
     assert_eq!(served.get("/terminates").1, "soon");
     assert!(eventually(PATIENCE, || project.read("storage/terminated") == "x\n"), "terminate() has not run");

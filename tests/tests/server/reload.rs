@@ -346,7 +346,7 @@ fn addresses_are_opened_and_closed() {
     write(&[first]);
     reloaded(&own.site);
     assert!(eventually(PATIENCE, || !own.listens(1) && !socket.exists()));
-    assert_eq!(idle.exchange(&Request::get("/ready.txt")).status, 200, "the connection is from before all that");
+    assert_eq!(idle.exchange(&Request::get("/ready.txt")).status, 200, "a connection opened before the reloads stays");
     drop(idle);
     own.site.finish();
 }

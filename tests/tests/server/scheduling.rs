@@ -200,7 +200,7 @@ scenario!(
         // Each is held until all have arrived: five workers run concurrently.
         let running =
             || site.howdah().pool()["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
-        assert!(eventually(PATIENCE, || running() == 5), "{} run", running());
+        assert!(eventually(PATIENCE, || running() == 5), "{} requests run", running());
         let _ = site.wait_for_log(&["requests are waiting", "workers=5"]);
         for (conn, gate) in conns.iter_mut().zip(&gates) {
             gate.wait().release();
@@ -250,7 +250,7 @@ script_scenario!(
         });
         assert!(gives_way, "requests that compute do not run with a higher nice value");
         if rustix::process::geteuid().is_root() {
-            assert_eq!(nice("/nice.php"), own, "a short request runs as if nothing had been before it");
+            assert_eq!(nice("/nice.php"), own, "a short request runs with the original nice value");
         }
     },
 );

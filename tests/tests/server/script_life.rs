@@ -293,7 +293,7 @@ script_scenario!(
         .php("l.php", "error_log('marked line'); echo $nowhere;"),
     |site| {
         let response = site.get("/l.php").expect(200);
-        let id = response.header("x-request-id").expect("the answer carries the id").to_owned();
+        let id = response.header("x-request-id").expect("the response has the id").to_owned();
         let _ = site.wait_for_log(&["marked line", &id]);
         let _ = site.wait_for_log(&["Undefined variable $nowhere", &id]);
     },

@@ -190,7 +190,7 @@ scenario!(
         let name = format!("howdah-tcp-127.0.0.1-{port}");
         let mut kept = site.howdah().manager().until("FDSTORE=1");
         assert_eq!((kept.pid, kept.value("FDNAME")), (pid, Some(&*name)));
-        let socket = kept.descriptors.pop().expect("the socket comes along");
+        let socket = kept.descriptors.pop().expect("the notification has a socket");
 
         assert!(site.howdah().command(&["reload"]).status.success());
         let again = site.howdah().manager().heard();
@@ -230,7 +230,7 @@ scenario!(
         while kept.len() < 2 {
             let mut notice = site.howdah().manager().until("FDSTORE=1");
             let name = notice.value("FDNAME").unwrap().to_owned();
-            kept.push((notice.descriptors.pop().expect("the socket comes along"), name));
+            kept.push((notice.descriptors.pop().expect("the notification has a socket"), name));
         }
         let mut slow = Conn::open(site.target());
         slow.send(Request::get("/slow.php").bytes());
@@ -270,7 +270,8 @@ scenario!(
     |site| {
         let (port, target) = (site.port(), site.target().clone());
         let name = format!("howdah-tcp-127.0.0.1-{port}");
-        let socket = site.howdah().manager().until("FDSTORE=1").descriptors.pop().expect("the socket comes along");
+        let socket =
+            site.howdah().manager().until("FDSTORE=1").descriptors.pop().expect("the notification has a socket");
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(&target, &stop))).collect();

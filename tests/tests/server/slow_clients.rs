@@ -108,7 +108,7 @@ scenario!(
         held.release();
         assert_eq!(first.response("GET").text(), "held");
         assert_eq!(stays.map(|mut c| c.response("GET").text()).as_deref(), Some("ran"));
-        assert_eq!(site.marks("ran"), 1, "more than the one that stayed");
+        assert_eq!(site.marks("ran"), 1, "requests of clients that left ran");
     },
 );
 

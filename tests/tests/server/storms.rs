@@ -64,7 +64,7 @@ impl Score {
             let moved = |(n, before): (&AtomicU64, &u64)| n.load(Ordering::Relaxed) >= before + 2;
             self.stop.load(Ordering::Relaxed) || self.answers.iter().zip(&before).all(moved)
         });
-        assert!(turned, "no answers: {before:?}");
+        assert!(turned, "no responses: {before:?}");
     }
 }
 
@@ -98,7 +98,7 @@ fn kill_next_zygote(site: &Site, last: &mut u32, with: Signal) {
         }
         _ => false,
     });
-    assert!(other, "no other process is started");
+    assert!(other, "no other process was started");
     signal(*last, with);
 }
 

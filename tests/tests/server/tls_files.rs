@@ -80,7 +80,7 @@ scenario!(
 /// True if a process has these bytes in its private memory.
 fn has_in_memory(pid: u32, needle: &[u8]) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let Ok(mut memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { panic!("only root reads memory") };
+    let Ok(mut memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { panic!("only root can read memory") };
     let mut regions =
         maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw-p")));
     regions.any(|line| {
@@ -111,7 +111,7 @@ scenario!(
         let mut looked_at = 0;
         for process in site.howdah().processes().into_iter().filter(|process| process.pid != server) {
             looked_at += 1;
-            assert!(has_in_memory(process.pid, b"something to be found"), "this finds nothing");
+            assert!(has_in_memory(process.pid, b"something to be found"), "the search does not find known memory");
             for needle in [line, scalar, &reversed] {
                 assert!(!has_in_memory(process.pid, needle), "{process:?} has the key");
             }
@@ -119,7 +119,7 @@ scenario!(
         assert!(looked_at >= 3);
         assert!(
             [scalar, &reversed].iter().any(|needle| has_in_memory(server, needle)),
-            "the server must have it somewhere"
+            "the server's memory must contain the key"
         );
     },
 );

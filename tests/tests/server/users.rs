@@ -269,7 +269,7 @@ fn has_now(file: &std::path::Path, text: &str) -> bool {
 #[test]
 fn root_opens_no_log_where_others_could_lead_it_elsewhere() {
     if !can_be_others() {
-        skip!("root", "only root becomes other users");
+        skip!("root", "only root can switch users");
     }
     let directory = tempfile::tempdir().unwrap();
     let (top, precious) = (directory.path(), directory.path().join("precious"));
@@ -309,7 +309,7 @@ fn start_as_root(directory: &std::path::Path, arguments: &[&str]) -> (Option<i32
 #[test]
 fn root_does_not_serve_without_a_setting_about_users() {
     if !can_be_others() {
-        skip!("root", "only root becomes other users");
+        skip!("root", "only root can switch users");
     }
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().to_str().unwrap();
@@ -347,7 +347,7 @@ fn root_does_not_serve_without_a_setting_about_users() {
 #[test]
 fn check_reports_the_risks_of_scripts_with_the_servers_user() {
     if !can_be_others() {
-        skip!("root", "only root becomes other users");
+        skip!("root", "only root can switch users");
     }
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -370,7 +370,7 @@ fn check_reports_the_risks_of_scripts_with_the_servers_user() {
 #[test]
 fn serving_as_root_is_reported() {
     if !can_be_others() {
-        skip!("root", "only root becomes other users");
+        skip!("root", "only root can switch users");
     }
     howdah_tests::run(
         howdah_tests::Mode::Classic,

@@ -34,7 +34,7 @@ fn wait_until_arrived(ports: [u16; 2]) {
         missed = if ours.is_none() { missed + 1 } else { 0 };
         missed == 3 || ours.is_some_and(|f| f[4].starts_with("00000000:"))
     });
-    assert!(arrived, "what was sent is not acknowledged");
+    assert!(arrived, "sent data is not acknowledged");
 }
 
 fn line_server() -> LineServer {

@@ -157,7 +157,7 @@ pub(crate) fn equal_to_classic_mode(
                 }
             }
             let shown = wrong.iter().take(4).cloned().collect::<Vec<_>>().join("\n\n");
-            assert!(wrong.is_empty(), "{} answers differ, such as:\n{shown}", wrong.len());
+            assert!(wrong.is_empty(), "{} responses differ, such as:\n{shown}", wrong.len());
             if requests == 0 {
                 return;
             }

@@ -185,7 +185,7 @@ fn a_replaced_or_rebuilt_database_is_not_the_one_opened_at_boot() {
                 assert_eq!(answer(site, insert), "written");
                 elsewhere(&database, "INSERT INTO t VALUES ('other')");
                 assert_eq!(answer(site, seen), r#"[{"v":"boot"}]"#);
-                assert_eq!(pid(site), first, "what is written by transactions is no reason to boot");
+                assert_eq!(pid(site), first, "transactions are no reason to boot");
                 for way in ways {
                     let sql = format!("CREATE TABLE t ({way} TEXT); INSERT INTO t VALUES ('anew');");
                     let made = format!("{database}.{way}");

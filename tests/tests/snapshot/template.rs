@@ -73,7 +73,7 @@ pub(super) fn ask_all(site: &Site) -> Vec<Value> {
         wanted = serving(site);
         wanted.len() == WORKERS && seen.is_superset(&wanted)
     });
-    assert!(complete, "{wanted:?} serve, {seen:?} have answered");
+    assert!(complete, "{wanted:?} serve, {seen:?} have responded");
     all
 }
 
@@ -122,7 +122,7 @@ in_each_way!(
                 assert!(set.insert(values[i].to_string()), "value {i} came twice: {}", values[i]);
             }
         }
-        assert!(workers.len() > 50, "only {} processes have answered", workers.len());
+        assert!(workers.len() > 50, "only {} processes have responded", workers.len());
         assert_eq!(site.marks("boots"), 1, "replacements do not boot");
     },
 );
@@ -214,7 +214,7 @@ fn an_outdated_boot_makes_a_new_template() {
             let first = template(site).unwrap();
             replace_file(&site.file("said.txt"), "1");
             let answers = ask(site, WORKERS * 2, 20, "/");
-            assert!(answers.iter().all(|a| !a.contains(before.as_str().unwrap())), "the old boot has answered");
+            assert!(answers.iter().all(|a| !a.contains(before.as_str().unwrap())), "the old boot has responded");
             let after = ask_all(site);
             assert!(after.iter().all(|a| a[0] == after[0][0]), "{after:?}");
             assert_eq!(site.marks("boots"), 2, "one boot for all");

@@ -170,7 +170,7 @@ in_each_way!(
             .expect_log("from the boot and not from the warm-up")
     },
     |site| {
-        assert!(!is_refused(site), "there is nothing to do without: {}", site.howdah().pool());
+        assert!(!is_refused(site), "the pool refuses the warm-up: {}", site.howdah().pool());
         let findings = findings(site);
         assert!(findings.len() == 1 && findings[0].starts_with("/page.php: the page has"), "{findings:?}");
     },
@@ -214,7 +214,7 @@ in_each_way!(
             let warm = ["/page,/other?x=1"; 3].join(",");
             assert_eq!(seen, format!("{warm},reset,also,/page?"));
         }
-        assert_eq!(site.marks("after"), 1, "in the worker that boots for all");
+        assert_eq!(site.marks("after"), 1, "only the worker that boots for all runs it");
         assert!(!is_refused(site), "{}", site.howdah().pool());
     },
 );

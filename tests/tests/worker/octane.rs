@@ -85,7 +85,11 @@ fn octane_starts_asks_reloads_and_stops() {
     assert_eq!(ask(admin, &reload).unwrap().status, 200);
     assert_eq!(get("/a"), "two /a 1 30");
     let order = |path: &str| Request::new("POST", path);
-    assert_eq!(ask(admin, &order("/frankenphp/workers/restart")).unwrap().status, 403, "any web page can send that");
+    assert_eq!(
+        ask(admin, &order("/frankenphp/workers/restart")).unwrap().status,
+        403,
+        "any web page can send such a request"
+    );
     let restart = ask(admin, &order("/frankenphp/workers/restart").header("X-Howdah", "1")).unwrap().expect(200);
     assert_eq!(restart.text(), "workers restarted successfully\n");
     assert_eq!(ask(admin, &Request::get("/frankenphp/workers/restart")).unwrap().status, 405);

@@ -64,7 +64,7 @@ fn a_script_that_never_asks_for_a_request_is_a_boot_failure() {
             assert!(line.contains("no application"), "{line}");
             replace_file(&site.file("worker.php"), format!("<?php\n{}", answering("mended")));
             let mended = eventually(PATIENCE, || site.get("/a").text() == "mended /a");
-            assert!(mended, "the next attempt finds the mended script");
+            assert!(mended, "the next attempt does not find the repaired script");
         },
     );
 }

@@ -350,7 +350,7 @@ in_worker_mode!(
             (after[0]["HTTP_X_MARK"].as_str(), after[0]["MORE"].is_null(), &after[0]["REQUEST_URI"]),
             (Some("b"), true, &"/q?x=2".into())
         );
-        assert_eq!(after[1][0], "/q?keep=1k", "what the application keeps does not change");
+        assert_eq!(after[1][0], "/q?keep=1k", "the application's own copy does not change");
         let form = vars(&Request::form("/p", "a=1"));
         assert_eq!((&form[0]["REQUEST_METHOD"], &form[0]["CONTENT_LENGTH"]), (&"POST".into(), &"3".into()));
         vars(&Request::get("/p?env=m2"));
@@ -374,7 +374,7 @@ in_worker_mode!(
     .allow_log("open_basedir"),
     |site| {
         for _ in 0..2 {
-            assert_eq!(site.get_ok("/x"), "[true,false]", "what was set before the loop holds");
+            assert_eq!(site.get_ok("/x"), "[true,false]", "settings made before the loop stay");
             assert_eq!(site.get_ok("/x?dir=/none"), "[false,false]");
         }
     },

@@ -86,7 +86,7 @@ fn shipped_files_are_answered_as_apache_answers_them() {
             let mut both = ServerPair::new(site, &apache, host);
             for (asked, differs) in &case.requests {
                 let (difference, status) = both.ask(asked, "");
-                assert!(!status.is_empty(), "Apache does not answer {asked:?}");
+                assert!(!status.is_empty(), "Apache does not respond to {asked:?}");
                 tried += 1;
                 match (differs, difference.is_empty()) {
                     (None, false) => wrong.push(format!("{}: {asked:?}\n{difference}", case.name)),

@@ -121,7 +121,7 @@ impl<'a> ServerPair<'a> {
             return (String::new(), String::new());
         };
         let ours = exchange(&mut self.ours, || self.site.conn(), &request);
-        let mut ours = ours.unwrap_or_else(|| panic!("no answer to {request:?}"));
+        let mut ours = ours.unwrap_or_else(|| panic!("no response to {request:?}"));
         let mut text = String::new();
         if known::settle(asked, &mut theirs, &mut ours).is_none() {
             let keys: std::collections::BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();

@@ -68,7 +68,7 @@ scenario!(
         assert_eq!(
             back.head.header("last-event-id"),
             Some("earliest"),
-            "8 MiB have come since, and the history has no more"
+            "the history holds 8 MiB, and more have arrived since"
         );
         assert!(!back.event().starts_with("id: 0\n"));
     },

@@ -19,7 +19,7 @@ scenario!(a_publisher_reaches_the_subscribers_of_its_topics, howdah_only = "a Me
         assert_eq!(head.header("content-encoding"), None, "events are not held back by an encoder");
         assert!(head.header("cache-control").unwrap().contains("no-store"));
         assert_eq!(head.header("x-accel-buffering"), Some("no"));
-        assert_eq!(head.header("last-event-id"), None, "none was asked for");
+        assert_eq!(head.header("last-event-id"), None, "no id was requested");
     }
     let form = "topic=https://example.com/books/1&data=a%0Ab&type=changed&retry=700&id=urn:1";
     let response = publish(site, &token, form).expect(200);

@@ -31,7 +31,7 @@ scenario!(
         command(site, "reload");
         let rest = subscriber.rest();
         assert!(rest.starts_with("retry: ") && rest.ends_with("\n\n"), "{rest}");
-        assert_eq!(publish(site, &token, "topic=t").status, 401, "the key is another one");
+        assert_eq!(publish(site, &token, "topic=t").status, 401, "the key has changed");
         let mut back = Subscriber::anonymous(site, "topic=t&lastEventID=1");
         assert_eq!(back.event(), "id: 2\ndata: x\n\n");
     },
@@ -61,5 +61,5 @@ scenario!(a_stop_waits_for_no_subscriber, howdah_only = "a Mercure hub is Howdah
     for subscriber in subscribers {
         assert!(subscriber.rest().starts_with("retry: "));
     }
-    assert_eq!(site.howdah_mut().wait(), Some(0), "nothing was cut");
+    assert_eq!(site.howdah_mut().wait(), Some(0), "no response was cut off");
 },);

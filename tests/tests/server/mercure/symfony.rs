@@ -81,7 +81,7 @@ scenario!(
         assert_eq!(
             (page.event(), anonymous.event()),
             (event.clone(), event),
-            "the private ones were not for all clients"
+            "private updates reached an unauthorized client"
         );
     },
 );

@@ -26,7 +26,7 @@ script_scenario!(
             api(site, "batch_events", "", Some(&json!({ "batch": events }))),
             (200, json!({ "batch": [{}, {}] }))
         );
-        assert_eq!(one.next()["data"], 1, "the first event was not for it");
+        assert_eq!(one.next()["data"], 1, "the sender does not get its own event");
         assert_eq!((two.next()["data"].clone(), two.next()["data"].clone()), (json!(1), json!(2)));
         for (path, query, document) in [
             ("channels", "", json!({ "channels": { "news": {}, "presence-room": {} } })),
