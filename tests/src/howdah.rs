@@ -1,5 +1,5 @@
-//! A real `howdah serve` with its own directory, and the checks at its end: a test passes only if the server leaves
-//! nothing behind and has logged no undeclared error.
+//! A real `howdah serve` or `howdah dev` with its own directory, and the checks at its end: a test passes only if the
+//! server leaves nothing behind and has logged no undeclared error.
 
 use crate::client::{Conn, Target};
 use crate::is_stressed;
@@ -295,7 +295,7 @@ impl Howdah {
         }
     }
 
-    /// The server and all its child processes.
+    /// The server and all its descendants.
     pub fn processes(&self) -> BTreeSet<Identity> {
         tree(self.pid())
     }
@@ -351,7 +351,7 @@ impl Howdah {
         self.try_status().unwrap_or_else(|| panic!("no status; log:\n{}", self.log()))
     }
 
-    /// The server's state; `None` if nothing answers at its admin endpoint.
+    /// The server's state; `None` if its admin endpoint does not respond.
     pub fn try_status(&self) -> Option<Value> {
         let mut conn = Conn::try_open(&Target::Unix(self.admin.clone())).ok()?;
         conn.try_send(&Request::get("/status").close().bytes()).ok()?;

@@ -147,7 +147,7 @@ impl Site {
         self.backend.mode()
     }
 
-    /// True if one process keeps its state between requests, and ends with a script that exits or fails.
+    /// True if a worker keeps its state between requests.
     pub fn keeps_state(&self) -> bool {
         matches!(self.mode(), Some(Mode::Worker | Mode::Async))
     }

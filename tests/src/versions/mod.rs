@@ -70,7 +70,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 pub(crate) struct Translated {
     pub(crate) side: UnixStream,
     pub(crate) local_port: u16,
-    /// The reason why this version cannot express the scenario's request.
+    /// The reason of [`End::Complaint`].
     complaint: Arc<OnceLock<String>>,
     task: AbortHandle,
 }
@@ -94,10 +94,10 @@ impl Translated {
         Ok(Self { side, local_port, complaint, task: spawn(run) })
     }
 
-    /// Fails the test if it has written something that this version cannot express.
+    /// Fails the test after an [`End::Complaint`].
     pub(crate) fn check(&self) {
         if let Some(why) = self.complaint.get() {
-            panic!("{why}: a scenario about HTTP/1's bytes must declare `Setup::http1`");
+            panic!("{why} (a scenario about HTTP/1's bytes must declare `Setup::http1`)");
         }
     }
 }

@@ -73,7 +73,7 @@ script_scenario!(
     },
     |site| {
         assert_eq!(site.get_ok("/"), "fast");
-        // A tick of 100 ms and one of 500 ms take 54 in a second.
+        // A server whose ticks of 100 ms and 500 ms do not pause wakes 54 times a second.
         let sleeps = eventually(PATIENCE, || {
             let before = wake_ups(site);
             std::thread::sleep(std::time::Duration::from_secs(1));

@@ -1,8 +1,8 @@
 //! Processes that are killed from outside, repeatedly and at any moment: clients wait, and no request is lost.
 //!
 //! A server cannot retry a request for ever, so it gives up a request during which three workers have died. The storms
-//! below are as dense as that permits: processes are killed every 20 ms, workers twice between two moments at which
-//! each client has got a new response, zygotes and templates several times.
+//! below are as dense as that permits: processes are killed every 20 ms; until each client has a new response, two
+//! workers, one template or four zygotes.
 
 use howdah_tests::process::{PATIENCE, children, eventually, signal};
 use howdah_tests::{Mode, Request, Setup, Site, php, repetitions, run, scenario, script_scenario};

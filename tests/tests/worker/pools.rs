@@ -391,7 +391,7 @@ fn a_pool_of_workers_grows_while_requests_wait_and_shrinks_when_idle() {
                 let pools = status["pools"].as_array().unwrap();
                 pools.iter().find(|pool| pool["name"] == "app").unwrap()["workers"].as_array().unwrap().len()
             };
-            // An idle worker stays for half a minute.
+            // An idle worker stays for ten seconds.
             assert!(workers() > 1);
             held.release();
             assert_ne!(first.response("GET").expect(200).text(), other);
