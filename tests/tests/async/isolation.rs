@@ -331,8 +331,8 @@ fn tick_functions_are_the_requests_own() {
 /// Regression: settings of an open session could not be changed while another request ran: the response had a warning,
 /// and the setting stayed.
 #[test]
-fn settings_of_an_open_session_are_restored_at_its_close() {
-    every_client_sees(php!("isolation/settings_of_an_open_session_are_restored_at_its_close.php"), "@");
+fn settings_of_an_open_session_are_the_requests_own() {
+    every_client_sees(php!("isolation/settings_of_an_open_session_are_the_requests_own.php"), "@");
 }
 
 /// The handler's name is a setting too.

@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The last request of the crowd runs `bad`; the others wait meanwhile, then verify their own state. `$m` is the
-/// marker.
+/// One request of the crowd, with the marker `mark6end`, runs `bad`; the others wait meanwhile, then verify their own
+/// state. `$m` is the marker.
 fn one_fails(setup: impl Fn(Setup) -> Setup, bad: &str, check: impl Fn(&howdah_tests::Response)) {
     let script = php!("lifecycle/one_fails.php", BAD = bad);
     let library = "class Beside { function __construct(public $m) {} function __destruct() { echo \" ~$this->m\"; } }

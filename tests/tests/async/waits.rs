@@ -227,7 +227,7 @@ fn large_data_passes_through_pipes_in_both_directions() {
 }
 
 #[test]
-fn child_processes_sleep_themselves() {
+fn child_processes_can_sleep() {
     every_client_sees("meet('a'); echo trim(shell_exec('php -n -r \"usleep(1000); echo 7;\" 2>&1')), $m;", "7@");
 }
 

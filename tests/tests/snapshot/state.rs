@@ -216,11 +216,11 @@ fn descriptors_mappings_and_memory_stay_as_they_are() {
 }
 
 #[test]
-fn functions_registered_at_boot_run_at_their_stage() {
+fn on_restore_runs_and_a_boot_takes_one_snapshot() {
     run(
         Mode::Snapshot,
         |s| {
-            by_boot_file(s, php!("state/functions_registered_at_boot_run_at_their_stage.php"))
+            by_boot_file(s, php!("state/on_restore_runs_and_a_boot_takes_one_snapshot.php"))
                 .php("index.php", "echo Howdah\\mode(), ' ', implode(', ', $order);")
         },
         |site| {

@@ -259,7 +259,7 @@ fn an_after_warmup_that_fails_costs_the_warm_up_only() {
 }
 
 #[test]
-fn in_other_modes_after_warmup_exists_and_is_never_called() {
+fn in_a_request_after_warmup_exists_and_is_never_called() {
     run(
         Mode::Snapshot,
         |s| s.php("index.php", "Howdah\\after_warmup(function () { echo 'called'; }); echo 'ok';"),
