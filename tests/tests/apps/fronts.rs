@@ -28,7 +28,7 @@ fn fronts() -> Vec<(&'static str, Start)> {
     fronts
 }
 
-/// Howdah with a FastCGI socket only. HAProxy's open connections occupy PHP-FPM's processes.
+/// Six workers and a FastCGI socket: HAProxy's open connections occupy PHP-FPM's processes.
 fn behind(setup: Setup) -> Setup {
     let setup = setup.workers(6).behind_nginx();
     // Apache becomes that user if it starts as root.

@@ -61,7 +61,7 @@ fn script(blocks: &[Block]) -> String {
     script
 }
 
-/// Normalizes text: without numbers and whitespace, which differ between runs.
+/// Normalizes numbers and whitespace, which differ between runs.
 fn shape(text: &str) -> String {
     let number = Regex::new(r"[0-9]+([.][0-9]+)*").unwrap();
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -5,7 +5,7 @@ use howdah_tests::{Conn, Request, Site, Target, howdah, scenario};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::process::{Command, Stdio};
 
-/// Limits the server to this many descriptors beyond its open ones.
+/// Sets the server's limit of open descriptors.
 fn limit(site: &Site, maximum: u64) {
     let pid = Pid::from_raw(i32::try_from(site.howdah().pid()).unwrap());
     let limit = Rlimit { current: Some(maximum), ..getrlimit(Resource::Nofile) };

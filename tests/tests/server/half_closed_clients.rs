@@ -4,7 +4,7 @@
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario};
 
-/// True if this many requests are waiting.
+/// Waits until this many requests are queued. False if that takes too long.
 fn holds(site: &Site, requests: u64) -> bool {
     eventually(PATIENCE, || {
         let status = site.howdah().status();

@@ -82,7 +82,7 @@ fn check_reports_the_servers_user_and_the_risk_of_sharing_it() {
     }
 }
 
-/// The users of the processes in a group.
+/// Users of the processes with this name below `leader`.
 fn users(leader: u32, name: &str) -> Vec<u32> {
     let mut users = Vec::new();
     for process in fs::read_dir("/proc").unwrap().flatten() {

@@ -31,7 +31,7 @@ fn entries(site: &Site) -> Vec<Value> {
     slow_log(site).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The functions of an entry's stacks, with their coroutines.
+/// The functions of an entry's stacks.
 fn functions(entry: &Value) -> Vec<String> {
     let stacks = entry["stacks"].as_array().unwrap().iter();
     let frames = stacks.flat_map(|stack| stack["frames"].as_array().unwrap());

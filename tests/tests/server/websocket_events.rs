@@ -235,7 +235,8 @@ fn broken_frames_bombs_and_floods_harm_their_own_connection_only() {
     );
 }
 
-/// 64 MiB of zeros in a raw deflate stream of 64 KiB: a block with fixed codes, in which each match of 258 bytes takes 13 bits.
+/// 10 MB of zeros in a raw deflate stream of 65 KB: a block with fixed codes, in which each match of 258 bytes takes
+/// 13 bits.
 fn bomb() -> Vec<u8> {
     let mut bits: Vec<bool> = Vec::new();
     // Not the last block; fixed codes; a zero byte (8 bits from 0x30); matches: length 258 (code 285) at distance 1
@@ -321,7 +322,7 @@ fn connections_survive_a_reload_and_their_clients_come_back_after_a_stop() {
 const ECHO: &str = "$event = \\Howdah\\WebSocket::event();
     if ($event->type === 'message') { $event->send($event->data, $event->binary); }";
 
-/// A script that echoes everything, over TLS.
+/// A script that echoes everything.
 fn echo(setup: Setup) -> Setup {
     let rule = "[{ path = \"/echo.php\", websocket = \"/echo.php\", cors = { origins = [\"https://localhost\"] } }]";
     setup.php("echo.php", ECHO).setting("rule", rule)

@@ -30,8 +30,7 @@ struct Shadow {
 }
 
 impl Shadow {
-    /// Starts it with `dir/shop` and a share of all requests, in front of the server at `old`, and waits until it
-    /// listens.
+    /// Starts it with `dir/shop`, copying all requests, in front of the server at `old`, and waits until it listens.
     fn start(dir: &Path, old: &str, arguments: &[&str]) -> Self {
         let port = Port::hold();
         let address = format!("127.0.0.1:{}", port.number);
