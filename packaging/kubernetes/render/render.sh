@@ -13,7 +13,7 @@ go build -o "$work/render" .
 render() { "$work/render" ../helm/howdah howdah "$@"; }
 {
     # Each rendering generates a new token for the admin endpoint: without Helm the secret is created by hand.
-    echo '# Generated from helm/howdah by render/render.sh. First: kubectl create secret generic howdah-admin --from-literal=token=...'
+    echo '# From helm/howdah, by render/render.sh. First: kubectl create secret generic howdah-admin --from-literal=token=...'
     render adminTokenSecret=howdah-admin
 } >"$work/howdah.yaml"
 "$work/render" check <"$work/howdah.yaml"

@@ -235,7 +235,7 @@ fn a_web_server_that_reads_no_responses_is_not_read() {
             let mut stream = connect(site);
             stream.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
             stream.write_all(begun).unwrap();
-            // 32 MB, each with an answer of the same size.
+            // Up to 32 MB of records, each of which gets an answer of the same size.
             assert!((0..1000).any(|_| stream.write_all(&refused).is_err()), "the server read everything");
             stream.shutdown(std::net::Shutdown::Both).unwrap();
         }

@@ -245,7 +245,7 @@ fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
         assert_eq!(served.get("/kill"), (200, "alive".to_owned()), "{}", served.log());
     }
     served.wait_for_log("worker died: running the request in pool default");
-    // And at once after the next start.
+    // Then the route is demoted, and the rest stays in snapshot mode.
     served.wait_for_log("demoted: its requests run in the pool default in classic mode from now on");
     served.wait_for_mode("snapshot");
     served.finish();

@@ -34,8 +34,8 @@ fn template(site: &Site) -> Option<u32> {
     if site.mode() != Some(Mode::Snapshot) {
         return None;
     }
-    // There is none while another one boots to replace one that was killed, and none before a worker is needed if all
-    // its forks are serving: then workers are killed first.
+    // There is none while the successor of a killed one boots, nor while all of its forks serve and no worker is needed:
+    // then workers are killed first.
     let mut found = None;
     let _ = eventually(Duration::from_secs(2), || {
         found = look();

@@ -66,7 +66,7 @@ fn clients_that_read_nothing_stay_within_the_memory_budget() {
             assert!(used(site) <= 5 << 20, "{} bytes are used", used(site));
         }
         closed(site, "1013 0 the server has no memory left");
-        // Others go on.
+        // Others are still served.
         assert_eq!(site.get_ok("/chat.php?publish=reads&text=still"), "no event");
         assert_eq!(reader.next(TEXT), "still");
         drop((lazy, reader));

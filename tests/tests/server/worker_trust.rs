@@ -369,7 +369,7 @@ script_scenario!(
             }
             let storm = scope.spawn(|| {
                 for kill in 0..60 {
-                    // Both have restarted, so no request meets three kills.
+                    // Both clients are served again, so no request meets three kills.
                     let before = served.each_ref().map(|n| n.load(Ordering::Relaxed));
                     let moves =
                         || served.iter().zip(before).all(|(now, before)| now.load(Ordering::Relaxed) > before + 1);

@@ -99,8 +99,8 @@ in_each_way!(
     |s| {
         script(
             s,
-            php!("each_way/no_random_value_comes_twice_boot.php"),
-            php!("each_way/no_random_value_comes_twice_request.php"),
+            php!("each_way/no_random_value_is_repeated_boot.php"),
+            php!("each_way/no_random_value_is_repeated_request.php"),
         )
     },
     |site| {

@@ -115,12 +115,9 @@ fn a_second_connection_to_a_database_of_the_boot_keeps_the_worker() {
 fn each_request_finds_the_boots_sqlite_connection() {
     run(
         Mode::Snapshot,
-        |s| {
-            obeying(s, php!("files/a_connection_to_sqlite_is_for_each_request_what_the_boot_left_boot.php"))
-                .allow_log("logged once")
-        },
+        |s| obeying(s, php!("files/each_request_finds_the_boots_sqlite_connection_boot.php")).allow_log("logged once"),
         |site| {
-            let probe = php!("files/a_connection_to_sqlite_is_for_each_request_what_the_boot_left_probe.php");
+            let probe = php!("files/each_request_finds_the_boots_sqlite_connection_probe.php");
             let first = answer(site, probe);
             for change in [
                 "$db->exec('PRAGMA foreign_keys=0');",
@@ -129,7 +126,7 @@ fn each_request_finds_the_boots_sqlite_connection() {
                 "$db->exec('BEGIN IMMEDIATE'); $db->exec(\"INSERT INTO t VALUES ('x')\");",
                 "$db->beginTransaction(); $db->exec(\"INSERT INTO t VALUES ('x')\");",
                 "$db->exec('BEGIN EXCLUSIVE');",
-                php!("files/a_connection_to_sqlite_is_for_each_request_what_the_boot_left_open_query.php"),
+                php!("files/each_request_finds_the_boots_sqlite_connection_open_query.php"),
             ] {
                 assert_eq!(answer(site, &format!("{change} echo 'done';")), "done");
                 assert_eq!(answer(site, probe), first, "after {change}");
@@ -253,9 +250,9 @@ fn a_directory_that_the_boot_has_opened_is_read_from_where_the_boot_was() {
 
 #[test]
 fn locks_of_a_request_on_the_boots_files_are_released() {
-    let probe = php!("files/locks_of_a_request_on_files_of_the_boot_are_given_up_probe.php");
+    let probe = php!("files/locks_of_a_request_on_the_boots_files_are_released_probe.php");
     comes_back(
-        php!("files/locks_of_a_request_on_files_of_the_boot_are_given_up_unlocked.php"),
+        php!("files/locks_of_a_request_on_the_boots_files_are_released_unlocked.php"),
         &[
             ("flock($file, LOCK_EX);", probe, false),
             ("flock($file, LOCK_SH);", probe, false),
@@ -264,14 +261,14 @@ fn locks_of_a_request_on_the_boots_files_are_released() {
         ],
     );
     comes_back(
-        php!("files/locks_of_a_request_on_files_of_the_boot_are_given_up_locked.php"),
+        php!("files/locks_of_a_request_on_the_boots_files_are_released_locked.php"),
         &[("flock($file, LOCK_UN);", probe, true), ("flock($file, LOCK_EX);", probe, true)],
     );
 }
 
 #[test]
 fn unread_data_of_a_boots_descriptor_does_not_reach_later_requests() {
-    let read = php!("files/what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests_read.php");
+    let read = php!("files/unread_data_of_a_boots_descriptor_does_not_reach_later_requests_read.php");
     comes_back(
         "$pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);",
         &[
@@ -285,7 +282,7 @@ fn unread_data_of_a_boots_descriptor_does_not_reach_later_requests() {
         ],
     );
     comes_back(
-        php!("files/what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests_fifo.php"),
+        php!("files/unread_data_of_a_boots_descriptor_does_not_reach_later_requests_fifo.php"),
         &[(
             "fwrite($fifo, 'secret');",
             "stream_set_blocking($fifo, false); echo json_encode(fread($fifo, 100));",
@@ -302,7 +299,7 @@ fn unread_data_of_a_boots_descriptor_does_not_reach_later_requests() {
         ],
     );
     comes_back(
-        php!("files/what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests_eventfd.php"),
+        php!("files/unread_data_of_a_boots_descriptor_does_not_reach_later_requests_eventfd.php"),
         &[(
             "$one = FFI::new('unsigned long'); $one->cdata = 7; $libc->write($event, FFI::addr($one), 8);",
             "$one = FFI::new('unsigned long'); echo $libc->read($event, FFI::addr($one), 8), $one->cdata;",

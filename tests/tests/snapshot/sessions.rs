@@ -391,13 +391,9 @@ fn each_request_finds_the_boots_redis_connection() {
     let server = Server::redis(false);
     let port = server.port;
     let open = |connect: &str| {
-        php!(
-            "sessions/a_connection_to_redis_is_for_each_request_what_the_boot_left_script.php",
-            CONNECT = connect,
-            PORT = port
-        )
+        php!("sessions/each_request_finds_the_boots_redis_connection_script.php", CONNECT = connect, PORT = port)
     };
-    let probe = php!("sessions/a_connection_to_redis_is_for_each_request_what_the_boot_left_probe.php");
+    let probe = php!("sessions/each_request_finds_the_boots_redis_connection_probe.php");
     let changes = [
         ("$db->get('k')", Cost::Nothing),
         ("$db->multi()->set('a', 1)->exec()", Cost::Nothing),

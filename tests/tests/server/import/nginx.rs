@@ -119,7 +119,7 @@ fn conditions_and_access_control_of_nginx_decide_alike() {
     let nginx = Nginx::start(1, |_, ports| all(&format!("127.0.0.1:{}", ports[0])));
     let ours = applications.serve("nginx.conf", &all(&format!("127.0.0.1:{}", applications.port.number)));
     compare_refusals("refusals.localhost", &ours, nginx.port(0), REQUESTS);
-    // A condition that has no counterpart, and that nearly no request meets: it is not left open.
+    // A condition without a counterpart, which hardly any request meets: the import refuses all clients.
     let statuses = [nginx.port(0), ours.port].map(|port| ask(port, "refusals.localhost", "/robots.txt").status);
     assert_eq!(statuses, [200, 403], "{}", ours.page);
     let line = 1 + REFUSALS[0].1.lines().position(|line| line.contains("$connection_requests")).unwrap();

@@ -118,7 +118,7 @@ scenario!(
         }
         let response = site.send(&Request::form(HUB, "topic=a"));
         assert_eq!(response.header("www-authenticate"), Some(&*format!("Bearer resource_metadata=\"{metadata}\"")));
-        // The details of another type of token are none; those of an access token without details allow nothing.
+        // Only access tokens have such details: this token is valid, and permits nothing.
         let of_id_token = access_token_with(
             site,
             SECRET,
