@@ -34,7 +34,7 @@ fn template(site: &Site) -> Option<u32> {
     if site.mode() != Some(Mode::Snapshot) {
         return None;
     }
-    // There is none while the successor of a killed one boots, nor while all of its forks serve and no worker is needed:
+    // There is none while the successor of a killed one boots, nor while its forks all serve and no worker is needed:
     // then workers are killed first.
     let mut found = None;
     let _ = eventually(Duration::from_secs(2), || {
