@@ -30,10 +30,11 @@ need() { step "$@" || finish; }
 
 scenarios() { HOWDAH_BIN=$target/quick/howdah scripts/scenarios.sh --test scenarios "$@"; }
 # The scenarios that best cover a version of HTTP; HTTP_SCENARIOS in the Makefile has the others.
-telling=(protocol::expect_100_continue early_hints::hints_arrive_while_the_script_still_runs input::raw_bodies_of_every_size
-    input::a_truncated_upload input::bodies_over_the_servers_limit input::a_body_that_the_script_ignores input::chunked_bodies
-    output::flushed_output output::head_has_no_body output::a_wrong_content_length output::empty_answers output::big_bodies
-    output::headers_and_cookies half_closed_clients::a_client_that_leaves_the_queue)
+telling=(protocol::an_expected_100_continue_precedes_the_body early_hints::hints_arrive_while_the_script_still_runs
+    input::raw_bodies_of_every_size input::a_truncated_upload input::bodies_over_the_servers_limit
+    input::a_body_that_the_script_ignores input::chunked_bodies output::flushed_output output::head_has_no_body
+    output::a_wrong_content_length output::empty_answers output::big_bodies output::headers_and_cookies
+    half_closed_clients::a_client_that_leaves_the_queue)
 over_http() { HOWDAH_TEST_MODES=classic HOWDAH_TEST_HTTP=$1 scenarios -- "${telling[@]/#/server::}" --skip ::reference; }
 composer_packages() {
     local php test status=0
