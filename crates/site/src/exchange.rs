@@ -234,7 +234,7 @@ impl EndObserver for Exchange {
             if let Some(trace) = &mut self.trace {
                 trace.cut_off = true;
             }
-            tracing::debug!(target: "howdah::request", id = %self.id, bytes, "response cut off");
+            tracing::debug!(target: "howdah::request", request = %self.id, bytes, "response cut off");
         }
     }
 }

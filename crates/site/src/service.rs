@@ -190,7 +190,7 @@ impl<U: Upstream> Service<U> {
             Box::pin(destination::serve(&self.context, exchange, RequestBody::none(), Some(page.as_bytes()))).await;
         exchange.front = Front::Error;
         let Ok(mut response) = made else {
-            tracing::warn!(target: "howdah::rules", id = %exchange.id, page, "no error page for status {}", status.as_u16());
+            tracing::warn!(target: "howdah::rules", request = %exchange.id, page, "no error page for status {}", status.as_u16());
             return plain;
         };
         if response.status() == StatusCode::OK {
@@ -213,7 +213,7 @@ fn hold(exchange: &mut Exchange, response: &mut Response) {
     if response.body_mut().hold(&exchange.connection) {
         return;
     }
-    tracing::warn!(target: "howdah::request", id = %exchange.id, "request failed: no room for the response in `http.memory`");
+    tracing::warn!(target: "howdah::request", request = %exchange.id, "request failed: no room for the response in `http.memory`");
     (exchange.coding, exchange.front) = (None, Front::Error);
     *response = Refusal::over_budget().into_response(&exchange.head.headers);
 }

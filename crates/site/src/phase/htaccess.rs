@@ -443,7 +443,7 @@ async fn finished(
             Response::from_parts(head, body)
         }
         Err(refusal) => {
-            tracing::error!(target: "howdah::htaccess", id = %exchange.id, "a Header directive exceeded the pattern limit: the response is 500");
+            tracing::error!(target: "howdah::htaccess", request = %exchange.id, "a Header directive exceeded the pattern limit: the response is 500");
             refusal.into_response(&exchange.head.headers)
         }
     }

@@ -83,7 +83,7 @@ pub(super) fn hub_url(exchange: &Exchange) -> String {
 fn claims(keys: Option<&Keys>, presented: &PresentedToken<'_>, exchange: &Exchange) -> Result<Claims, Refusal> {
     let refused = |why: &dyn std::fmt::Display| {
         // Never log the token itself.
-        tracing::warn!(target: "howdah::mercure", id = %exchange.id, site = exchange.site.settings.name, "token refused: {why}");
+        tracing::warn!(target: "howdah::mercure", request = %exchange.id, site = exchange.site.settings.name, "token refused: {why}");
         let refusal = Refusal::new(StatusCode::UNAUTHORIZED).because("an invalid token");
         refusal.challenge(challenge(exchange, "invalid_token"))
     };

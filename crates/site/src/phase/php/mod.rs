@@ -41,7 +41,7 @@ pub(crate) async fn run<U: Upstream>(
     // Checked before the body is read: PHP must not run if there is no memory for its response.
     if site.server.budgets.memory.is_full() {
         site.server.budgets.memory.note_refused();
-        tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
+        tracing::warn!(target: "howdah::request", request = %exchange.id, "request refused: `http.memory` is used up");
         return Err(Refusal::over_budget());
     }
     let preferred = site
@@ -129,7 +129,7 @@ fn with_stream(exchange: &Exchange, target: Target, body: howdah_pool::RequestBo
     match open_stream(slot) {
         Ok(script) => howdah_pool::RequestBody::Stream(script),
         Err(error) => {
-            tracing::warn!(target: "howdah::websocket", id = %exchange.id, %error, "cannot open a stream to the script");
+            tracing::warn!(target: "howdah::websocket", request = %exchange.id, %error, "cannot open a stream to the script");
             body
         }
     }

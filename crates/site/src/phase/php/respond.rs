@@ -185,7 +185,7 @@ impl ChunkStream for PhpStream {
                 Some(Ok(Chunk { data: chunk.data, flush: chunk.flush }))
             }
             Err(fault) => {
-                tracing::warn!(target: "howdah::request", id = %self.id, %fault, "response ended early");
+                tracing::warn!(target: "howdah::request", request = %self.id, %fault, "response ended early");
                 Some(Err(io::Error::other(fault)))
             }
         })

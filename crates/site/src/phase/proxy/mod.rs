@@ -33,14 +33,14 @@ pub(crate) async fn run<U: Upstream>(
     // Without memory to buffer the response for a slow client, it would be cut off.
     if site.server.budgets.memory.is_full() {
         site.server.budgets.memory.note_refused();
-        tracing::warn!(target: "howdah::request", id = %exchange.id, "request refused: `http.memory` is used up");
+        tracing::warn!(target: "howdah::request", request = %exchange.id, "request refused: `http.memory` is used up");
         return Err(Refusal::over_budget());
     }
     let Some(settings) = site.server.settings.proxies.get(proxy) else {
         return Err(Refusal::new(StatusCode::BAD_GATEWAY));
     };
     if fields::is_looping(&exchange.head.headers) {
-        tracing::warn!(target: "howdah::proxy", id = %exchange.id, proxy = settings.name, "request loops through proxies: 508");
+        tracing::warn!(target: "howdah::proxy", request = %exchange.id, proxy = settings.name, "request loops through proxies: 508");
         return Err(Refusal::new(StatusCode::LOOP_DETECTED));
     }
     let upgrade = exchange.head.asks_to_upgrade();
@@ -95,7 +95,7 @@ fn refused_body(trouble: &BodyFault, exchange: &Exchange) -> Refusal {
         BodyFault::TooLarge => limits::too_large(Allowance::of_proxy(exchange).most, None, &exchange.head),
         BodyFault::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
         BodyFault::Broken(error) => {
-            tracing::debug!(target: "howdah::request", id = %exchange.id, error, "request body ended early");
+            tracing::debug!(target: "howdah::request", request = %exchange.id, error, "request body ended early");
             Refusal::bad_request("a broken body")
         }
     }
