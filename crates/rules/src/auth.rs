@@ -27,7 +27,7 @@ pub struct Auth {
     /// The value of `WWW-Authenticate`.
     challenge: HeaderValue,
     users: Users,
-    /// The users who are admitted; empty for all.
+    /// The admitted users; empty for all.
     only: Vec<Box<str>>,
     seeds: [RandomState; 2],
     known: Mutex<Vec<VerifiedPassword>>,
@@ -132,7 +132,7 @@ impl Verification {
         let (hash, exists) = self.auth.hash(&table, &self.user)?;
         let digest = self.auth.digest(&self.user, &self.password, hash);
         if exists && self.auth.is_known(&self.user, digest, self.asked) {
-            return Some(self.user); // the file has changed for others
+            return Some(self.user); // the file changed, but not this user's hash
         }
         let right = hash.verify(&self.password) && exists;
         if right {

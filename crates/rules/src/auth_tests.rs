@@ -100,7 +100,7 @@ fn a_changed_file_is_read_by_the_thread_that_verifies_and_not_by_the_one_that_as
     let later = now + Duration::from_secs(3);
     for _ in 0..2 {
         let asked = auth.ask(Some(&header("sha", "secret")), later);
-        assert!(matches!(asked, AuthResult::Verify(_)), "had it been read, nobody would be asked for: {asked:?}");
+        assert!(matches!(asked, AuthResult::Verify(_)), "the asking thread has read the file: {asked:?}");
     }
     let AuthResult::Verify(verification) = auth.ask(Some(&header("sha", "secret")), later) else { panic!() };
     assert_eq!(verification.run(), None);

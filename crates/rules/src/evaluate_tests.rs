@@ -73,7 +73,7 @@ fn each_condition_decides() {
 }
 
 #[test]
-fn rewrites_are_seen_by_the_rules_behind() {
+fn later_rules_see_rewrites() {
     let text = r#"
         [[rule]]
         path = "/index.php"
@@ -134,7 +134,7 @@ fn a_pattern_that_takes_too_long_is_an_error_and_not_a_pass() {
 }
 
 #[test]
-fn redirects_name_where_to_go() {
+fn redirects_have_a_location() {
     for (rule, requests) in [
         (
             "https = false\nredirect = 'https://$host$path'\nstatus = 301",
@@ -154,7 +154,7 @@ fn redirects_name_where_to_go() {
 }
 
 #[test]
-fn each_action_is_noted() {
+fn each_action_is_in_the_outcome() {
     for (rule, noted) in [
         ("root = '/usr'", "in :/usr"),
         ("path = '/a/*'\nalias = '/usr'", "in /a:/usr"),
@@ -174,9 +174,9 @@ fn each_action_is_noted() {
         ("max_body = '1K'", "body 1024"),
         ("headers = { X = '1', Y = '' }", "set x: 1 remove y"),
         ("headers = { '+X' = '1' }\ntypes = 'text/*'", "add x: 1 for text/*"),
-        ("headers = { '?X' = '1' }", "set x: 1 if it is not there"),
-        ("cache_control = 'no-store'", "set cache-control: no-store if it is not there"),
-        ("cache_control = { 'image/*' = 'public' }", "set cache-control: public if it is not there for image/*"),
+        ("headers = { '?X' = '1' }", "set x: 1 if it is missing"),
+        ("cache_control = 'no-store'", "set cache-control: no-store if it is missing"),
+        ("cache_control = { 'image/*' = 'public' }", "set cache-control: public if it is missing for image/*"),
         ("cors = { origins = '*' }", "cors"),
         ("mime = { '.x' = 'a/b' }", "x is a/b"),
         ("error_pages = { 404 = '/404.html', 5xx = '/5.html' }", "page /404.html page /5.html"),
@@ -201,7 +201,7 @@ fn each_action_is_noted() {
 }
 
 #[test]
-fn later_rules_count_more_and_the_last_one_ends() {
+fn later_rules_override_earlier_ones_and_last_ends() {
     let text = r#"
         [[rule]]
         pool = "a"
@@ -258,7 +258,7 @@ fn settings_that_cannot_work_are_errors() {
         ("limit = { rate = '5' }", "a number and a time"),
         ("auth = { realm = 'x' }", "needs a file"),
         ("auth = { file = '/does/not/exist' }", "cannot read"),
-        ("auth = { users = { a = 'secret' } }", "not understood"),
+        ("auth = { users = { a = 'secret' } }", "unsupported hash"),
         ("cors = { origins = '*', credentials = true }", "every origin"),
         ("cors = { origins = 'example.org' }", "not an origin"),
         ("headers = { Content-Length = '1' }", "by the server only"),

@@ -1,5 +1,5 @@
 //! Fuzz target that generates rules and a request from the same bytes. The author of rules is trusted, but the paths of
-//! requests are not; mutating both makes patterns meet paths that nearly match. `howdah_protocol::fuzz` drives it.
+//! requests are not; mutating both makes patterns meet paths that nearly match. `howdah_site::fuzz` drives it.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::regex::Regex;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usual_and_unusual_rules_keep_what_the_target_asks_for() {
+    fn usual_and_unusual_rules_satisfy_the_target() {
         for data in [
             &b"wiki/A b\nx=1\nexample.org\nr w\nxw^/wiki/(.*)$ index.php?t=$1\npd/index.php"[..],
             b"a\n\nh\npa/* $1$1$1$1\nxr^/(.*) $1",

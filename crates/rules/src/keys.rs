@@ -41,7 +41,7 @@ keys! {
     Condition "query" "Query parameters, all of which must match, written in the same way; or a pattern of the whole query as sent." r#"{ page = "*", debug = false }"#;
     Condition "client" "The client's address or network." r#"["10.0.0.0/8", "2001:db8::/32"]"#;
     Condition "https" "`true` for encrypted client connections, `false` for others." "false";
-    Condition "exists" "What the path names: a `file`, a `directory`, or neither (`no`)." r#""no""#;
+    Condition "exists" "The kind of the path's target: `file`, `directory`, or neither (`no`)." r#""no""#;
     Condition "not" "Conditions of which none may hold." r#"{ client = "127.0.0.1" }"#;
     Action "app" "The rules of a well-known application, below this rule's path; see the guide for their names." r#""phpmyadmin""#;
     Action "root" "The directory that paths start from." r#""/srv/other/public""#;
@@ -117,7 +117,7 @@ pub fn is_slip(name: &str, known: &str) -> bool {
 
 /// The known name most similar to a misspelled one, if there is a similar one.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // File names are user input; a longer name is not a typo.
+    // Bounds the time: a longer name is not a typo.
     let name = name.get(..64).unwrap_or(name);
     let rated = known.map(|known| {
         let slips = strsim::damerau_levenshtein(name, known);

@@ -41,7 +41,7 @@ const USERS: &str =
     "auth = { realm = 'r', users = { a = '$2y$05$xZEHREeI1mL1Th6Ky4Ku3.sw.6qzbgb/eK/QUvyOkgzX72r1jvWNW' } }";
 
 #[test]
-fn a_rule_for_the_name_holds_and_one_for_the_path_is_not_followed_again() {
+fn a_rule_for_the_name_applies_and_one_for_the_path_is_not_repeated() {
     let text = format!(
         "[[rule]]\npath = '/secret.php'\n{USERS}\n[[rule]]\npath = '/install.php'\nallow = '10.0.0.0/8'\n\
          [[rule]]\npath = '/login.php'\nmethod = 'POST'\nlimit = {{ rate = '1/m' }}\n\
@@ -70,7 +70,7 @@ fn a_rule_for_the_name_holds_and_one_for_the_path_is_not_followed_again() {
 }
 
 #[test]
-fn a_permission_revoked_for_the_path_stays_revoked() {
+fn a_restriction_lifted_for_the_path_stays_lifted() {
     let text = format!(
         "[[rule]]\npath = '/staff/*'\n{USERS}\n[[rule]]\npath = '/staff/open/*'\nauth = false\n\
          [[rule]]\npath = '*.php'\nphp = false\n[[rule]]\npath = '/index.php'\nphp = true"
@@ -86,7 +86,7 @@ fn a_permission_revoked_for_the_path_stays_revoked() {
 
 /// Otherwise a front controller could not require a password for all but a few paths.
 #[test]
-fn rules_for_every_path_count_only_for_what_something_has_led_to() {
+fn rules_for_every_path_apply_only_to_targets_of_rewrites_and_links() {
     for text in
         ["path = '/*'", "not = { path = '/hook/*' }", "path = '~^/(?!hook/)'", "path = '*'\nnot = { path = '/hook/*' }"]
     {
@@ -102,7 +102,7 @@ fn rules_for_every_path_count_only_for_what_something_has_led_to() {
 }
 
 #[test]
-fn the_last_rule_for_a_name_ends_its_list_as_it_does_for_a_path() {
+fn last_ends_the_evaluation_for_a_name_too() {
     let rules = rules("[[rule]]\npath = '/open/*'\nlast = true\n[[rule]]\npath = '*.php'\ndeny = true").unwrap();
     assert_eq!(judged(&rules, "GET h/open/x.php/y", &["/open/x.php"]), "-");
     assert_eq!(judged(&rules, "GET h/x.php/y", &["/x.php"]), "403");

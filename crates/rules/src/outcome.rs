@@ -127,7 +127,7 @@ pub enum Stop {
     Failed(Failure),
 }
 
-/// Why a rule could not be evaluated.
+/// The reason why a rule could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The rule's name.

@@ -40,7 +40,7 @@ impl Hash {
             let params = argon2::Params::try_from(&hash).map_err(|_| "is a broken argon2 hash".to_owned())?;
             if params.m_cost() > MAX_ARGON2.0 || params.t_cost() > MAX_ARGON2.1 {
                 return Err(
-                    "takes too much memory or time to verify: argon2 with up to 128 MB and 16 passes".to_owned()
+                    "takes too much memory or time to verify: argon2 may use at most 128 MB and 16 passes".to_owned()
                 );
             }
             return Ok(Self::Argon2(text.into()));
@@ -55,7 +55,7 @@ impl Hash {
             let digest = base64::engine::general_purpose::STANDARD.decode(digest).ok().filter(|it| it.len() == 20);
             return digest.map(Self::Sha1).ok_or_else(|| "is a broken {SHA} hash".to_owned());
         }
-        Err("has a hash that is not understood: use `htpasswd -B` (bcrypt)".to_owned())
+        Err("has an unsupported hash: use `htpasswd -B` (bcrypt)".to_owned())
     }
 
     /// `true` if this is the password's hash. A wrong password takes as long as the correct one.

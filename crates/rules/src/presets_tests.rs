@@ -168,7 +168,7 @@ fn uploads_are_not_run() {
 /// Front controllers generate thumbnails, private files and unbuilt assets at paths within upload and build
 /// directories.
 #[test]
-fn a_missing_upload_or_asset_is_a_page() {
+fn a_missing_upload_or_asset_goes_to_the_front_controller() {
     for (name, path) in [
         ("laravel", "/storage/doc"),
         ("laravel", "/build/x.css"),

@@ -15,8 +15,8 @@ pub struct QueryConditions {
     pub parts: Vec<(Box<str>, TextPattern)>,
 }
 
-/// Ways to read a request that programs understand differently, such as `?id=1&id=2` (PHP's scripts see one value, or all
-/// in an array) or the method `delete` (which frameworks take for `DELETE`).
+/// Ways to read a request that programs understand differently, such as `?id=1&id=2` (PHP's scripts see one value, or
+/// all in an array) or the method `delete` (which frameworks treat as `DELETE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// For conditions that must hold: one reading that meets them suffices.
@@ -82,8 +82,8 @@ fn is_named(name: &[u8], wanted: &[u8]) -> bool {
     name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest[0] == b'[')
 }
 
-/// The name under which PHP registers a parameter: up to a null byte, without spaces before it, and with `_` in place of
-/// dots, spaces and brackets that are not closed, up to the first that is closed.
+/// The name under which PHP registers a parameter: up to a null byte, without spaces before it, and with `_` in place
+/// of dots, spaces and brackets that are not closed, up to the first that is closed.
 fn registered(name: &[u8]) -> Cow<'_, [u8]> {
     let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
     let name = &name[..end];

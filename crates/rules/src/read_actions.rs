@@ -51,7 +51,7 @@ impl Reader<'_> {
         if has("proxy") {
             for key in ["pool", "workers", "weight"] {
                 if let Some(node) = keys.get(key) {
-                    self.problem(node, key, "cannot be combined with `proxy`: it is about PHP's workers");
+                    self.problem(node, key, "cannot be combined with `proxy`: it applies to PHP workers only");
                 }
             }
         }
@@ -74,7 +74,7 @@ impl Reader<'_> {
         actions.push(Action::Route(Arc::new(Route { name, path, number: 0, share })));
     }
 
-    /// Reads where files are located, and which file is used.
+    /// Reads the actions that select files.
     fn files(&mut self, keys: Keys<'_>, conditions: &Conditions, actions: &mut Vec<Action>) {
         if let Some(node) = keys.get("root")
             && let Some(directory) = self.directory("root", node)

@@ -54,7 +54,7 @@ impl ResponseChange {
         let what = match &self.change {
             HeaderChange::Set(name, value) => format!("set {name}: {}", shown(value)),
             HeaderChange::Add(name, value) => format!("add {name}: {}", shown(value)),
-            HeaderChange::Default(name, value) => format!("set {name}: {} if it is not there", shown(value)),
+            HeaderChange::Default(name, value) => format!("set {name}: {} if it is missing", shown(value)),
             HeaderChange::Remove(name) => format!("remove {name}"),
         };
         let types: Vec<String> = self.types.iter().map(Glob::text).collect();

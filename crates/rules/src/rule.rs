@@ -128,7 +128,8 @@ pub enum Action {
     Proxy(Arc<str>),
 }
 
-/// Requests that a rule sends to a pool, an upstream server or a WebSocket's script, as a unit in metrics, traces and queues.
+/// Requests that a rule sends to a pool, an upstream server or a WebSocket's script, as a unit in metrics, traces and
+/// queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Name in metrics: the rule's name, else its first path, else its position.

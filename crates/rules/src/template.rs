@@ -125,7 +125,7 @@ impl Template {
                     let Some((_, variable)) = known else {
                         let names: Vec<String> = Variable::ALL.iter().map(|(name, _)| format!("${name}")).collect();
                         return Err(format!(
-                            "names ${name}, which is neither a group of `regex` nor one of {}",
+                            "names ${name}, which is neither a group of the path's pattern nor one of {}",
                             names.join(", ")
                         ));
                     };
