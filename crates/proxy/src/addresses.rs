@@ -38,7 +38,7 @@ struct LookupState {
     found: Option<Arc<[SocketAddr]>>,
     /// Time of the last good answer; `None` once no server responded at those addresses.
     at: Option<Instant>,
-    /// Why the last lookup failed.
+    /// The reason why the last lookup failed.
     failed: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl Shared {
         drop(tokio::task::spawn_blocking(move || under_way.run()));
     }
 
-    fn tell(&self, answer: io::Result<Vec<SocketAddr>>) {
+    fn publish(&self, answer: io::Result<Vec<SocketAddr>>) {
         self.known.send_modify(|known| {
             match answer {
                 Ok(found) if !found.is_empty() => {
@@ -115,7 +115,7 @@ impl Shared {
                 Ok(_) => known.failed = Some("its name has no address".to_owned()),
                 Err(error) => known.failed = Some(format!("its name cannot be looked up: {error}")),
             }
-            // Before anyone is notified, who may have to resolve again, and after the answer is visible.
+            // Before waiting callers are notified, as they may have to resolve again, and after the answer is visible.
             self.looking.store(false, Release);
         });
     }
@@ -129,14 +129,14 @@ impl PendingLookup {
         let Some(shared) = self.0.clone() else { return };
         let answer = (shared.lookup)(&shared.host, shared.port);
         self.0 = None;
-        shared.tell(answer);
+        shared.publish(answer);
     }
 }
 
 impl Drop for PendingLookup {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
-            shared.tell(Err(io::ErrorKind::Interrupted.into()));
+            shared.publish(Err(io::ErrorKind::Interrupted.into()));
         }
     }
 }

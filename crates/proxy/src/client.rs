@@ -26,10 +26,10 @@ use std::time::Duration;
 /// Maximum number of retries of a request on other servers.
 const RETRIES: usize = 2;
 
-/// A client of a group of servers.
+/// A client for the servers of all proxies.
 #[derive(Debug)]
 pub struct Client {
-    ways: Vec<ProxyState>,
+    proxies: Vec<ProxyState>,
 }
 
 /// State for one proxy's servers.
@@ -48,7 +48,7 @@ impl Client {
             turn: Mutex::default(),
             idle: group.servers.iter().map(|_| Arc::default()).collect(),
         };
-        Self { ways: groups.iter().map(proxy).collect() }
+        Self { proxies: groups.iter().map(proxy).collect() }
     }
 
     /// Sends a request to a server of the proxy with this position in the settings.
@@ -56,7 +56,7 @@ impl Client {
     /// # Errors
     /// No server responded; the fault has the reason and the last server tried.
     pub async fn send(&self, proxy: usize, outbound: Outbound) -> Result<Response, Fault> {
-        let Some(proxy) = self.ways.get(proxy) else {
+        let Some(proxy) = self.proxies.get(proxy) else {
             let why = format!("there is no proxy number {proxy}");
             return Err(Fault { kind: FaultKind::Connect, server: String::new(), why });
         };
@@ -71,7 +71,7 @@ struct Exchange<'a> {
     method: Method,
     headers: HeaderMap,
     upgrade: Option<HeaderValue>,
-    /// The WebSocket handshake of this server, for a client whose protocol has none (HTTP/2).
+    /// The WebSocket handshake of this server, for a client whose protocol has none (HTTP/2 and 3).
     handshake: Option<Handshake>,
     full_duplex: bool,
     informational: Option<Informational>,
@@ -206,7 +206,7 @@ impl<'a> Exchange<'a> {
                     let Some(place) = place.take() else {
                         return Err(FailedAttempt {
                             kind: FaultKind::Broken,
-                            why: "its place is gone".to_owned(),
+                            why: "its request slot is gone".to_owned(),
                             unsent: None,
                         });
                     };

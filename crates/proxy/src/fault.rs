@@ -1,4 +1,4 @@
-//! Why a request got no response from another server.
+//! The reasons why a request got no response from a server.
 
 use http::StatusCode;
 

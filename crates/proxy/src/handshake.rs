@@ -1,5 +1,5 @@
-//! The WebSocket handshake (RFC 6455 4) that this server performs on behalf of HTTP/2 clients, whose protocol has none
-//! (RFC 8441 5).
+//! The WebSocket handshake (RFC 6455 4) that this server performs on behalf of HTTP/2 and HTTP/3 clients, whose
+//! protocols have none (RFC 8441 5, RFC 9220 3).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

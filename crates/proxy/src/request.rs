@@ -123,10 +123,10 @@ pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
 
 /// Sets the framing headers of a request's body, which hyper follows.
 pub(crate) fn frame(headers: &mut HeaderMap, body: &RequestBody) {
-    let told = headers.remove(header::CONTENT_LENGTH).is_some();
+    let had_length = headers.remove(header::CONTENT_LENGTH).is_some();
     match (body.is_none(), body.announced()) {
-        // Servers expect an explicit empty POST; for a GET it is left out.
-        (true, _) if told => {
+        // Servers expect the explicit length of an empty POST, which clients send.
+        (true, _) if had_length => {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
         }
         (true, _) => {}

@@ -129,10 +129,8 @@ impl ChunkStream for Streamed {
                 }
                 Poll::Pending => {
                     if self.timeout.poll_over(cx).is_ready() {
-                        let why = format!(
-                            "nothing came for {:?} (`response_timeout`, at least 5 minutes)",
-                            self.timeout.most
-                        );
+                        let why =
+                            format!("no data for {:?} (`response_timeout`, at least 5 minutes)", self.timeout.most);
                         return Poll::Ready(Some(Err(self.cut(&why))));
                     }
                     return Poll::Pending;

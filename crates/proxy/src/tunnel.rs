@@ -1,5 +1,5 @@
-//! An upgraded connection: copies bytes between client and server in both directions until one side ends, nothing moves
-//! for too long, or the server stops.
+//! An upgraded connection: copies bytes between client and server in both directions until both sides end, no data
+//! moves for too long, or the server stops.
 //!
 //! An idle tunnel has no buffer. Data is read into a buffer of the thread; only what the other side does not take at
 //! once is kept, and charged.
@@ -24,7 +24,7 @@ const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When the server stops, a tunnel that is silent for this long is closed. Messages in transit still arrive, and
 /// clients reconnect.
-const AT_STOP: Duration = Duration::from_secs(1);
+const SHUTDOWN_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 thread_local! {
     static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
@@ -89,7 +89,7 @@ async fn talk(mut pair: Pair) -> io::Result<&'static str> {
             _ => {}
         }
         if client.is_to_end() {
-            timeout.shorten(AT_STOP);
+            timeout.shorten(SHUTDOWN_IDLE_TIMEOUT);
         }
         timeout.poll_over(cx).map(|()| Ok("no data was transferred for too long"))
     })
@@ -192,7 +192,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
     #[tokio::test]
-    async fn everything_arrives_in_order_through_a_narrow_place_and_so_does_the_end() {
+    async fn data_and_end_arrive_in_order_through_small_buffers() {
         let (mut client, mut from) = duplex(100);
         let (mut to, mut server) = duplex(7);
         let sent: Vec<u8> = (0..20_000u32).map(|number| (number % 251) as u8).collect();
