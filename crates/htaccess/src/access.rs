@@ -52,7 +52,7 @@ impl Require {
                 let inner = text.trim_start()[3..].trim_start();
                 match Self::new(inner, room)? {
                     Self::Users(_) => {
-                        return Err("Require not is not supported for users: list those who may".to_owned());
+                        return Err("Require not is not supported for users: list the allowed users".to_owned());
                     }
                     Self::Unknown => return Err(NOT_LOOKED_UP.to_owned()),
                     inner => Self::Not(Box::new(inner)),
@@ -233,7 +233,7 @@ impl Compat {
             self.allow_first = Some(match order.as_str() {
                 "allow,deny" | "mutual-failure" => true,
                 "deny,allow" => false,
-                _ => return Err(format!("Order {text}: neither allow,deny nor deny,allow")),
+                _ => return Err(format!("Order {text}: expected allow,deny or deny,allow")),
             });
             return Ok(());
         }

@@ -241,7 +241,9 @@ impl Walk<'_> {
         self.budget.spend(step.environment.bytes() + limits::LOOKUP_EFFORT * directories.len() as u64)?;
         let merged = self.htaccess.store.merged(&directories, self.system, self.now, &mut self.budget)?;
         if merged.broken {
-            return Ok(Next::Done(Box::new(failed("a .htaccess file cannot be applied: its message names the line"))));
+            return Ok(Next::Done(Box::new(failed(
+                "a .htaccess file cannot be applied: an earlier message names the line",
+            ))));
         }
         (self.previous, self.status) = (step.previous, step.status);
         let headers = self.headers.clone();

@@ -7,12 +7,12 @@ use crate::text::stands_for;
 pub(crate) struct Translated {
     pub text: String,
     /// The pattern needs backtracking: a linear engine would reject it or read it as something else.
-    pub needs_way_back: bool,
+    pub needs_backtracking: bool,
 }
 
 /// Translates a pattern. Errors in it are kept for the engine to report.
 pub(crate) fn translate(pattern: &str) -> Translated {
-    let mut reader = Reader { rest: pattern, out: String::with_capacity(pattern.len() + 8), needs_way_back: false };
+    let mut reader = Reader { rest: pattern, out: String::with_capacity(pattern.len() + 8), needs_backtracking: false };
     while reader.next_part() {}
     let mut text = String::with_capacity(reader.out.len());
     for c in reader.out.chars() {
@@ -21,13 +21,13 @@ pub(crate) fn translate(pattern: &str) -> Translated {
             None => text.push(c),
         }
     }
-    Translated { text, needs_way_back: reader.needs_way_back }
+    Translated { text, needs_backtracking: reader.needs_backtracking }
 }
 
 struct Reader<'a> {
     rest: &'a str,
     out: String,
-    needs_way_back: bool,
+    needs_backtracking: bool,
 }
 
 impl Reader<'_> {
@@ -56,7 +56,7 @@ impl Reader<'_> {
                 self.out.push(c);
                 // `a++`: a possessive quantifier never gives back what it matched.
                 if self.rest.starts_with('+') && !self.out.ends_with("(?") {
-                    self.needs_way_back = true;
+                    self.needs_backtracking = true;
                 }
             }
             _ => self.out.push(c),

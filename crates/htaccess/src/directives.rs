@@ -149,12 +149,12 @@ impl Reader<'_> {
     ) -> Result<(), SyntaxError> {
         let wrong = |what: String| SyntaxError::new(line.number, what);
         if depth > limits::DEPTH {
-            return Err(wrong(format!("sections within each other deeper than {}", limits::DEPTH)));
+            return Err(wrong(format!("sections nested deeper than {}", limits::DEPTH)));
         }
         let name = line.name.to_ascii_lowercase();
         if let Some(holds) = condition(&name, &line.rest) {
             if line.rest.is_empty() {
-                return Err(wrong(format!("<{}> says no condition", line.name)));
+                return Err(wrong(format!("<{}> has no condition", line.name)));
             }
             return if holds { self.fill(body, lines, at, Some(line), depth) } else { skip(lines, at, line) };
         }
@@ -175,7 +175,7 @@ impl Reader<'_> {
         }
         let select = self.select(body, &name, &line.rest).map_err(wrong)?;
         let Some(select) = select else {
-            let known = known::is_section_elsewhere(&name);
+            let known = known::is_server_only_section(&name);
             let what = if known { "is not for .htaccess files" } else { "is not known" };
             return Err(wrong(format!("<{}> {what}", line.name)));
         };
@@ -245,7 +245,7 @@ impl Reader<'_> {
         if known {
             return Ok(());
         }
-        if known::is_other_module(&name) {
+        if known::is_server_only(&name) {
             return Err(wrong("is not for .htaccess files".to_owned()));
         }
         let Some(why) = known::without_effect(&name) else {
@@ -389,7 +389,7 @@ impl Reader<'_> {
                 let known = ["none", "all", "inode", "mtime", "size", "digest"];
                 let plain = |word: &String| word.trim_start_matches(['+', '-']).to_ascii_lowercase();
                 if all.is_empty() || all.iter().any(|word| !known.contains(&plain(word).as_str())) {
-                    return Err(format!("takes none, all, MTime, Size and the like, and not `{text}`"));
+                    return Err(format!("takes none, all, inode, mtime, size or digest, not `{text}`"));
                 }
                 config.etag = Some(!all[0].eq_ignore_ascii_case("none"));
             }
@@ -404,7 +404,7 @@ impl Reader<'_> {
     fn options(&mut self, body: &mut Body, all: &[String], line: &Line) -> Result<(), String> {
         let relative = all.iter().filter(|word| word.starts_with(['+', '-'])).count();
         if relative != 0 && relative != all.len() {
-            return Err("all of them begin with + or -, or none does".to_owned());
+            return Err("either all options begin with + or -, or none".to_owned());
         }
         if relative == 0 {
             body.config.listing = Some(false);
@@ -437,7 +437,7 @@ fn on_off(text: &str) -> Result<bool, String> {
     match text.trim().trim_matches('"').to_ascii_lowercase().as_str() {
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err(format!("takes on or off, and not `{text}`")),
+        _ => Err(format!("takes on or off, not `{text}`")),
     }
 }
 

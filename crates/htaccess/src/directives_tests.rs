@@ -27,7 +27,7 @@ fn errors_are_reported_with_their_line() {
         ("Require nonsense", "unknown condition Require nonsense"),
         ("Require not ip 10.1.2.3", "put it into <RequireAll>"),
         ("Require ip example.org", "`example.org` is neither an address nor a network"),
-        ("Order sideways", "neither allow,deny nor deny,allow"),
+        ("Order sideways", "expected allow,deny or deny,allow"),
         ("Header sett A b", "unknown action sett"),
         ("Header set A %x", "is not a format"),
         ("Header set A b sometimes", "is not a condition"),
@@ -40,7 +40,7 @@ fn errors_are_reported_with_their_line() {
         ("<LimitExcept TRACE>\n</LimitExcept>", "a method that is not known"),
         ("ExpiresByType text/css access plus 1 month", "in quotes if it has blanks"),
         ("ExpiresDefault access plus 1 month", "in quotes if it has blanks"),
-        ("<IfModule>\n</IfModule>", "line 1: <IfModule> says no condition"),
+        ("<IfModule>\n</IfModule>", "line 1: <IfModule> has no condition"),
         ("<IfModule core.c>\n</IfModule >", "line 2: `</IfModule >` has a blank before its `>`"),
     ] {
         let found = mistake(text);
@@ -67,7 +67,7 @@ fn host_names_that_are_not_looked_up_exclude_no_client() {
     }
     for text in ["Allow from good.example", "Require host good.example", "<RequireAny>\nRequire group a\n</RequireAny>"]
     {
-        assert!(read(text.as_bytes(), b"/root/").is_ok(), "{text:?}: it lets nobody in");
+        assert!(read(text.as_bytes(), b"/root/").is_ok(), "{text:?}: it admits no client");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Variables: `SetEnvIf` and its like before the rules are run, `SetEnv`, `UnsetEnv` and `PassEnv` after that.
+//! Variables: `SetEnvIf` and similar directives before the rules, `SetEnv`, `UnsetEnv` and `PassEnv` after them.
 
 use crate::expression::Expression;
 use crate::pattern::{BudgetExceeded, Pattern, PatternBudget};

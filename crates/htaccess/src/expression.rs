@@ -287,7 +287,7 @@ impl<'a, P, F: FnMut(&str, &str) -> Read<P>> Reader<'a, F> {
             return Err(format!("`{name}` is not a word: write strings in quotes"));
         }
         if !known.contains(&name) {
-            let why = if known_too.contains(&name) { "is not there" } else { "is not known" };
+            let why = if known_too.contains(&name) { "is not supported" } else { "is not known" };
             return Err(format!("the function {name} {why}"));
         }
         self.depth += 1;

@@ -1,5 +1,5 @@
-//! Apache's names that have no effect here: modules that count as loaded, directives that are accepted, and directives
-//! that are not allowed in a directory.
+//! Apache's names without an implementation here: modules that count as loaded, directives without effect, and
+//! directives that are not allowed in `.htaccess` files.
 
 /// Modules that `<IfModule>` finds, by their identifier (`rewrite_module`) without its suffix: modules whose directives
 /// are implemented or have no effect.
@@ -126,7 +126,7 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("cookietracking", OWN),
     ("qualifyredirecturl", OWN),
     ("aliaspreservepath", OWN),
-    ("cgipassauth", "scripts are always passed the field Authorization"),
+    ("cgipassauth", "scripts always get the Authorization header"),
     ("cgivar", OWN),
     ("defaulttype", OWN),
     ("deflateinflatelimitrequestbody", COMPRESSION),
@@ -134,25 +134,25 @@ pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("deflateinflateratiolimit", COMPRESSION),
     ("limitxmlrequestbody", OWN),
     ("logiotrackttfb", OWN),
-    ("redirectrelative", "redirects always have absolute addresses"),
+    ("redirectrelative", "redirects always have absolute URLs"),
     ("rlimitcpu", OWN),
     ("rlimitmem", OWN),
     ("rlimitnproc", OWN),
-    ("ssloptions", "scripts always get the variables of TLS"),
+    ("ssloptions", "scripts always get the TLS variables"),
 ];
 
-const LISTING: &str = "how listings of directories look is not configured here";
+const LISTING: &str = "the layout of directory listings cannot be changed";
 const COMPRESSION: &str = "see `[compression]` in howdah.toml for compression";
-const LANGUAGE: &str = "there is no content negotiation";
-const OWN: &str = "the server has its own way of doing this";
+const LANGUAGE: &str = "negotiation of languages is not supported";
+const OWN: &str = "the server does not use this setting";
 
-/// Why a directive is accepted without effect, if it is. `name` is in lower case.
+/// Returns the reason why a directive has no effect, if it has none. `name` is in lower case.
 pub(crate) fn without_effect(name: &str) -> Option<&'static str> {
     WITHOUT_EFFECT.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
 }
 
-/// Directives of the server configuration, which Apache refuses in a directory's file.
-const ELSEWHERE: &[&str] = &[
+/// Directives of the server configuration, which Apache refuses in `.htaccess` files.
+const SERVER_ONLY: &[&str] = &[
     "accessfilename",
     "alias",
     "aliasmatch",
@@ -198,12 +198,12 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 /// `true` if a directive, in lower case, is allowed only in the server configuration.
-pub(crate) fn is_other_module(name: &str) -> bool {
-    ELSEWHERE.contains(&name)
+pub(crate) fn is_server_only(name: &str) -> bool {
+    SERVER_ONLY.contains(&name)
 }
 
 /// `true` if a section's tag is allowed only in the server configuration.
-pub(crate) fn is_section_elsewhere(name: &str) -> bool {
+pub(crate) fn is_server_only_section(name: &str) -> bool {
     let known =
         ["directory", "directorymatch", "location", "locationmatch", "virtualhost", "proxy", "proxymatch", "macro"];
     known.contains(&name)

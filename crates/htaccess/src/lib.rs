@@ -4,9 +4,10 @@
 //! them along a path), `decision` (runs the modules for a request), `response` (changes the response). Each Apache
 //! module is a file or folder: `rewrite`, `access`, `response_headers`, `media`, `environment`, `redirects`,
 //! `decision/directory`. `limits` bounds the cost of a request. The limit is much lower on a thread that serves other
-//! connections: that thread gives up with `TooExpensive`, and another one takes over. `known` lists directives without effect.
+//! connections: that thread gives up with `TooExpensive`, and another one takes over. `known` lists directives without
+//! effect.
 //!
-//! Everything here is pure except for access through the trait [`System`].
+//! Files are accessed through the trait [`System`], except those of passwords (`howdah_rules::users`).
 #![forbid(unsafe_code)]
 
 mod access;

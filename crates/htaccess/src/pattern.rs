@@ -7,7 +7,7 @@ use crate::limits;
 use crate::system::System;
 use std::ops::Range;
 
-/// A compiled pattern, optionally negated by a leading `!`.
+/// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     engine: Engine,
@@ -123,7 +123,7 @@ impl Pattern {
                 Ok(Some(captures))
             }
             Engine::Backtracking(regex) => {
-                // A backtracking step costs more than a byte. Shared threads get fewer steps, to bound the worst case.
+                // The most steps that the engine may take. Shared threads are charged twice, to bound the worst case.
                 let steps = limits::BACKTRACKS as u64 * if budget.shared { 2 } else { 1 };
                 budget.spend((steps + length) * self.weight)?;
                 backtrack(regex, subject)
@@ -178,7 +178,7 @@ impl Captures {
 
 impl Engine {
     fn new(translated: &dialect::Translated, ignore_case: bool, size: usize) -> Result<Self, String> {
-        if !translated.needs_way_back {
+        if !translated.needs_backtracking {
             let linear = regex::bytes::RegexBuilder::new(&translated.text)
                 .unicode(false)
                 .dot_matches_new_line(true)

@@ -36,7 +36,7 @@ pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Resolves the path that a directive names, relative to another path. Both are percent-encoded.
+/// Resolves the path that a directive names, relative to another path. Only `name` is percent-encoded.
 pub(crate) fn sibling(other: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let name = decode(name).ok()?;
     if name.starts_with(b"/") {

@@ -52,7 +52,7 @@ impl Redirect {
             [to] if redirects && name == "redirect" => (None, to.clone()),
             [from] if !redirects => (Some(from), String::new()),
             [] if !redirects && named && name == "redirect" => (None, String::new()),
-            _ => return Err("takes a path, and an address where it redirects".to_owned()),
+            _ => return Err("takes a path and an address to redirect to".to_owned()),
         };
         let from = match from {
             None => Source::All,

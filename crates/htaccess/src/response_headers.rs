@@ -71,7 +71,7 @@ impl HeaderLine {
             _ => return Err(format!("unknown action {action}")),
         };
         if rest.len() < takes || rest.len() > takes + 1 {
-            return Err(format!("{action} takes a name and {takes} more, then perhaps a condition"));
+            return Err(format!("{action} takes a name, {takes} values and an optional condition"));
         }
         let (values, when) = rest.split_at(takes);
         let value = || Value::new(values.first().map(String::as_str).unwrap_or_default());
@@ -288,7 +288,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// `access plus 1 month 2 days`, `A3600`, `M3600`.
+    /// Parses `access plus 1 month 2 days`, `A3600`, `M3600`.
     ///
     /// # Errors
     /// The text is not a period.

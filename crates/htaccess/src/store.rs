@@ -124,7 +124,7 @@ impl Store {
         let text = match system.read(path, limits::FILE) {
             Ok(text) => text,
             Err(error) => {
-                tracing::error!(target: "howdah::htaccess", "{name}: {error}: requests below it get 500");
+                tracing::error!(target: "howdah::htaccess", "{name}: {error}: requests below its directory get 500");
                 return Parsed::Broken;
             }
         };
@@ -136,7 +136,7 @@ impl Store {
                 Parsed::Rules(Box::new(read))
             }
             Err(SyntaxError { line, what }) => {
-                tracing::error!(target: "howdah::htaccess", "{name}:{line}: {what}: requests below it get 500");
+                tracing::error!(target: "howdah::htaccess", "{name}:{line}: {what}: requests below its directory get 500");
                 Parsed::Broken
             }
         }

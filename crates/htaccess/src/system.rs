@@ -1,5 +1,5 @@
-//! Inputs of the rules: the request, and its environment. The file system is behind a trait, so that the rules can be
-//! tested without one.
+//! Inputs of the directives: the request, and its environment. A trait gives access to the file system, so that tests
+//! need none.
 
 use http::HeaderMap;
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ pub struct Facts<'a> {
     pub root: &'a [u8],
     /// `SERVER_SOFTWARE`.
     pub software: &'a str,
-    /// When the request arrived.
+    /// Time of arrival.
     pub time: SystemTime,
 }
 
@@ -155,7 +155,7 @@ pub struct Entry {
     pub kind: Kind,
     /// Its length in bytes.
     pub size: u64,
-    /// Executable by someone.
+    /// Executable by any user.
     pub executable: bool,
     /// Changes whenever the file changes.
     pub stamp: Stamp,
@@ -170,13 +170,13 @@ pub struct Stamp {
     pub changed: (i64, i64),
 }
 
-/// Access to the environment of a request.
+/// The file system and the environment of a request.
 pub trait System {
     /// Looks up a path, following links; `None` if it does not exist.
     fn stat(&self, path: &[u8]) -> Option<Entry>;
     /// `true` if a path names a symbolic link.
     fn is_link(&self, path: &[u8]) -> bool;
-    /// A file's content; an error if it is longer than `most` bytes.
+    /// A file's content. Of a longer file than `most` bytes, at least one byte more is returned.
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;
     /// A variable of the environment that PHP is started with.
     fn environment(&self, name: &str) -> Option<String>;

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_as_the_shell_has_them() {
+    fn wildcards_match_as_in_the_shell() {
         for (pattern, yes, no) in [
             ("*.php", "a.php", "a.phps"),
             ("wp-*.php", "wp-config.php", "wp.php"),

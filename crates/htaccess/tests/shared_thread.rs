@@ -9,13 +9,13 @@ use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
 /// A root with one file.
-struct Expansion {
+struct OneFile {
     file: String,
     shared: Cell<bool>,
     reads: Cell<usize>,
 }
 
-impl System for Expansion {
+impl System for OneFile {
     fn stat(&self, path: &[u8]) -> Option<Entry> {
         let kind = if path.ends_with(b"/") { Kind::Directory } else { Kind::File };
         let stamp = Stamp::default();
@@ -47,14 +47,14 @@ impl System for Expansion {
 
 /// The decisions about a request on a shared thread and then on another one.
 struct Asked {
-    system: Expansion,
+    system: OneFile,
     htaccess: Htaccess,
     headers: HeaderMap,
 }
 
 impl Asked {
     fn new(file: String) -> Self {
-        let system = Expansion { file, shared: Cell::new(true), reads: Cell::new(0) };
+        let system = OneFile { file, shared: Cell::new(true), reads: Cell::new(0) };
         let mut headers = HeaderMap::new();
         headers.insert("x-long", HeaderValue::from_bytes(&[b'a'; 8000]).unwrap());
         Self { system, htaccess: Htaccess::new(".htaccess"), headers }
@@ -97,7 +97,7 @@ fn a_shared_thread_reads_no_file() {
 }
 
 #[test]
-fn a_shared_thread_leaves_dear_rules_to_another() {
+fn a_shared_thread_leaves_costly_rules_to_another() {
     let many = |line: &str, times: usize| "RewriteEngine On\n".to_owned() + &line.repeat(times);
     let files = [
         many("RewriteCond %{HTTP:X-Long} b\nRewriteRule ^ - [F]\n", 100),

@@ -58,7 +58,7 @@ impl Walk<'_> {
             if !ruled && !name.contains('/') && self.system.stat(&[self.facts.root, &path].concat()).is_none() {
                 continue;
             }
-            match self.within(state, path, state.query.clone())? {
+            match self.subrequest(state, path, state.query.clone())? {
                 SubrequestResult::Nothing => {}
                 found @ (SubrequestResult::Taken(_) | SubrequestResult::Refused(Stop::Redirect(..))) => {
                     return Ok(found);
@@ -80,19 +80,18 @@ impl Walk<'_> {
             return Ok(SubrequestResult::Refused(Stop::Failed(failure)));
         }
         let query = query.or_else(|| state.query.clone());
-        self.within(state, path, query)
+        self.subrequest(state, path, query)
     }
 
     /// Runs a subrequest, which replaces the request if it finds a file.
-    fn within(
+    fn subrequest(
         &mut self,
         state: &mut RequestState<'_>,
         path: Vec<u8>,
         query: Option<Vec<u8>>,
     ) -> Result<SubrequestResult, BudgetExceeded> {
         if self.depth == limits::SUBREQUESTS {
-            let reason =
-                "more than 10 requests within each other: FallbackResource or DirectoryIndex leads in a circle";
+            let reason = "more than 10 nested subrequests: FallbackResource or DirectoryIndex leads in a circle";
             return Ok(SubrequestResult::Refused(Stop::Failed(Failure { rule: ".htaccess".into(), reason })));
         }
         let mut outer = state.environment.clone();

@@ -19,7 +19,7 @@ use crate::rewrite::template::{Expansion, Template};
 pub(crate) enum Outcome {
     /// The request continues unchanged, except perhaps for its query.
     Same,
-    /// The request restarts with this path; its query is the scene's.
+    /// The request restarts with this path; its query is that of the state.
     Again(Vec<u8>),
     /// The client is redirected to this address.
     Redirect { status: u16, location: Vec<u8> },

@@ -1,4 +1,4 @@
-//! URLs: schemes, our own host, and the encoding of paths.
+//! URLs: schemes, the requested host, and the encoding of paths.
 
 use crate::system::Facts;
 
@@ -87,7 +87,7 @@ mod tests {
     use std::time::SystemTime;
 
     #[test]
-    fn a_redirect_without_a_host_names_the_address_in_its_form_for_links() {
+    fn a_redirect_without_a_host_uses_the_local_address() {
         for (host, server_addr, expected) in [
             ("", "::1", "http://[::1]:8080/a"),
             ("[::2]:8080", "::1", "http://[::2]:8080/a"),

@@ -135,7 +135,7 @@ impl Condition {
             [subject, wanted] => (subject, wanted, ""),
             // Apache reads only three words, and therefore ignores a trailing comment.
             [subject, wanted, flags, ..] => (subject, wanted, flags.as_str()),
-            _ => return Err("RewriteCond takes a text, a pattern and perhaps flags".to_owned()),
+            _ => return Err("RewriteCond takes a text, a pattern and optional flags".to_owned()),
         };
         let (mut or_next, mut no_case) = (false, false);
         for flag in flag_list(flags)? {
@@ -203,7 +203,7 @@ impl Rule {
         let (pattern, substitution, flags) = match words.as_slice() {
             [pattern, substitution] => (pattern, substitution, ""),
             [pattern, substitution, flags, ..] => (pattern, substitution, flags.as_str()),
-            _ => return Err("RewriteRule takes a pattern, a substitution and perhaps flags".to_owned()),
+            _ => return Err("RewriteRule takes a pattern, a substitution and optional flags".to_owned()),
         };
         let mut flags = Flags::new(flags)?;
         let (negated, pattern) = pattern.strip_prefix('!').map_or((false, pattern.as_str()), |rest| (true, rest));

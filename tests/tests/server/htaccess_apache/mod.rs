@@ -224,7 +224,7 @@ fn setup(setup: Setup) -> Setup {
 /// Permits log lines about files and requests that Apache does not accept either.
 fn allow_complaints(setup: Setup) -> Setup {
     let complaints = [
-        "requests below it get 500",
+        "requests below its directory get 500",
         "a .htaccess file cannot be applied",
         "the rules lead in a circle",
         "the target of FallbackResource does not exist",
