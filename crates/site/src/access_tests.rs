@@ -1,5 +1,5 @@
-//! Every protected path in every spelling, through the code that serves requests: nothing that must be refused is run or
-//! sent. Rules of all kinds, all presets, and all examples of the guides.
+//! Every protected path in every spelling, through the code that serves requests: nothing that must be refused is run
+//! or sent. Rules of all kinds, all presets, and all examples of the guides.
 
 use crate::fuzz_access::{AccessOutcome, TestSite, rules};
 use howdah_rules::pattern::PathPattern;
@@ -7,7 +7,7 @@ use howdah_rules::{Action, Rule};
 use http::Version;
 use std::path::Path;
 
-/// Spellings of a path that may lead to the same file or page. Except for `{host}` forms, each is a target as sent.
+/// Spellings of a path that may lead to the same file or page. Each is a target as sent.
 fn spellings(path: &str) -> Vec<String> {
     let inner = &path[1..];
     let (directory, name) = inner.rsplit_once('/').map_or(("", inner), |(directory, name)| (directory, name));
@@ -154,8 +154,8 @@ impl Protected {
     }
 }
 
-/// Requests all paths in all spellings. Returns the number of requests that got a protected file or page, with a line
-/// for some of them.
+/// Requests all paths in all spellings. Returns the number of requests, the number that got a protected file or page,
+/// and lines for some of those.
 fn breaches(
     world: &TestSite,
     protected: &[Protected],
@@ -429,7 +429,7 @@ fn every_example_of_the_guides_holds_in_every_spelling() {
 /// With a front controller, a page needs no file, so a rule that protects it must name the path both with and without
 /// everything below it.
 #[test]
-fn no_example_leaves_a_path_open_above_what_it_protects() {
+fn no_example_leaves_the_parent_of_a_protected_path_open() {
     let guides = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
     for entry in std::fs::read_dir(guides).unwrap().flatten() {
         let text = std::fs::read_to_string(entry.path()).unwrap();

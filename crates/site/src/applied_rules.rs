@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Settings that rules have made for a request.
 #[derive(Debug, Default)]
 pub struct AppliedRules {
     /// The rules' outcome.

@@ -55,6 +55,6 @@ mod tests {
         go_on.send(()).unwrap();
         assert!(first.await.is_ok() && second.await.is_ok());
         assert!(aside.run(|| -> () { panic!("on purpose") }).await.is_err());
-        assert!(aside.run(|| ()).await.is_ok(), "work that fails gives its place back");
+        assert!(aside.run(|| ()).await.is_ok(), "failed work releases its permit");
     }
 }

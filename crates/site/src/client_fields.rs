@@ -12,13 +12,13 @@ pub(crate) fn is_unambiguous(name: &HeaderName) -> bool {
 
 /// `true` if a header configures how an application hands files over. Only proxies may set it: a client could otherwise
 /// choose the file.
-pub(crate) fn is_for_proxies_to_say(name: &HeaderName) -> bool {
+pub(crate) fn only_proxies_may_set(name: &HeaderName) -> bool {
     matches!(name.as_str(), "x-sendfile-type" | "x-accel-mapping")
 }
 
 /// Removes both kinds of fields from a request for an upstream server.
 pub(crate) fn strip(headers: &mut HeaderMap, is_trusted: bool) {
-    let is_dropped = |name: &&HeaderName| !is_unambiguous(name) || (!is_trusted && is_for_proxies_to_say(name));
+    let is_dropped = |name: &&HeaderName| !is_unambiguous(name) || (!is_trusted && only_proxies_may_set(name));
     let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
     for name in dropped {
         headers.remove(name);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_taken_whole_up_to_the_first_thing_that_is_none() {
+    fn iteration_ends_at_the_first_invalid_tag() {
         let tags =
             |list: &'static str| Tags(list.as_bytes()).map(|tag| std::str::from_utf8(tag).unwrap()).collect::<Vec<_>>();
         assert_eq!(tags("\"a\", W/\"b,c\",,\t\"\""), ["\"a\"", "W/\"b,c\"", "\"\""]);

@@ -1,4 +1,4 @@
-//! Script requests for events of connections and channels. Their maker outlives the sites on which a connection began.
+//! Script requests for events of connections and channels, and the purposes of the server's own requests.
 
 use bytes::Bytes;
 use howdah_budget::Budgets;
@@ -78,7 +78,7 @@ impl Purpose {
     }
 
     /// `true` if it appears in the access log with this status. Of events only failures do, so clients cannot flood it:
-    /// a failure closes the connection. The client's own request stands for `open`.
+    /// a failure closes the connection. `open` is logged as the client's own request.
     pub(crate) const fn is_logged(self, status: u16) -> bool {
         match self {
             Self::DeployCheck => true,
@@ -101,18 +101,17 @@ impl Purpose {
     }
 }
 
-/// A request about an event on a client's connection.
+/// A request about an event of a connection or channel.
 #[derive(Debug)]
 pub struct EventRequest {
     /// Method, target, host and header fields.
     pub head: Head,
     /// Its body, complete.
     pub body: Bytes,
-    /// The client's connection.
+    /// The client's connection; a pseudo connection for a channel.
     pub connection: Arc<Connection>,
     /// Variables for the script.
     pub variables: Vec<(Arc<str>, Arc<[u8]>)>,
-    /// The reason why it is made.
     pub purpose: Purpose,
     /// Gets the server's end of a stream to a script that may hold the connection.
     pub stream: Option<StreamSlot>,
@@ -140,8 +139,7 @@ pub(crate) fn open_stream(slot: &StreamSlot) -> io::Result<OwnedFd> {
 /// The status and header fields of a response.
 pub type Outcome = (StatusCode, HeaderMap);
 
-/// Makes requests with the sites that are current at that time, because connections outlive the sites on which they
-/// began.
+/// Makes requests with the current sites, because connections outlive the sites on which they began.
 pub trait RequestMaker: std::fmt::Debug + Send + Sync {
     /// Makes a request, and returns its outcome when the response is complete.
     fn make(&self, request: EventRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>>;

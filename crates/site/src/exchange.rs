@@ -67,13 +67,13 @@ pub struct Exchange {
     pub bytes: u64,
     /// The response ended before its body did.
     pub cut_off: bool,
-    /// Changes by rules for the script.
+    /// Changes by `.htaccess` files or an event.
     pub changes: Option<Box<Changes>>,
     /// Its position in a trace; `None` if tracing is disabled.
     pub trace: Option<Box<Trace>>,
 }
 
-/// Changes of a request by rules for its script.
+/// Changes of a script's request by `.htaccess` files, and the variables of an event.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The query that replaces the request's; the inner `None` for no query.
@@ -95,7 +95,6 @@ pub struct Changes {
 pub enum PhpRun {
     /// PHP did not run it.
     Nowhere,
-    /// Known already.
     Known(RequestStats),
     /// Set when the response stream has ended.
     Later(Arc<OnceLock<RequestStats>>),
@@ -141,11 +140,11 @@ impl Exchange {
         let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(head))) {
             // A connection opened with another site's certificate must not get this site's pages.
             Found::Site(site) => (site, !sites.may_serve(site, forwarded::named_host(head), connection)),
-            Found::Nobody(site) => (site, true),
+            Found::NoSite(site) => (site, true),
         };
         let trace = sites.server.telemetry().map(|telemetry| telemetry.begin(&head.headers, connection.peer.trusted));
         let exchange = Box::new(Self {
-            site: site.at_this_moment(),
+            site: site.current_release(),
             misdirected,
             connection: request.connection,
             head: request.head,

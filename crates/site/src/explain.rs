@@ -85,8 +85,9 @@ fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> P
     let fits = settings.listen.iter().filter_map(of_scheme).find(|addr| addr.port() == port);
     let scheme = if https { "https" } else { "http" };
     match fits {
-        Some(addr) => notes.add("listener", format!("{addr} with {scheme}, which `listen` names")),
-        None => notes.add("listener", format!("no address of `listen` has port {port} for {scheme}; assuming one had")),
+        Some(addr) => notes.add("listener", format!("{addr}, {scheme}, from `listen`")),
+        None => notes
+            .add("listener", format!("no address of `listen` has port {port} for {scheme}; assuming that one has it")),
     }
     let local = SocketAddr::new(fits.map_or(IpAddr::from([127, 0, 0, 1]), |addr| addr.ip()), port);
     let proxies = &settings.http.trusted_proxies;
@@ -108,7 +109,7 @@ fn name_site(sites: &Sites, exchange: &Exchange, notes: &Notes) {
     if exchange.misdirected {
         let shown = host.map(String::from_utf8_lossy);
         let host = shown.map_or_else(|| "a request without a host".to_owned(), |host| format!("\"{host}\""));
-        notes.add("site", format!("none: no site is for {host} or \"default\""));
+        notes.add("site", format!("none: no site has hosts for {host} or \"default\""));
     } else if sites.only().is_some() {
         notes.add("site", format!("\"{}\", the only one, for every host", site.settings.name));
     } else {
@@ -124,6 +125,6 @@ fn name_site(sites: &Sites, exchange: &Exchange, notes: &Notes) {
         let why = why.map(ToString::to_string).unwrap_or_default();
         let place = &site.settings.origin;
         let place = if *place == Origin::Default { String::new() } else { format!(", {place}") };
-        notes.add("site", format!("\"{}\", whose hosts have \"{why}\"{place}", site.settings.name));
+        notes.add("site", format!("\"{}\", by its host \"{why}\"{place}", site.settings.name));
     }
 }

@@ -16,15 +16,15 @@ use std::net::{IpAddr, SocketAddr};
 /// The client of a request, as scripts and logs see it. Determined once, when the request begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// The address; `None` on a Unix socket.
+    /// The address; `None` if it is unknown, as on a Unix socket.
     pub ip: Option<IpAddr>,
     /// `true` if the client used HTTPS.
     pub https: bool,
-    /// Set only behind a trusted proxy, so that other requests allocate nothing.
+    /// Set only behind a trusted proxy or a web server, so that other requests allocate nothing.
     reported: Option<Box<ForwardedValues>>,
 }
 
-/// Values reported by trusted proxies, which replace those of the connection.
+/// Reported values, which replace those of the connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ForwardedValues {
     /// Address and port. The port is empty if it is unknown.
@@ -261,8 +261,8 @@ fn complete_port(client: &mut Client) {
     }
 }
 
-/// Returns the host that a request names. A target in absolute form and HTTP/2's `:authority` take precedence over
-/// `Host` (RFC 9112 3.2.2). `limits` checks that it is valid.
+/// Returns the host that a request names. A target in absolute form and `:authority` (HTTP/2 and 3) take precedence
+/// over `Host` (RFC 9112 3.2.2). `limits` checks that it is valid.
 pub fn named_host(head: &Head) -> Option<&[u8]> {
     head.target.authority().or_else(|| head.headers.get(http::header::HOST).map(HeaderValue::as_bytes))
 }

@@ -12,7 +12,7 @@ fn peer(addr: &str) -> Peer {
 }
 
 /// Settings that trust these fields.
-fn believing(list: &[TrustedHeader]) -> HttpSettings {
+fn trusting(list: &[TrustedHeader]) -> HttpSettings {
     HttpSettings { trusted_proxies: trusted(), trusted_headers: list.to_vec(), ..HttpSettings::default() }
 }
 
@@ -29,7 +29,7 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 /// Returns `addr port https host server_port` of the client for a peer and its fields, if all `X-Forwarded-*` are
 /// trusted.
 fn seen(peer_addr: &str, lines: &[(&'static str, &'static str)]) -> String {
-    seen_with(&believing(&X_ALL), peer_addr, &headers(lines))
+    seen_with(&trusting(&X_ALL), peer_addr, &headers(lines))
 }
 
 fn seen_with(settings: &HttpSettings, peer_addr: &str, headers: &HeaderMap) -> String {
@@ -53,7 +53,7 @@ fn an_untrusted_peer_changes_nothing() {
 }
 
 #[test]
-fn a_trusted_peer_that_says_nothing_is_the_client() {
+fn a_trusted_peer_without_fields_is_the_client() {
     assert_eq!(seen("10.0.0.1:4000", &[]), "10.0.0.1 4000 false - -");
 }
 
@@ -84,9 +84,9 @@ fn x_forwarded_proto_host_and_port() {
 }
 
 #[test]
-fn forwarded_counts_where_it_is_listed_and_knows_quotes() {
+fn forwarded_applies_if_listed_and_may_have_quotes() {
     let forwarded = |lines: &[(&'static str, &'static str)]| {
-        seen_with(&believing(&[TrustedHeader::Forwarded]), "10.0.0.1:4000", &headers(lines))
+        seen_with(&trusting(&[TrustedHeader::Forwarded]), "10.0.0.1:4000", &headers(lines))
     };
     let lines = [
         (
@@ -107,12 +107,12 @@ fn forwarded_counts_where_it_is_listed_and_knows_quotes() {
 fn a_visitors_own_forwarded_field_does_not_get_past_a_proxy_that_writes_x_forwarded_for() {
     let lines = [("forwarded", "for=6.6.6.6;proto=https;host=evil.example"), ("x-forwarded-for", "198.51.100.7")];
     assert_eq!(seen("10.0.0.1:4000", &lines), "198.51.100.7  false - -");
-    let both = believing(&[TrustedHeader::For, TrustedHeader::Forwarded]);
+    let both = trusting(&[TrustedHeader::For, TrustedHeader::Forwarded]);
     assert_eq!(seen_with(&both, "10.0.0.1:4000", &headers(&lines)), "198.51.100.7  false - -");
 }
 
 #[test]
-fn by_default_only_address_and_scheme_are_believed() {
+fn by_default_only_address_and_scheme_are_trusted() {
     let default = HttpSettings { trusted_proxies: trusted(), ..HttpSettings::default() };
     let lines = [
         ("x-forwarded-for", "198.51.100.7"),
@@ -124,13 +124,13 @@ fn by_default_only_address_and_scheme_are_believed() {
     assert_eq!(seen_with(&default, "10.0.0.1:4000", &headers(&lines)), "198.51.100.7  true - 443");
     let lines = [("forwarded", "for=127.0.0.1;proto=https;host=evil.example")];
     assert_eq!(seen_with(&default, "10.0.0.1:4000", &headers(&lines)), "10.0.0.1 4000 false - -");
-    let none = believing(&[]);
+    let none = trusting(&[]);
     let lines = [("x-forwarded-for", "198.51.100.7"), ("x-forwarded-proto", "https")];
     assert_eq!(seen_with(&none, "10.0.0.1:4000", &headers(&lines)), "10.0.0.1 4000 false - -");
 }
 
 #[test]
-fn of_several_values_the_nearest_proxys_counts() {
+fn the_nearest_proxys_value_wins() {
     for lines in [
         &[("x-forwarded-host", "evil.example, www.good.example")][..],
         &[("x-forwarded-host", "evil.example"), ("x-forwarded-host", "www.good.example")],
@@ -150,11 +150,11 @@ fn of_several_values_the_nearest_proxys_counts() {
 }
 
 #[test]
-fn a_field_that_is_no_text_does_not_hide_what_the_proxy_has_added_to_it() {
+fn invalid_text_in_a_field_does_not_hide_the_proxys_element() {
     let line = |name: &'static str, value: &[u8]| {
         let mut map = HeaderMap::new();
         map.append(name, HeaderValue::from_bytes(value).unwrap());
-        seen_with(&believing(&X_ALL), "10.0.0.1:4000", &map)
+        seen_with(&trusting(&X_ALL), "10.0.0.1:4000", &map)
     };
     assert_eq!(line("x-forwarded-for", b"127.0.0.1\xff, 198.51.100.7"), "198.51.100.7  false - -");
     assert_eq!(line("x-forwarded-for", b"\xff\xfe,198.51.100.7"), "198.51.100.7  false - -");
@@ -168,9 +168,9 @@ fn a_unix_socket_peer_is_trusted_only_by_name() {
     let map = headers(&[("x-forwarded-for", "198.51.100.7")]);
     let path = std::path::Path::new("/run/s");
     let believed = Peer::unix(path, |peer| trusts(&trusted(), peer));
-    assert_eq!(client(&believed, &map, &believing(&X_ALL)).addr(&believed), "198.51.100.7");
+    assert_eq!(client(&believed, &map, &trusting(&X_ALL)).addr(&believed), "198.51.100.7");
     let not = Peer::unix(path, |peer| trusts(&["127.0.0.1".parse().unwrap()], peer));
-    assert_eq!(client(&not, &map, &believing(&X_ALL)).addr(&not), "unix:");
+    assert_eq!(client(&not, &map, &trusting(&X_ALL)).addr(&not), "unix:");
 }
 
 #[test]

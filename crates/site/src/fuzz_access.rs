@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AccessOutcome {
-    /// This script was run: its file below the root, with links in it.
+    /// This script was run: its path below the root, with links unresolved.
     Runs(String),
     /// This file was sent.
     Sent(String),
@@ -43,7 +43,7 @@ impl Upstream for RecordingUpstream {
     }
 }
 
-/// A site with files, each of another length.
+/// A site with files, each of a different length.
 pub(crate) struct TestSite {
     root: tempfile::TempDir,
     files: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) struct TestSite {
 const MIN_FILE_LEN: usize = 1000;
 
 impl TestSite {
-    /// Creates files below a root, links (name and target), and changes the settings. An error if the settings are
+    /// Creates files below a root, links (name and target), and changes the settings. Fails if the settings are
     /// invalid.
     pub(crate) fn new(
         files: &[String],
@@ -136,7 +136,7 @@ impl TestSite {
     }
 }
 
-/// Rules of a text, as in `howdah.toml`.
+/// Parses rules, as in `howdah.toml`.
 pub(crate) fn rules(text: &str) -> Result<SiteRules, String> {
     SiteRules::default().between(text, "")
 }

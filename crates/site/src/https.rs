@@ -19,7 +19,7 @@ pub struct Https {
 }
 
 impl Https {
-    /// Creates them from the settings, which were checked before.
+    /// `settings` have been checked.
     pub fn new(settings: &Settings) -> Self {
         let port = settings.listen.iter().find_map(|addr| match addr {
             ListenAddr::Https(addr) => Some(addr.port()),
@@ -72,7 +72,7 @@ impl Https {
     }
 
     /// Adds `Alt-Svc` to advertise HTTP/3 to clients with TLS (RFC 7838). Keeps a script's own field.
-    pub(crate) fn stay(&self, head: &Head, peer: &Peer, response: &mut Response) {
+    pub(crate) fn advertise_http3(&self, head: &Head, peer: &Peer, response: &mut Response) {
         if self.http3
             && peer.https
             && head.version < Version::HTTP_3
@@ -98,7 +98,7 @@ mod tests {
     use howdah_protocol::Target;
     use http::HeaderMap;
 
-    /// Where a request without TLS is sent to that came to this address.
+    /// Returns the redirect target of a request without TLS, for this local address.
     fn sent_to(path: &str, host: Option<&str>, peer: &Peer, pinned: Option<&str>) -> Result<Option<String>, u16> {
         let target = Target::parse(Bytes::copy_from_slice(path.as_bytes())).unwrap();
         let mut headers = HeaderMap::new();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_be_served_as_a_challenge_stays_without_tls() {
+    fn only_acme_challenges_are_served_without_tls() {
         let peer = Peer::tcp(([192, 0, 2, 9], 4000).into(), ([192, 0, 2, 1], 80).into(), |_| false);
         for (path, stays) in [
             ("/.well-known/acme-challenge/x", true),

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_kept_while_their_directory_is_as_it_was_and_take_so_much_memory() {
+    fn listings_are_cached_while_their_directory_is_unchanged_within_limits() {
         let listings = Listings::default();
         let (now, changed) = (Instant::now(), SystemTime::UNIX_EPOCH);
         let key = |number: usize| (PathBuf::from(format!("/{number}")), b"/".to_vec());

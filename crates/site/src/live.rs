@@ -16,7 +16,7 @@ const MAX_LISTED: usize = 10_000;
 /// Carries out the orders of one site's scripts.
 #[derive(Debug)]
 pub(crate) struct SiteLive {
-    /// Weak, because the server owns the site.
+    /// Weak: orders are ignored once the server is gone.
     server: Weak<Server>,
     site: Arc<str>,
     has_hub: bool,

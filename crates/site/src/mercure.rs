@@ -58,7 +58,7 @@ impl Mercure {
     }
 }
 
-/// Keys of hubs that cannot be read, each with its setting.
+/// Returns an error for each invalid key of a hub.
 pub fn wrong_keys(settings: &Settings) -> Vec<String> {
     let is_only = settings.sites.is_empty();
     let wrong = settings.all_sites().into_iter().filter_map(|site| {

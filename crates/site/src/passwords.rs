@@ -30,7 +30,7 @@ pub struct Passwords {
     metrics: Arc<Metrics>,
 }
 
-/// Number of waiting requests by client.
+/// Number of requests by client that wait or are being verified.
 #[derive(Debug, Default)]
 struct Clients(Mutex<FxHashMap<u128, u32>>);
 
@@ -120,6 +120,6 @@ mod tests {
         assert!(clients.enter(None).is_some());
         drop(held);
         assert!(clients.enter(address("2001:db8::2")).is_some());
-        assert!(clients.0.lock().is_empty(), "nothing is remembered of who has gone");
+        assert!(clients.0.lock().is_empty(), "clients without requests are forgotten");
     }
 }

@@ -10,7 +10,7 @@
 //! | extensions of scripts | the last name of that part, exactly as written: `.php` |
 //! | names that are never sent (`withheld`) | the last name of a file, as requested and with all links resolved |
 //! | `exists` of a rule | the part up to the script |
-//! | `path` and `regex` of a rule | the whole path, then each name of what is served (`phase::rules::served`) |
+//! | `path` of a rule | the whole path, then each name of what is served (`phase::rules::served`) |
 //!
 //! Spaces and dots at the end of a name are part of it: a file is found only by its exact name. A name that another
 //! system would treat as a script (`X.PHP`, `x.php.`) is never run and never sent.
@@ -19,7 +19,7 @@ use crate::withheld::is_source_name;
 use std::fs::Metadata;
 
 /// Maximum number of prefixes of a path that are tried as a script. All but the last would be directories with names
-/// like scripts, which hardly exist.
+/// like scripts, which are rare.
 pub(crate) const MAX_SCRIPTS: usize = 16;
 
 /// The kind of a path's target.
@@ -47,7 +47,7 @@ pub(crate) fn is_script_name(name: &[u8]) -> bool {
     name.strip_suffix(b".php").and_then(<[u8]>::last).is_some_and(|&before| before != b'/')
 }
 
-/// `true` if a name resembles a script's: `.php` in upper case, or followed by dots, spaces or tildes.
+/// `true` if a name resembles a script's: an extension of PHP in upper case, or followed by dots, spaces or tildes.
 pub(crate) fn misspells_script(name: &[u8]) -> bool {
     let ending = name.rsplit(|&b| b == b'.').next().unwrap_or_default();
     let as_written = !ending.is_empty() && ending.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_end_as_written_are_scripts_and_other_spellings_are_seen() {
+    fn only_the_exact_extension_is_a_script_and_other_spellings_are_recognized() {
         for (name, script, misspelt) in [
             ("/a.php", true, false),
             ("/.php", false, false),

@@ -1,5 +1,5 @@
-//! The pool that has booted a site's application by a recipe. Requests for one script run
-//! there instead of in the site's own pool.
+//! A recipe's pool, which has booted the site's application. Requests for one script run there instead of in the site's
+//! own pool.
 
 use crate::forwarded::split_port;
 use howdah_config::{PoolSettings, RecipePool, SiteSettings};
@@ -33,8 +33,8 @@ impl PreferredPool {
         (self.fallback == pool && (self.script == script || same())).then_some(self.pool)
     }
 
-    /// `true` if the pool runs this visitor's requests for a host, with or without a port. `https`: the client's
-    /// connection, or a trusted proxy, says so.
+    /// `true` if the pool runs this visitor's requests for a host, with or without a port. `https`: as for
+    /// `Client::https`.
     pub(crate) fn includes(&self, head: &Head, host: &str, https: bool) -> bool {
         let host = split_port(host).0;
         if self.booted.host.as_ref().is_some_and(|booted| !booted.eq_ignore_ascii_case(host)) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Refusal {
     status: StatusCode,
-    /// The client's error, if naming it helps.
+    /// The client's error: completes "The request has …".
     reason: Option<&'static str>,
     retry_after: Option<u32>,
     allow: Option<&'static str>,
@@ -44,7 +44,7 @@ impl Refusal {
         Self::from(&Fault::new(FaultKind::OverBudget))
     }
 
-    /// Adds a reason, which the page shows to the client.
+    /// Adds a reason, which the page shows to the client. It completes "The request has …".
     pub const fn because(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_carry_their_status_and_when_to_come_back() {
+    fn faults_have_their_status_and_retry_after() {
         let response = Refusal::from(&Fault::new(FaultKind::QueueFull)).into_response(&HeaderMap::new());
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");

@@ -1,11 +1,10 @@
-//! The access log line of a request that was refused before it was parsed.
+//! The access log line of a request that was refused before it was parsed, so it belongs to no site.
 
 use crate::request_id;
 use howdah_observe::{AccessEntry, AccessLog};
 use howdah_protocol::Rejected;
 use std::time::SystemTime;
 
-/// Logs a request that was refused before it was parsed, so it belongs to no site.
 pub(crate) fn record(log: &AccessLog, rejected: &Rejected<'_>) {
     log.log(&AccessEntry {
         time: SystemTime::now(),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// Bytes that a query may not contain.
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>').add(b'"').add(b'`');
-/// Bytes with another meaning or none in a path, those of URLs first.
+/// Bytes that the path of a URL may not contain.
 const URL_PATH: &AsciiSet = &QUERY.add(b'#').add(b'?').add(b'{').add(b'}');
 const PATH: &AsciiSet = &URL_PATH.add(b'%').add(b'[').add(b'\\').add(b']').add(b'^').add(b'|');
 
@@ -18,7 +18,7 @@ pub(crate) fn plain_path(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     normalise(&decode(raw)?).map(Cow::Owned)
 }
 
-/// Percent-encodes a normalised path for a `Location`.
+/// Percent-encodes a normalised path.
 pub(super) fn encode(path: &[u8]) -> String {
     percent_encode(path, PATH).to_string()
 }
@@ -28,7 +28,7 @@ pub(crate) fn redirect_to(path: &str, query: Option<&[u8]>) -> String {
     query.map_or_else(|| path.to_owned(), |query| format!("{path}?{}", encode_query(query)))
 }
 
-/// Returns a query for use in a `Location`: unchanged except for bytes that are invalid there.
+/// Returns a query for a URL: unchanged except for bytes that are invalid there.
 pub(crate) fn encode_query(query: &[u8]) -> String {
     percent_encode(query, QUERY).to_string()
 }

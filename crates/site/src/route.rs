@@ -4,10 +4,13 @@
 //! no encoding can give a path two meanings. The first match wins:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
-//! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
+//! 2. a directory: its first index file that exists, else its listing if a rule allows that (without a slash at the
+//!    end: a redirect to add it);
 //! 3. a script in the middle of the path: run with the rest of the path as `PATH_INFO` (`path_parts`);
 //! 4. the front controller;
 //! 5. nothing: 404.
+//!
+//! If the pool runs one script for all paths (`runs_one_script`), it gets every path that is not a file to send.
 //!
 //! **A script is never sent as source.** A file is sent only if `withheld` matches neither the requested name, nor the
 //! name it resolves to through all symbolic links, nor the file itself.
@@ -156,7 +159,7 @@ impl RouteCache {
 
     fn keep(&mut self, site: &Site, key: &[u8], now: Instant, route: Route, absent: Option<PathBuf>) -> Arc<Route> {
         let route = Arc::new(route);
-        // Listings are read on every request, and failed lookups are retried.
+        // Listings have their own cache (`listings`), and failed lookups are retried.
         if key.len() > MAX_CACHED_LEN || matches!(*route, Route::Listing(_) | Route::Unknown) {
             return route;
         }
@@ -189,7 +192,7 @@ impl RouteCache {
     }
 }
 
-/// `true` if workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
+/// `true` if workers run one script for all paths: modes `worker` and `async`, and `snapshot` without a boot file.
 pub(crate) fn runs_one_script(pool: &PoolSettings) -> bool {
     matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }

@@ -230,7 +230,7 @@ fn the_target_of_a_link_below_the_root_is_known_by_its_path() {
 }
 
 #[test]
-fn source_is_never_a_file_to_send() {
+fn source_is_never_sent() {
     tree().check(&[
         ("/s.php", "script /s.php+"),
         ("/s%2ephp", "script /s.php+"),
@@ -392,7 +392,7 @@ fn a_redirect_stays_on_this_server() {
 }
 
 #[test]
-fn outcomes_are_cached_briefly_and_absence_is_rechecked() {
+fn routes_are_cached_briefly_and_absence_is_rechecked() {
     let tree = tree();
     let mut cache = RouteCache::default();
     let start = Instant::now();
@@ -489,7 +489,7 @@ fn a_long_path_costs_no_more_file_system_calls_than_a_short_one() {
                 for end in ["", "/", "/x", ".php"] {
                     let path = format!("{start}{}{end}", unit.repeat(size / unit.len()));
                     let cost = looks(&tree, &path);
-                    assert!(cost <= short + 3, "{cost} looks: {start}{unit}…{end}");
+                    assert!(cost <= short + 3, "{cost} lookups: {start}{unit}…{end}");
                 }
             }
         }
@@ -511,7 +511,7 @@ fn directories_named_like_scripts_are_searched_up_to_a_limit() {
 }
 
 #[test]
-fn a_file_that_is_gone_is_found_out_when_its_outcome_is_forgotten() {
+fn a_forgotten_route_is_resolved_again() {
     let tree = tree();
     let mut cache = RouteCache::default();
     let now = Instant::now();

@@ -69,14 +69,14 @@ pub struct Server {
     pub passwords: Passwords,
     /// WebSocket connections of all sites. A reload passes them on to the next `Server`.
     websockets: OnceLock<Arc<Connections>>,
-    /// Makes the script requests for WebSocket events.
+    /// Makes the script requests for events.
     events: OnceLock<Arc<dyn RequestMaker>>,
     /// Limits log lines about unknown hosts.
     unknown_hosts: LogThrottle,
     /// Limits log lines about clients that speak another protocol.
     other_protocols: LogThrottle,
     /// Limits log lines about requests that did not get a worker in time.
-    pub(crate) waited_in_vain: LogThrottle,
+    pub(crate) queue_failures: LogThrottle,
 }
 
 fn probes(settings: &HttpSettings) -> Vec<(Box<str>, Probe)> {
@@ -111,7 +111,7 @@ impl Server {
             events: OnceLock::new(),
             unknown_hosts: LogThrottle::new(WARNING_INTERVAL),
             other_protocols: LogThrottle::new(WARNING_INTERVAL),
-            waited_in_vain: LogThrottle::new(OVERLOAD_QUIET),
+            queue_failures: LogThrottle::new(OVERLOAD_QUIET),
             settings,
         }
     }
@@ -160,7 +160,7 @@ impl Server {
         self.broker.get()
     }
 
-    /// Takes over tracing, WebSocket connections, hubs and the broker from the `Server` before a reload.
+    /// Takes over tracing, WebSocket connections, hubs and the broker from the previous `Server` in a reload.
     pub fn inherit_from(&self, before: &Self) {
         let _ = self.websockets.set(before.websockets().clone());
         if let Some(telemetry) = before.telemetry.get() {
@@ -173,7 +173,7 @@ impl Server {
         }
     }
 
-    /// The Mercure hubs of its sites.
+    /// The hubs of its sites.
     pub fn hubs(&self) -> &Arc<Hubs> {
         let shared = || self.broker().cloned().map_or_else(Hubs::default, Hubs::shared);
         self.hubs.get_or_init(|| Arc::new(shared()))

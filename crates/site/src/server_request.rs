@@ -17,7 +17,6 @@ use std::task::{Context, Poll};
 /// A GET like that of a client on this machine, to the first address that does not redirect to HTTPS.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerRequest<'a> {
-    /// The reason why it is made.
     pub purpose: Purpose,
     pub site: &'a Site,
     /// Value of `Host`; `None` for a host of the site.
@@ -38,7 +37,7 @@ impl<'a> ServerRequest<'a> {
         }
         match sites.find(Some(host.as_bytes())) {
             Found::Site(site) => Ok(Self { purpose, site, host: Some(host), target }),
-            Found::Nobody(_) => Err("no site has this host".to_owned()),
+            Found::NoSite(_) => Err("no site has this host".to_owned()),
         }
     }
 
@@ -100,7 +99,7 @@ impl<U: Upstream> Service<U> {
         let (mut exchange, body) = Exchange::begin(&self.sites, request);
         exchange.purpose = Some(purpose);
         if let Some(telemetry) = self.sites.server.telemetry() {
-            // Not the handshake's `traceparent`: it is the parent of the handshake, not of the connection's later events.
+            // Not the handshake's `traceparent`: it is the parent of the handshake, not of later events.
             let is_open = purpose == Purpose::WebSocket(SocketEvent::Open);
             exchange.trace = Some(telemetry.begin_event(opening.as_ref(), is_open));
         }

@@ -79,7 +79,7 @@ chain![
     PusherFront, // in sites with a Pusher application; enforces its own body limit
     BodyLimit,
     HtaccessFiles, // in sites that use `.htaccess`, for all remaining requests
-    Destination,   // file, script, proxy or directory
+    Destination,   // file, script or directory
 ];
 
 /// Completes a response of any responder. `close` closes an HTTP/1 connection after it.
@@ -133,8 +133,8 @@ impl<U: Upstream> Service<U> {
         Exchange::begin(&self.sites, request)
     }
 
-    /// Returns the response to a new exchange. The response body owns the exchange from then on: it ends, and is logged,
-    /// after the last byte.
+    /// Returns the response to a new exchange. The response body owns the exchange from then on: it ends, and is
+    /// logged, after the last byte.
     pub async fn complete(&self, mut exchange: Box<Exchange>, body: RequestBody) -> Response {
         let has_body = !body.is_none();
         let made = {
@@ -225,7 +225,7 @@ fn complete_head(exchange: &Exchange, response: &mut Response, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
-    site.https.stay(&exchange.head, &exchange.connection.peer, response);
+    site.https.advertise_http3(&exchange.head, &exchange.connection.peer, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

@@ -58,7 +58,8 @@ pub struct Site {
     pub release: u32,
     releases: Option<Releases<Self>>,
     pub settings: SiteSettings,
-    /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
+    /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, links resolved only
+    /// with `releases`.
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
     pub(crate) pool: usize,
@@ -70,11 +71,11 @@ pub struct Site {
     pub htaccess: Option<Htaccess>,
     /// The environment variables that all pools of this site have in common, for `PassEnv` in `.htaccess` files.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Receives scripts' orders for WebSocket connections and channels, if rules create any.
+    /// Receives scripts' orders, if the site has WebSocket connections or a Mercure hub.
     pub(crate) live: Option<Arc<dyn LiveSink>>,
     /// Limits on requests.
     pub limits: Limits,
-    /// Redirect of clients without TLS.
+    /// Redirect of clients without TLS, and `Alt-Svc`.
     pub https: Https,
     /// Files that are never sent.
     pub withheld: Arc<Withheld>,
@@ -82,7 +83,7 @@ pub struct Site {
     pub static_files: StaticFiles,
     /// Listings of directories without an index file.
     pub(crate) listings: Listings,
-    pub(crate) aside: BlockingThreads,
+    pub(crate) blocking: BlockingThreads,
     /// Static files of directories that rules name.
     places: Vec<(PathBuf, StaticFiles)>,
     /// Keys and permissions of its Mercure hub, if it has one.
@@ -121,7 +122,7 @@ impl Site {
     }
 
     /// Returns the current release of this site, for a new request.
-    pub(crate) fn at_this_moment(self: &Arc<Self>) -> Arc<Self> {
+    pub(crate) fn current_release(self: &Arc<Self>) -> Arc<Self> {
         match &self.releases {
             None => self.clone(),
             Some(releases) => releases.now(self, Self::release),
@@ -182,7 +183,7 @@ impl Site {
             )
             .map_err(|error| format!("static: {error}"))?,
             listings: Listings::default(),
-            aside: BlockingThreads::default(),
+            blocking: BlockingThreads::default(),
             places: places(&settings, &public, &withheld)?,
             mercure: Mercure::new(&settings.mercure)?,
             pusher: Pusher::new(server, &settings)?,

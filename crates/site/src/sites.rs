@@ -24,7 +24,7 @@ pub enum Found<'a> {
     /// The site of the request.
     Site(&'a Arc<Site>),
     /// No site matches. The limits and header fields of this site apply to the refusal.
-    Nobody(&'a Arc<Site>),
+    NoSite(&'a Arc<Site>),
 }
 
 /// Every site of a server.
@@ -107,9 +107,8 @@ impl Sites {
         &self.all
     }
 
-    /// Disconnects, spread over this time, the subscribers of hubs whose settings differ from `before`, and the clients of
-    /// changed Pusher applications; they reconnect.
-    /// Also makes the Pusher applications of these sites watch their channels.
+    /// Disconnects the subscribers of hubs and the clients of Pusher applications whose settings differ from `before`,
+    /// spread over this time; they reconnect. Also makes the Pusher applications of these sites watch their channels.
     pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
         for site in &self.all {
             if let Some(pusher) = &site.pusher {
@@ -138,13 +137,13 @@ impl Sites {
         let named = host.and_then(|host| self.named(normal_host(host, &mut room)?));
         match named.or(self.default) {
             Some(number) => Found::Site(&self.all[number]),
-            None => Found::Nobody(&self.all[0]),
+            None => Found::NoSite(&self.all[0]),
         }
     }
 
     /// Returns the site of a FastCGI request from a web server: by the address that it arrived on, else by
-    /// `DOCUMENT_ROOT`, which the web server's settings say. The host decides among sites with the same root, and if no
-    /// site has that root: clients choose it, and web servers pass `Host` on even if they served another name.
+    /// `DOCUMENT_ROOT`, which the web server's settings determine. The host decides only among sites with that root, or
+    /// if there is none: clients choose it, and web servers pass `Host` on even if they served another name.
     pub(crate) fn of_web_server(&self, peer: &Peer, host: Option<&[u8]>, variables: &Params) -> &Arc<Site> {
         if let Some((_, number)) = self.addresses.iter().find(|(addr, _)| is_at(peer, addr)) {
             return &self.all[*number];

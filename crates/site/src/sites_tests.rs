@@ -22,12 +22,12 @@ fn sites(hosts: &[&[&str]]) -> (tempfile::TempDir, Sites) {
 fn found(sites: &Sites, host: &str) -> Option<usize> {
     match sites.find(Some(host.as_bytes())) {
         Found::Site(site) => Some(site.number),
-        Found::Nobody(_) => None,
+        Found::NoSite(_) => None,
     }
 }
 
 #[test]
-fn the_nearest_name_counts() {
+fn the_most_specific_host_wins() {
     let (_root, sites) = sites(&[
         &["example.org", "192.0.2.1", "[2001:db8::1]"],
         &["*.example.org"],
@@ -54,19 +54,19 @@ fn the_nearest_name_counts() {
     ] {
         assert_eq!(found(&sites, host), number, "{host}");
     }
-    assert!(matches!(sites.find(None), Found::Nobody(_)));
+    assert!(matches!(sites.find(None), Found::NoSite(_)));
     assert!(sites.only().is_none());
 }
 
 #[test]
-fn the_default_site_has_the_hosts_that_no_other_names() {
+fn the_default_site_serves_all_other_hosts() {
     let (_root, sites) = sites(&[&["a"], &["default", "b"]]);
     assert_eq!([found(&sites, "a"), found(&sites, "b"), found(&sites, "c")], [Some(0), Some(1), Some(1)]);
     assert!(matches!(sites.find(None), Found::Site(site) if site.number == 1));
 }
 
 #[test]
-fn the_root_that_a_web_server_names_counts_before_the_host_that_a_client_names() {
+fn document_root_takes_precedence_over_the_host() {
     let (root, sites) = sites(&[&["a"], &["b"], &["c"]]);
     let mut settings = (*sites.server.settings).clone();
     for (number, name) in [(1, "one"), (2, "two")] {
@@ -116,7 +116,7 @@ fn a_single_site_is_found_without_parsing_the_host() {
 }
 
 #[test]
-fn a_developer_s_server_is_for_this_machine_s_names_only() {
+fn a_development_server_serves_only_names_of_this_machine() {
     let of = |extra: &[&str]| {
         let (root, with) = sites(&[]);
         let mut settings = (*with.server.settings).clone();
@@ -140,7 +140,7 @@ fn a_developer_s_server_is_for_this_machine_s_names_only() {
     for host in ["evil.example:18086", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.2", ""] {
         assert_eq!(found(&alone, host), None, "{host}");
     }
-    assert!(alone.only().is_none() && matches!(alone.find(None), Found::Nobody(_)));
+    assert!(alone.only().is_none() && matches!(alone.find(None), Found::NoSite(_)));
     let (_root, several) = of(&["a.localhost", "localhost"]);
     assert_eq!(found(&several, "localhost"), Some(0), "a site keeps what it names");
     assert_eq!(found(&several, "b.localhost"), Some(1));
@@ -148,7 +148,7 @@ fn a_developer_s_server_is_for_this_machine_s_names_only() {
 }
 
 #[test]
-fn a_websocket_of_one_site_is_invisible_to_other_sites() {
+fn a_certificate_must_cover_the_requested_host() {
     let (_root, sites) = sites(&[&["a", "a2"], &["b"]]);
     let first = &sites.all()[0];
     assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2"));

@@ -67,11 +67,11 @@ pub trait Upstream: Send + Sync + 'static {
         std::future::ready(Err(Unreachable {
             status: StatusCode::BAD_GATEWAY,
             proxy: proxy.to_string(),
-            why: "other servers are not supported here".to_owned(),
+            why: "proxies are not supported here".to_owned(),
         }))
     }
 
-    /// Runs `request`, which is boxed because it is long and passes through many hands.
+    /// Runs `request`, which is boxed because it is large and often moved.
     fn run(
         &self,
         target: Target,

@@ -128,7 +128,7 @@ fn a_configuration_and_its_copies_are_withheld() {
 }
 
 #[test]
-fn files_of_the_server_are_known_under_any_name_also_after_they_were_replaced() {
+fn private_files_are_withheld_under_any_name_even_after_replacement() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     for name in ["conf", "ini/php.ini", "error.log", "access.log", "worker", "other"] {

@@ -89,20 +89,19 @@ scenario!(the_steps_give_their_reasons, howdah_only = "sites are Howdah's", two_
     let said = steps(&["http://www.shop.example/no/such"]);
     for expected in [
         "client: 127.0.0.1",
-        "site: \"shop.example\", whose hosts have \"*.shop.example\", ",
+        "site: \"shop.example\", by its host \"*.shop.example\", ",
         "10-shop.toml:1\n",
         "route: the front controller, index.php",
         "pool: \"shop.example\", mode \"classic\", the site's own",
-        "response: what the script prints",
+        "response: the script's output",
     ] {
         assert!(said.contains(expected), "{expected}\n{said}");
     }
     assert!(steps(&["http://blog.example/old/who.php"]).contains("pool: \"default\", mode \"classic\", by a rule"));
     assert!(
-        steps(&["/a.txt", "--header", "Host: blog.example"])
-            .contains("site: \"blog\", whose hosts have \"blog.example\"")
+        steps(&["/a.txt", "--header", "Host: blog.example"]).contains("site: \"blog\", by its host \"blog.example\"")
     );
-    assert!(steps(&["/a.txt"]).contains("site: none: no site is for a request without a host"));
+    assert!(steps(&["/a.txt"]).contains("site: none: no site has hosts for a request without a host"));
     let output = Command::new(program()).args(["explain", "http://a b/"]).output().unwrap();
     assert!(!output.status.success());
 });

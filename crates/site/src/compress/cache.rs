@@ -13,7 +13,7 @@
 //! *Shared, not one per thread.* A lookup holds a lock for about 50 ns, to find an entry and increment two reference
 //! counts. Hashing, comparing and compressing happen outside the lock. With 64 threads and 10 000 lookups a second
 //! each, a single lock would be held 3 % of the time, and there are several. A cache per thread would avoid that, but
-//! compress each body once per thread, in a fraction of the memory.
+//! compress each body once per thread and have only a fraction of the memory.
 //!
 //! *Second sighting.* The first time a body is seen, only its key (the hash of all bytes) is recorded, in a table of
 //! fixed size in which new keys overwrite old ones. Bodies that contain a nonce or a time are never seen again, so they
@@ -82,7 +82,7 @@ pub enum Found {
     Hit(Option<Bytes>),
     /// Another body with the same first hash holds the slot.
     Other,
-    /// No body has this first hash.
+    /// No body has this first hash, or the body is too large to be cached.
     Nothing,
 }
 
@@ -119,7 +119,7 @@ impl Original for Whole {
     }
 }
 
-/// Reserved entry for a body that is being compressed.
+/// A body to store once it is compressed.
 #[derive(Debug)]
 pub struct Admission {
     cache: Arc<Inner>,
@@ -315,9 +315,8 @@ impl Shard {
         Some((entry.original.clone(), entry.encoded.clone(), used))
     }
 
-    /// The entry that `find` returned belongs to another body.
+    /// Restores `used`, which `find` set on another body's entry, so that entries with only collisions are evicted.
     fn not_found(&mut self, key: &Key, used: bool) {
-        // Restores the flag, so that an entry with only collisions is evicted eventually.
         if let Some(entry) = self.index.get(key).and_then(|place| self.slots.get_mut(*place)?.as_mut()) {
             entry.used = used;
         }

@@ -46,7 +46,7 @@ fn admitted_on_the_second_sighting() {
 }
 
 #[test]
-fn one_off_bodies_take_no_place() {
+fn one_off_bodies_are_not_cached() {
     let cache = Cache::new(1 << 20);
     for number in 0..5000 {
         assert!(matches!(cache.look(GZIP, &body(&format!("nonce {number}"), 2000)), CacheLookup::New));
@@ -86,7 +86,7 @@ fn page_with_token(token: u32) -> Vec<u8> {
 }
 
 #[test]
-fn pages_that_differ_in_an_unread_place_are_distinguished_and_all_stay() {
+fn pages_that_differ_outside_the_sample_are_distinguished_and_all_stay() {
     let cache = Cache::new(4 << 20);
     assert_eq!(cache.sample(&page_with_token(1)[..]), cache.sample(&page_with_token(2)[..]), "the test's own premise");
     for token in 0..10 {
@@ -99,7 +99,7 @@ fn pages_that_differ_in_an_unread_place_are_distinguished_and_all_stay() {
 }
 
 #[test]
-fn pages_with_changing_tokens_take_no_further_place() {
+fn pages_with_changing_tokens_use_no_further_entries() {
     let cache = Cache::new(1 << 20);
     admit(&cache, GZIP, &page_with_token(0), b"first");
     for token in 1..2000 {
@@ -110,7 +110,7 @@ fn pages_with_changing_tokens_take_no_further_place() {
 }
 
 #[test]
-fn a_useless_entry_is_evicted() {
+fn an_entry_with_only_collisions_is_evicted() {
     let cache = Cache::new(300_000);
     admit(&cache, GZIP, &page_with_token(0), b"old");
     for number in 0..20 {

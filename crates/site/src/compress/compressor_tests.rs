@@ -105,7 +105,7 @@ fn disabled_compression_changes_nothing() {
 }
 
 #[test]
-fn the_third_time_comes_from_the_cache() {
+fn the_third_response_comes_from_the_cache() {
     let with = compressor();
     let page = bodies::text(50_000);
     let labels: Vec<_> = (0..4)

@@ -1,4 +1,4 @@
-//! For tests: real decoders that report what can be decoded so far, and bodies of several kinds.
+//! Test support: decoders that return what can be decoded so far, and bodies of several kinds.
 
 use howdah_config::Algorithm;
 use std::io::Write;
@@ -76,7 +76,6 @@ pub(super) fn decode(algorithm: Algorithm, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bodies of several kinds.
 pub(super) mod bodies {
     use super::super::Coding;
     use howdah_config::Algorithm;
@@ -180,7 +179,7 @@ pub(super) mod bodies {
         (out + "null]").into_bytes()
     }
 
-    /// Random Chinese characters from the 1500 first of their block with full stops: harder than any real text.
+    /// 1500 different Chinese characters in random order, with full stops: harder to compress than any real text.
     fn chinese(length: usize) -> Vec<u8> {
         let mut dice = Dice(3);
         let mut out = String::from("<p>");

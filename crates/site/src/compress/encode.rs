@@ -1,12 +1,13 @@
 //! Compression of complete bodies in one call: libdeflate for gzip, zstd, and the `brotli` crate.
 //!
-//! Each I/O thread keeps one context per algorithm and one output buffer, so that a body costs one allocation: the
-//! compressed bytes themselves. The memory per thread is bounded by [`ONE_GO`] and the libraries' tables for the level.
+//! Each I/O thread keeps an output buffer and the contexts of gzip and zstd, so that these allocate only the compressed
+//! bytes themselves. Brotli allocates its state for each body. The memory per thread is bounded by [`ONE_GO`] and the
+//! libraries' tables for the level.
 //!
-//! Why these libraries (50 KB JSON and 76 KB HTML, one core, µs and size): libdeflate 1 takes 129/344 µs for 10.1/21.6 KB
-//! where zlib-rs 1 takes 99/337 µs for 14.6/28.8 KB and zlib-rs 3 278/658 µs for 9.4/21.1 KB. zstd 3 takes 98/265 µs for
-//! 9.1/21.4 KB. Brotli 2 takes 373/829 µs for 9.0/21.4 KB; the C library would need 219/572 µs for the same, its bindings
-//! are not kept up well enough. (Qualities 0 and 1 of the Rust one gain no time worth mentioning and are a third larger.)
+//! Why these libraries (50 KB JSON and 76 KB HTML, one core, µs and size): libdeflate 1 takes 129/344 µs for 10.1/21.6
+//! KB where zlib-rs 1 takes 99/337 µs for 14.6/28.8 KB and zlib-rs 3 278/658 µs for 9.4/21.1 KB. zstd 3 takes 98/265 µs
+//! for 9.1/21.4 KB. Brotli 2 takes 373/829 µs for 9.0/21.4 KB; the C library would need 219/572 µs for the same, but
+//! its bindings are poorly maintained. (Qualities 0 and 1 of the Rust one save little time and are a third larger.)
 
 use super::Coding;
 use bytes::Bytes;
@@ -126,7 +127,7 @@ pub(super) fn brotli_params(quality: u8, length: Option<u64>) -> brotli::enc::Br
     }
 }
 
-/// The window of streams of unknown length, as a power of two: 128 KB, so that a thousand idle event streams fit in memory.
+/// The window of streams of unknown length, as a power of two: 128 KB, so that 1000 idle event streams fit in memory.
 pub(super) const STREAM_WINDOW: u32 = 17;
 /// The largest window, as a power of two: 4 MB (clients must take zstd's up to 8 MB, RFC 9659).
 pub(super) const MAX_WINDOW: u32 = 22;

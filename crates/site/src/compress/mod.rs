@@ -1,9 +1,9 @@
 //! Compression of responses: content negotiation (`negotiate`), the choice of responses (`policy`), an estimate of the
 //! gain (`sample`), complete bodies (`encode`), streams (`stream`), and the cache of compressed bodies (`cache`).
-//! `compressor` combines them for the phase "compress". This module does not depend on hyper or on connections.
+//! `compressor` combines them for the phase "compress".
 //!
 //! Costs, measured on a 2-core virtual machine with a release build (`cargo test --release -p howdah-site
-//! compress::bench -- --ignored --nocapture` prints the figures of another one):
+//! compress::bench -- --ignored --nocapture` prints the figures for yours):
 //!
 //! | step | 50 KB of HTML-like text |
 //! |---|---|
@@ -39,6 +39,6 @@ use howdah_config::Algorithm;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coding {
     pub algorithm: Algorithm,
-    /// Its own level: gzip 1 to 9 (libdeflate's up to 12), brotli 0 to 11, zstd 1 to 22.
+    /// The algorithm's level: gzip 1 to 9 (libdeflate's up to 12), brotli 0 to 11, zstd 1 to 22.
     pub level: u8,
 }

@@ -37,7 +37,7 @@ impl Weights {
             name if name.eq_ignore_ascii_case(b"br") => &mut self.brotli,
             name if name.eq_ignore_ascii_case(b"zstd") => &mut self.zstd,
             name if name.eq_ignore_ascii_case(b"identity") => &mut self.identity,
-            // An old name that recipients must take for gzip (RFC 9110 §8.4.1.3).
+            // An old name that recipients must treat as gzip (RFC 9110 §8.4.1.3).
             name if name.eq_ignore_ascii_case(b"x-gzip") => &mut self.gzip,
             _ => return None,
         })

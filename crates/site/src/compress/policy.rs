@@ -1,8 +1,8 @@
 //! Selects responses for compression, and adapts their headers.
 //!
 //! The rules, in order:
-//! 1. Responses without a complete body are not changed: 1xx, 204, 205, and any with `Content-Range`. A 206 is not
-//!    encoded because its range counts bytes of the unencoded file.
+//! 1. Responses without a complete body are not changed: 1xx, 204, 205, and any but a 206 with `Content-Range`. A 206
+//!    is not encoded because its range counts bytes of the unencoded file.
 //! 2. Nor are responses that are already encoded, have `Cache-Control: no-transform`, or carry a digest of their bytes
 //!    (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`), which encoding would invalidate.
 //! 3. Nor are media types outside the list.

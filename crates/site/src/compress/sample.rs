@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn any_length() {
         for length in (0..40).chain([255, 1023, 1024, 4095, 4096, 4097, 4099, 5000, 9000]) {
-            // So few bytes allow no estimate, and no setting leads to one; it must just not fail.
+            // Smaller bodies are never sampled (`MIN_SIZE`); `estimate` must only not panic on them.
             let judged = length >= 255;
             assert!(!judged || !pays(&bodies::random(length)), "{length} random bytes");
             assert!(!judged || pays(&vec![b'x'; length]), "{length} equal bytes");

@@ -14,7 +14,7 @@ use howdah_protocol::{Chunk, ChunkStream, Stream};
 use std::io::{self, Write};
 use std::task::{Context, Poll};
 
-/// Gzip's window as a power of two: 32 KB, the only size that decoders must support.
+/// Gzip's window as a power of two: 32 KB, which every decoder supports.
 const GZIP_WINDOW: u8 = 15;
 
 /// Bytes of input that are compressed before the task yields to the thread's other tasks.
@@ -40,11 +40,11 @@ impl std::fmt::Debug for StreamEncoder {
 }
 
 impl StreamEncoder {
-    /// Creates an encoder. `length` is the approximate length of the body, if known; it only selects the window.
+    /// Creates an encoder. `length` is the approximate length of the body, if known; it selects the window.
     pub fn new(coding: Coding, length: Option<u64>) -> io::Result<Self> {
         let inner = match coding.algorithm {
             Algorithm::Gzip => {
-                // zlib's level 1 compresses markedly worse than libdeflate's, which whole bodies get.
+                // zlib's level 1 compresses markedly worse than libdeflate's, which shorter bodies get.
                 let level = Compression::new(u32::from(coding.level.clamp(2, 9)));
                 Inner::Gzip(Compress::new_gzip(level, GZIP_WINDOW))
             }

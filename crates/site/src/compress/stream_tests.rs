@@ -170,12 +170,12 @@ fn a_broken_source_leaves_a_body_without_an_end() {
         }
         assert!(matches!(poll(&mut stream), Poll::Ready(None)));
         let whole = std::panic::catch_unwind(|| decode(coding.algorithm, &out));
-        assert!(whole.is_err(), "{coding:?}: a decoder takes it for complete");
+        assert!(whole.is_err(), "{coding:?}: a decoder accepts it as complete");
     }
 }
 
 #[test]
-fn large_bodies_give_way_between_slices() {
+fn large_bodies_yield_between_slices() {
     for coding in codings() {
         let body = Bytes::from(text(10 * SLICE + 17));
         let woken = Arc::new(Woken::default());

@@ -7,12 +7,11 @@ use howdah_protocol::Params;
 use http::{HeaderMap, Method};
 use std::time::Duration;
 
-/// `true` if the request is for such a pool.
+/// `true` if the request is for a pool of `howdah-fpm`.
 pub(super) fn is_for(exchange: &Exchange) -> bool {
     format_of(exchange).is_some()
 }
 
-/// Returns the log settings of the request's pool, if it is a pool of `howdah-fpm`.
 fn format_of(exchange: &Exchange) -> Option<&FpmAccess> {
     let site = &exchange.site;
     Some(&site.server.settings.pools.get(site.pool)?.fpm.as_ref()?.access)

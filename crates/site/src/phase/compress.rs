@@ -1,9 +1,9 @@
 //! Phase "compress": compresses a response body if the client accepts it and it saves enough.
 //!
-//! A complete body is compressed at once, or in slices if it is large. A file of moderate size is read for that the
-//! first time. Later its compressed bytes, or the fact that compression is useless, are found in the cache by the
-//! file's identity, and the file is not read again; an uncompressed one goes out by `sendfile`. Other streams are
-//! compressed as they arrive, and the data that is ready now is the sample.
+//! A complete body is compressed at once, or in slices if it is large. So is a file of at most `MAX_GATHERED` bytes.
+//! From the third request on, the compressed bytes of a file up to `ONE_GO`, or the fact that compression is useless,
+//! are found in the cache by the file's identity; the file is not read, or is sent by `sendfile`. Other streams are
+//! compressed as they arrive, and the longest chunk that is ready is the sample.
 
 use crate::compress::{
     Admission, CompressionRequest, Compressor, EncodeResult, Encoded, Encoding, EncodingSource, FileLookup, ONE_GO,
@@ -22,7 +22,7 @@ use std::task::{Context, Poll, Waker};
 /// Maximum length in bytes of a stream that is collected before it is compressed, if its length is known.
 const MAX_GATHERED: u64 = 2 * 1024 * 1024;
 
-/// Bytes of a longer stream that are sampled, as far as they are ready, to decide if compression pays.
+/// Bytes of any other stream that are collected, as far as they are ready, to decide if compression pays.
 const SAMPLE: usize = 16 * 1024;
 
 /// Compresses a response if that is allowed and useful.
@@ -336,7 +336,7 @@ mod tests {
                 assert_eq!(plain, all);
             }
         }
-        // The third sighting of the same bytes, whichever kind of body they came in.
+        // The third sighting of the same bytes, now in another kind of body.
         let (label, at_hand, plain) = send(&compressor, "gzip", Body::full(all.clone().into()));
         assert_eq!((label, at_hand), (Some("gzip/cache"), true));
         assert!(plain == all);

@@ -56,7 +56,7 @@ impl Responder for Destination {
                     }
                     None => explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{why_there}")),
                 }
-                explaining.notes.add("response", "what the script prints");
+                explaining.notes.add("response", "the script's output");
                 explaining.found.script = Some(ScriptRun {
                     filename: text(&script.filename),
                     name: text(&script.name),
@@ -218,7 +218,7 @@ fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
     response
 }
 
-/// Returns `false` if rules end the request because of the name of what will be served.
+/// Returns `false` if rules end the request because of the name of the served file or script.
 fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &mut ExplanationBuilder) -> bool {
     let mut lines = Lines::default();
     let ruled = exchange.ruled.as_ref();

@@ -1,5 +1,5 @@
 //! Phase "htaccess": evaluates the `.htaccess` files for a request and acts on the decision, in sites that enable them.
-//! It replaces the phase "route": the files choose the destination, and the configured front controller is not used.
+//! It replaces the phase "destination": the files choose the destination, without the configured front controller.
 
 use crate::applied_rules::Lookup;
 use crate::exchange::{Changes, Exchange, Purpose};
@@ -30,7 +30,7 @@ use std::io::{Error, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Maximum number of error pages that are tried for one request, each because the page before it failed.
+/// Maximum number of error pages that are tried for one request, each because rules refused the page before it.
 const ERROR_DOCUMENTS: usize = 10;
 
 /// The file system and environment that `.htaccess` files may see.
@@ -97,7 +97,7 @@ async fn ask<T: Send + 'static>(
         Err(facts) => facts,
     };
     let own = site.clone();
-    let done = site.aside.run(move || {
+    let done = site.blocking.run(move || {
         let htaccess = own.htaccess.as_ref().ok_or(TooExpensive)?;
         question(htaccess, &facts.facts(), &Machine { site: &own, shared: false })
     });
@@ -220,7 +220,7 @@ async fn target<U: Upstream>(
     let pool = exchange.ruled.as_ref().and_then(|ruled| Lookup::new(&site, &ruled.outcome).pool);
     let listing = decision.outcome.listing == Some(true);
     let lookup = Lookup { pool, listing, ..Lookup::default() };
-    // Only the route of a file that is there now: one that a script has just written is found at once.
+    // Only routes of existing files are cached, so a file that a script has just written is found at once.
     let route = match decision.found {
         Some(Kind::File) => context.routes().settled(&site, path, php, &lookup, exchange.started),
         _ => Arc::new(resolve_settled(&site, path, php, &lookup)),
@@ -369,7 +369,7 @@ async fn error_document<U: Upstream>(
         }
         return (made, maker, error);
     }
-    // The error pages form a loop: respond with the first error.
+    // The error pages form a loop, or the last one could not be evaluated: respond with the first error.
     (original, ResponseSource::Server, first)
 }
 

@@ -16,7 +16,7 @@ use howdah_observe::Front;
 use howdah_protocol::{Head, RequestBody, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 
-/// Maximum body in bytes if no setting limits it and PHP's own limit is lower or absent.
+/// Maximum body in bytes without `http.max_body`: of a proxied request, and of one for PHP if PHP's own limit is lower.
 pub(crate) const DEFAULT_MAX_BODY: u64 = 8 << 20;
 
 /// Maximum length of a method in bytes; no registered method comes close.
@@ -92,7 +92,7 @@ pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {
         return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
     if head.method.as_str().len() > MAX_METHOD {
-        return Err(Refusal::bad_request("the method is too long"));
+        return Err(Refusal::bad_request("a method of more than 32 bytes"));
     }
     if head.method == Method::CONNECT || head.method == Method::TRACE {
         return Err(not_allowed());
@@ -148,7 +148,7 @@ fn not_allowed() -> Refusal {
 
 /// Returns the refusal of an extended CONNECT whose destination speaks HTTP only.
 pub(crate) fn no_other_protocol() -> Refusal {
-    not_allowed().because("no other protocol is supported here")
+    not_allowed().because("a protocol that is not supported here")
 }
 
 /// Refuses a 2xx response to an extended CONNECT: the client would take it as acceptance of the requested protocol.
@@ -186,11 +186,12 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Checks every place where a request can name its host: `Host`, an absolute target, and HTTP/2's `:authority`.
+/// Checks every place where a request can name its host: `Host`, an absolute target, and `:authority`.
 ///
 /// RFC 9112 3.2: exactly one `Host` in HTTP/1.1; older requests may have none, newer ones have `:authority`. Scripts
 /// see the authority if there is one, so it must be valid like a `Host`, without a user's name (RFC 9110 4.2.4).
-/// HTTP/1.1 tells servers to ignore a `Host` next to it; in HTTP/2 the two must agree (RFC 9113 8.3.1).
+/// HTTP/1.1 tells servers to ignore a `Host` next to it; in HTTP/2 and 3 the two must agree (RFC 9113 8.3.1,
+/// RFC 9114 4.3.1).
 fn check_host(head: &Head, fields: &Fields<'_>) -> Result<(), Refusal> {
     let authority = head.target.authority();
     if authority.is_some_and(|authority| !is_host(authority)) {
@@ -320,7 +321,7 @@ mod tests {
         ] {
             assert_eq!(with(Version::HTTP_2, authority, host), expected, "{authority} {host}");
         }
-        // HTTP/1.1 has the target win.
+        // In HTTP/1.1 the target wins.
         assert_eq!(with(Version::HTTP_11, "a", "b"), 200);
         let https = |host: &str| status(|b| b.uri("https://a/").version(Version::HTTP_2).header("host", host));
         assert_eq!((https("a:443"), https("a:80")), (200, 400));
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_and_trace_are_not_for_us() {
+    fn connect_and_trace_are_refused() {
         assert_eq!(status(|b| b.uri("/").header("host", "h").method("TRACE")), 405);
         assert_eq!(status(|b| b.uri("h:80").header("host", "h").method("CONNECT")), 405);
     }

@@ -1,5 +1,4 @@
-//! The phases of a request: the responders of `service`, and the steps that complete a response. Phases may use the
-//! crate's other modules: the exchange, its site, and the parts of a site.
+//! The phases of a request: the responders of `service`, and the steps that complete a response.
 
 pub mod access_log;
 pub(crate) mod access_log_fpm;

@@ -153,7 +153,7 @@ pub(super) fn pool_page<U: Upstream>(context: &Context<U>, site: &Site, path: &[
         return Some(ping);
     }
     let found = context.upstream.pool_page(site.pool_page(path)?, query)?;
-    Some(page_of_now(found.status, Bytes::from(found.body), found.media_type))
+    Some(uncached_page(found.status, Bytes::from(found.body), found.media_type))
 }
 
 /// Returns PHP-FPM's ping page, if the pool comes from a PHP-FPM configuration with `ping.path`.
@@ -166,11 +166,11 @@ fn fpm_ping<U: Upstream>(context: &Context<U>, site: &Site, path: &[u8]) -> Opti
         Ok(()) => (StatusCode::OK, fpm.ping_response.clone()),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     };
-    Some(page_of_now(status, Bytes::from(text), "text/plain;charset=UTF-8"))
+    Some(uncached_page(status, Bytes::from(text), "text/plain;charset=UTF-8"))
 }
 
 /// Returns a page that must not be cached, with the same header fields as PHP-FPM.
-fn page_of_now(status: StatusCode, text: Bytes, media_type: &'static str) -> Response {
+fn uncached_page(status: StatusCode, text: Bytes, media_type: &'static str) -> Response {
     let fields = [
         (header::CONTENT_TYPE, media_type),
         (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),

@@ -91,7 +91,7 @@ async fn open(exchange: &Exchange, accepted: Accepted, offer: &Offer) -> Result<
     let (server, site) = (&exchange.site.server, &exchange.site);
     let id = new_id().ok_or(Refusal::new(StatusCode::SERVICE_UNAVAILABLE))?;
     let (name, hub) = (site.settings.name.as_str(), server.hubs().of(&site.settings.name));
-    // The script may subscribe it to a channel from an earlier message on.
+    // The script may subscribe the connection to a channel from an earlier message on.
     server.hubs().ready(name).await;
     let opening = exchange.trace.as_ref().map(|trace| Box::new(trace.opening()));
     let script = Script { server: Arc::downgrade(server), origin: Origin::of(exchange), opening };

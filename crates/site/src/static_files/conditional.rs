@@ -70,7 +70,7 @@ fn tags_match(headers: &HeaderMap, name: HeaderName, equal: impl Fn(&[u8]) -> bo
     fields.into_iter().any(|field| field.trim_ascii() == b"*" || Tags(field).any(&equal))
 }
 
-/// Returns the date of a field that occurs once and is valid. Other fields are ignored.
+/// Returns the date of a field; `None` if it is missing or invalid.
 fn date(headers: &HeaderMap, name: HeaderName) -> Option<i64> {
     parse_date(headers.get(name)?.to_str().ok()?)
 }

@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// In a directory of rules: matches any number of directories.
+/// In `links` of a rule: matches any number of directories.
 const ANY_BELOW: &str = "**";
 /// Maximum number of links in a path, as in the kernel (path_resolution(7)).
 const MAX_LINKS: usize = 40;
@@ -99,7 +99,7 @@ impl Links {
     }
 }
 
-/// `true` if a resolved path lies in a directory of rules, in which `**` matches any number of directories.
+/// `true` if a resolved path lies in a directory of `links`, in which `**` matches any number of directories.
 fn is_below(directory: &Path, real: &Path) -> bool {
     let names: Vec<Component<'_>> = directory.components().collect();
     let Some(at) = names.iter().position(|name| name.as_os_str() == ANY_BELOW) else {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn links_into_a_public_directory_are_anybodys_and_lead_no_further() {
+    fn any_link_may_lead_into_a_public_directory_and_no_further() {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         let (root, shared, secret) = (top.join("app/public"), top.join("shared/public"), top.join("shared/secret"));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn links_into_directories_of_a_name_lead_into_no_other() {
+    fn a_double_star_allows_only_directories_of_that_name() {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         let (root, vendor) = (top.join("app/public"), top.join("app/vendor"));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn links_out_of_the_root_are_roots_and_lead_to_a_target() {
+    fn links_out_of_the_root_belong_to_root_and_lead_to_a_target() {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         let (root, share, other) = (top.join("root"), top.join("share"), top.join("other"));

@@ -50,7 +50,7 @@ pub(super) fn of(path: &Path) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static("application/octet-stream"))
 }
 
-/// Adds `charset=utf-8` to types that are text and say nothing about it.
+/// Adds `charset=utf-8` to text types without a charset.
 fn with_charset(kind: &str) -> Option<HeaderValue> {
     let essence = kind.split(';').next().unwrap_or_default().trim();
     let text = essence.starts_with("text/") || matches!(essence, "application/javascript" | "application/x-javascript");

@@ -1,10 +1,10 @@
 //! Static files: responds to GET and HEAD with a file below a directory.
 //!
-//! There are two steps. [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a
-//! system call) or returns the reason for its refusal. [`StaticFiles::serve`] turns the file and a request into a
-//! response. Reading order: `root` (safely from a path to a descriptor) with `links` and `real_path`, `content` (a
-//! descriptor with its header values), `cache`, `conditional`, `range` and `coding` (the request's fields), `respond`
-//! (the response).
+//! There are two steps. [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache; for small
+//! files without a system call) or returns the reason for its refusal. [`StaticFiles::serve`] turns the file and a
+//! request into a response. Reading order: `root` (safely from a path to a descriptor) with `links` and `real_path`,
+//! `content` (a descriptor with its header values), `cache`, `conditional`, `range` and `coding` (the request's
+//! fields), `respond` (the response).
 //!
 //! For the rest of the crate:
 //! - The path given to `open` is relative to the root, percent-decoded and normalised. The route handles PHP scripts,
@@ -266,7 +266,7 @@ impl StaticFiles {
         respond::respond(&file.0, method, headers, None)
     }
 
-    /// Which links are followed.
+    /// The policy on links.
     pub fn links(&self) -> &Links {
         &self.links
     }
@@ -307,8 +307,9 @@ impl StaticFiles {
         }
     }
 
-    /// `true` if the path still leads to this file in the state in which it was loaded. Resolves the whole path, to
-    /// notice a moved root too. That is one system call per request if `revalidate_after` is 0.
+    /// `true` if the path still leads to this file in the state in which it was loaded. When a revalidation is due,
+    /// resolves the whole path, to notice a moved root too. That is one system call per request if `revalidate_after`
+    /// is 0.
     fn is_current(&self, path: &Path, opened: &Opened, now: u64) -> bool {
         let every_time = self.validity == 0;
         if !every_time && !Self::is_due(&opened.checked, now, self.validity) {

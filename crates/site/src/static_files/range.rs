@@ -1,4 +1,4 @@
-//! The `Range` field (RFC 9110, section 14): which parts of a file a client asks for.
+//! The `Range` field (RFC 9110, section 14): the parts of a file that a client requests.
 
 use http::HeaderValue;
 

@@ -197,7 +197,7 @@ fn truncation_during_a_transfer_ends_the_connection() {
 }
 
 #[test]
-fn a_deleted_file_is_sent_to_its_end_and_then_gone() {
+fn a_deleted_file_is_sent_to_its_end_and_is_then_404() {
     for way in BOTH {
         let server = Server::start(way, |_| {});
         let content = pattern(32 << 20);
@@ -320,7 +320,7 @@ fn twins() {
     }
     tags.sort();
     tags.dedup();
-    assert_eq!(tags.len(), 4, "each representation has a tag of its own");
+    assert_eq!(tags.len(), 4, "each representation has its own tag");
 
     let accept = [("Accept-Encoding", "br")];
     age(&server.root().join("app.js.br"), 200);
@@ -328,7 +328,7 @@ fn twins() {
     age(&server.write("app.js.br", &pattern(5)), 0);
     assert_eq!(server.get("app.js", &accept).body.len(), 5, "a new twin is noticed");
     std::fs::remove_file(server.root().join("app.js.br")).unwrap();
-    assert_eq!(server.get("app.js", &accept).body.len(), 50_000, "so is one that went");
+    assert_eq!(server.get("app.js", &accept).body.len(), 50_000, "so is a deleted one");
 
     let server = Server::start(Way::Sent, |settings| settings.precompressed = false);
     server.write("a.css", b"plain");
@@ -339,7 +339,7 @@ fn twins() {
 }
 
 #[test]
-fn what_is_not_served() {
+fn files_that_are_not_served() {
     let server = Server::start(Way::Sent, |_| {});
     server.write(".env", b"secret");
     server.write(".git/config", b"secret");
@@ -383,7 +383,7 @@ impl Drop for Stop<'_> {
 
 /// While a directory is swapped for a link out of the root and back, no file from outside is sent.
 #[test]
-fn no_race_escapes() {
+fn no_race_sends_files_outside_the_root() {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path();
     for (path, content) in [("root/dir", "inside"), ("outside", "secret")] {
@@ -472,7 +472,7 @@ fn after_a_change(revalidate_after: Duration, size: usize, change: impl Fn(&Path
 }
 
 #[test]
-fn a_file_that_changed_or_went_is_noticed_with_the_next_request() {
+fn a_changed_or_deleted_file_is_noticed_by_the_next_request() {
     for size in [10, 100_000] {
         let other: Vec<u8> = pattern(size).iter().map(|byte| !byte).collect();
         let changed = other.clone();

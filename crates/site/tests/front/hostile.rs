@@ -325,7 +325,7 @@ fn over_http_2_a_body_that_is_not_as_long_as_announced_is_cut_with_an_error() {
 }
 
 #[test]
-fn over_http_2_a_response_to_head_may_announce_what_is_not_sent() {
+fn over_http_2_a_response_to_head_may_announce_a_length() {
     let server = Server::start();
     run(async {
         let (mut sender, _connection) = connect(&server).await;

@@ -32,7 +32,7 @@ pub(crate) fn request(method: &str, path: &str) -> Request<()> {
 }
 
 #[test]
-fn prior_knowledge_is_understood_and_streams_run_side_by_side() {
+fn prior_knowledge_is_understood_and_streams_run_concurrently() {
     let server = Server::start();
     run(async {
         let (mut sender, _connection) = connect(&server).await;
@@ -66,7 +66,7 @@ fn a_body_that_is_too_large_gets_413() {
 }
 
 #[test]
-fn a_shutdown_says_goaway_and_lets_running_streams_end() {
+fn a_shutdown_sends_goaway_and_lets_running_streams_end() {
     let mut server = Server::start();
     let pipe = server.stand.pipe.clone();
     let (tell, told) = tokio::sync::oneshot::channel();

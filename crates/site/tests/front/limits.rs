@@ -91,7 +91,7 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
 }
 
 #[test]
-fn a_header_that_does_not_come_gets_408() {
+fn a_late_header_gets_408() {
     let mut settings = settings();
     // Long enough for the test itself to send its data, on a machine that stalls occasionally.
     settings.http.header_timeout = Duration::from_secs(2);
@@ -107,11 +107,11 @@ fn a_header_that_does_not_come_gets_408() {
     assert!(slow.is_closed());
     assert_eq!(second.response().status, 408);
     assert!(second.is_closed());
-    assert!(silent.is_closed(), "who asks nothing is not answered");
+    assert!(silent.is_closed(), "a client without a request gets no response");
 }
 
 #[test]
-fn a_body_that_does_not_come_gets_408() {
+fn a_late_body_gets_408() {
     let mut settings = settings();
     let limit = Duration::from_secs(3);
     settings.http.client_timeout = limit;

@@ -4,7 +4,7 @@ use crate::support::{Server, settings};
 use std::sync::atomic::Ordering;
 
 #[test]
-fn a_script_gets_what_fastcgi_params_would_give_it() {
+fn a_script_gets_the_variables_of_fastcgi_params() {
     let server = Server::start();
     let mut client = server.connect();
     let response = client.ask(
@@ -76,7 +76,7 @@ fn a_target_in_absolute_form_names_the_host() {
 }
 
 #[test]
-fn only_a_trusted_proxy_is_believed() {
+fn only_trusted_proxies_set_client_and_host() {
     let request = "GET /vars.php HTTP/1.1\r\nHost: inner\r\nX-Forwarded-For: 198.51.100.7\r\n\
         X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\nX-Request-Id: 00000000deadbeef\r\n\r\n";
     let server = Server::start();
@@ -115,7 +115,7 @@ fn only_a_trusted_proxy_is_believed() {
 }
 
 #[test]
-fn the_front_controller_takes_what_no_file_matches() {
+fn the_front_controller_serves_paths_without_a_file() {
     let server = Server::start();
     assert_eq!(server.get("/no/such").status, 404);
     std::fs::write(server.root.path().join("index.php"), "<?php // SOURCE").unwrap();
@@ -175,7 +175,7 @@ fn a_fault_becomes_a_plain_page() {
 }
 
 #[test]
-fn no_trick_of_the_path_shows_source() {
+fn no_spelling_of_a_path_sends_source() {
     let server = Server::start();
     let root = server.root.path();
     for name in ["UPPER.PHP", "a.phtml", "b.php.", "c.php ", "d.php~", "e.phar"] {

@@ -88,7 +88,7 @@ fn under_load_every_request_that_was_accepted_is_answered() {
 }
 
 #[test]
-fn a_connection_in_use_gets_notice_of_its_end() {
+fn a_running_request_gets_connection_close() {
     let mut server = Server::start();
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nhe");

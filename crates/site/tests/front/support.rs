@@ -120,7 +120,7 @@ impl Handler for Faulty {
     }
 }
 
-/// Counts when dropped, unless the request came to its response.
+/// Counts a request that is dropped before its response.
 struct Running(Option<Arc<AtomicUsize>>);
 
 impl Drop for Running {
@@ -233,7 +233,7 @@ pub(crate) struct Server {
     front: Option<Front>,
 }
 
-/// Settings with short timeouts for tests that wait for them.
+/// Settings with small limits and without compression.
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.listen = vec!["127.0.0.1:0".parse().unwrap()];

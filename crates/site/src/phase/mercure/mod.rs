@@ -71,7 +71,7 @@ impl Responder for MercureHub {
                 explaining.respond(StatusCode::OK, format!("200: the Mercure hub ({who})"));
             }
             Some(Resource::Subscriptions(_)) => {
-                explaining.respond(StatusCode::OK, "200: subscriptions of the Mercure hub, with a token for that");
+                explaining.respond(StatusCode::OK, "200: subscriptions of the Mercure hub (with a token for them)");
             }
             Some(Resource::Metadata) => {
                 explaining.respond(StatusCode::OK, "200: metadata of the Mercure hub (RFC 9728)");
@@ -155,7 +155,7 @@ fn metadata(exchange: &Exchange) -> Response {
     response
 }
 
-/// Returns the list of subscriptions, or one of them: of 1.0 for access tokens, else of 0.x.
+/// Returns the list of subscriptions, or one of them, in the format of 1.0 for access tokens, else of 0.x.
 fn subscriptions(mercure: &Mercure, exchange: &Exchange, requested: &SubscriptionsPath) -> Result<Response, Refusal> {
     let claims = authorization::of_subscriber(mercure, exchange)?;
     let claims = claims.ok_or_else(|| authorization::missing(exchange))?;

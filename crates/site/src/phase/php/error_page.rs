@@ -22,7 +22,7 @@ pub(super) fn page(fault: &Fault, exchange: &Exchange) -> Response {
     let detail = fault.detail.as_deref().unwrap_or_default();
     let cause = Cause {
         kind: format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or("Error")),
-        message: what(fault),
+        message: description(fault),
         place: None,
         frames: detail.lines().filter_map(frame).collect(),
     };
@@ -41,7 +41,7 @@ pub(super) fn page(fault: &Fault, exchange: &Exchange) -> Response {
 }
 
 /// Returns the description of the fault with its details, without the stack.
-fn what(fault: &Fault) -> String {
+fn description(fault: &Fault) -> String {
     let what = match fault.kind {
         FaultKind::Deadline => "PHP ran for longer than the deadline of the pool",
         FaultKind::WorkerDied => "The PHP process died while it ran the request",
@@ -60,19 +60,21 @@ fn what(fault: &Fault) -> String {
 const fn hint(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::Deadline => {
-            "The time that a request may take is the setting `deadline`. The log in the terminal has PHP's stack."
+            "The setting `deadline` limits the run time of a request. The log in the terminal has PHP's stack."
         }
         FaultKind::WorkerDied | FaultKind::WorkerBroken | FaultKind::Quarantined => {
-            "The log in the terminal says how it died. A crash is a fault of PHP or of an extension; `memory` of the kernel or \
-             of a control group is another reason."
+            "The log in the terminal has the signal. A crash is a bug in PHP or an extension; signal 9 without another reason \
+             is the memory limit of the machine or of a control group."
         }
-        FaultKind::PoolDown => "The log in the terminal says why: PHP's settings, the worker script or the boot file.",
-        FaultKind::QueueFull | FaultKind::QueueTimeout => "The number of PHP processes is the setting `workers`.",
+        FaultKind::PoolDown => {
+            "The log in the terminal has the error: in PHP's settings, the worker script or the boot file."
+        }
+        FaultKind::QueueFull | FaultKind::QueueTimeout => "The setting `workers` limits the number of PHP processes.",
         _ => "",
     }
 }
 
-/// `#0 FILE:LINE WHAT`
+/// Parses a line of PHP's stack: `#0 FILE:LINE WHAT`.
 fn frame(line: &str) -> Option<Frame> {
     let (number, rest) = line.trim_start().strip_prefix('#')?.split_once(' ')?;
     number.parse::<u32>().ok()?;

@@ -186,7 +186,7 @@ fn interim_of(exchange: &Exchange) -> Option<Arc<dyn InterimSink>> {
 
 fn log_fault(fault: &Fault, exchange: &Exchange) {
     let level = fault.kind.level();
-    let others = if level == Level::Often { exchange.site.server.waited_in_vain.permit() } else { Some(0) };
+    let others = if level == Level::Often { exchange.site.server.queue_failures.permit() } else { Some(0) };
     let Some(others) = others else { return };
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
     let (target, trace) = (&*target, exchange.trace_id());

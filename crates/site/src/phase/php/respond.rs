@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// Maximum number of header lines in a script's response, informational ones included. Receivers have lower limits
+/// Maximum number of header lines in a script's response. Receivers have lower limits
 /// (nginx 4 KB, browsers 256 KB), and `HeaderMap` holds no more than about 24,000 names.
 pub(crate) const MAX_LINES: usize = 1000;
 /// Maximum size of these lines in bytes, as sent.
@@ -68,7 +68,7 @@ pub(super) fn respond(
     let remaining = php.body.complete_len();
     if let Some(length) = announced {
         // Keeps the script's `Content-Length`, as clients show progress with it. A longer body is cut; after a shorter
-        // one the connection is closed. In HTTP/2 the stream ends with an error in both cases.
+        // one the connection is closed. In HTTP/2 and 3 the stream ends with an error in both cases.
         response.headers_mut().insert(header::CONTENT_LENGTH, length);
     }
     let stream = PhpStream { body: php.body, remaining, stats: stats.clone(), id };
@@ -110,7 +110,7 @@ fn copy_headers(
     into.try_reserve(lines.len() + 2)?;
     for (name, value) in lines {
         let Ok(header) = HeaderName::from_bytes(&name) else {
-            log_dropped(id, &name, "its name is not a valid one");
+            log_dropped(id, &name, "its name is invalid");
             continue;
         };
         let Ok(value) = HeaderValue::from_maybe_shared(value) else {

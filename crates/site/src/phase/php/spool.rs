@@ -81,7 +81,7 @@ pub(in crate::phase) async fn read_own(exchange: &Exchange, body: &mut Incoming,
     }
 }
 
-/// Why a body could not be read.
+/// The reason why a body could not be read.
 #[derive(Debug)]
 pub(in crate::phase) enum SpoolError {
     TooLarge,

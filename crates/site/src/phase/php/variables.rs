@@ -1,7 +1,7 @@
 //! The variables of a request: those of nginx's stock `fastcgi_params` and PHP-FPM, in the same order.
 //!
 //! Deliberate differences: `SERVER_NAME` is the requested host unless a setting pins it. `PATH_TRANSLATED` is set only
-//! if there is a `PATH_INFO`, and `REMOTE_USER` only if a rule has checked a password. `REQUEST_ID` is added.
+//! if there is a `PATH_INFO`, and `REMOTE_USER` only if a password was verified. `REQUEST_ID` is added.
 //! `client_fields` decides which client headers are withheld from applications.
 
 use crate::client_fields;
@@ -83,7 +83,7 @@ fn of_web_server(encoded: &mut RequestBuilder, variables: &Params, script: &Scri
     encoded.custom_var(b"FCGI_ROLE", b"RESPONDER");
 }
 
-/// Encodes what rules and `.htaccess` files set: the user, variables, and PHP settings in PHP-FPM's form.
+/// Encodes the user, variables and PHP settings (in PHP-FPM's form) of rules, `.htaccess` files and events.
 fn settled(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let (ruled, changes) = (exchange.ruled.as_deref(), exchange.changes.as_deref());
     if ruled.is_none() && changes.is_none() {
@@ -205,7 +205,7 @@ fn server_name<'a>(site: &'a Site, exchange: &'a Exchange) -> &'a [u8] {
 /// The request's headers as `HTTP_*`.
 fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
     let map = &exchange.head.headers;
-    // The effective host may differ from the `Host` field (proxies), or come without one (HTTP/2).
+    // The effective host may differ from the `Host` field (proxies), or come without one (`:authority`).
     let is_elsewhere = exchange.client.reported_host().is_some() || exchange.head.target.authority().is_some();
     let counted = if is_elsewhere { exchange.host() } else { None };
     if let Some(host) = counted {
@@ -240,7 +240,7 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange) {
                 }
             }
             Some(Variable::Spelled(_))
-                if client_fields::is_for_proxies_to_say(name) && !exchange.connection.peer.trusted => {}
+                if client_fields::only_proxies_may_set(name) && !exchange.connection.peer.trusted => {}
             Some(Variable::Spelled(spelled)) => {
                 joined(map, name, &mut scratch);
                 encoded.custom_var(&spelled, &scratch);

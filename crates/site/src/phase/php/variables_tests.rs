@@ -1,4 +1,4 @@
-//! Tests of `variables`: names and numbers. Scenarios test complete requests over a socket.
+//! Tests of `variables`: names and numbers. `tests/front/php.rs` tests complete requests.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 //! The header fields that tell the upstream server about the client and its connection. The client's own fields of this
-//! kind are removed, unless it is a trusted proxy: then they are kept, and this hop is added.
+//! kind are removed. Only a trusted proxy's `X-Forwarded-For` or `Forwarded`, if the settings list it, is extended.
 
 use crate::client_fields;
 use crate::exchange::Exchange;
@@ -58,9 +58,9 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
     if let Some(host) = host.and_then(|host| HeaderValue::from_bytes(host).ok()) {
         headers.insert(header::HOST, host);
     }
-    let told = |listed| peer.trusted && http.trusted_headers.contains(&listed);
-    let chain = chain(if told(TrustedHeader::For) { headers.get_all(FOR).iter().collect() } else { Vec::new() });
-    let elements = chain_of_forwarded(&headers, told(TrustedHeader::Forwarded));
+    let is_trusted = |listed| peer.trusted && http.trusted_headers.contains(&listed);
+    let chain = chain(if is_trusted(TrustedHeader::For) { headers.get_all(FOR).iter().collect() } else { Vec::new() });
+    let elements = chain_of_forwarded(&headers, is_trusted(TrustedHeader::Forwarded));
     for name in &ABOUT_THE_CLIENT {
         headers.remove(name);
     }
@@ -94,7 +94,7 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
     headers
 }
 
-/// Joins the cookies: HTTP/2 may send one field per cookie, HTTP/1.1 needs a single line (RFC 9113 8.2.3).
+/// Joins the cookies: HTTP/2 and 3 may send one field per cookie, HTTP/1.1 needs a single line (RFC 9113 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let mut lines = headers.get_all(header::COOKIE).iter();
     if lines.next().is_none() || lines.next().is_none() {
@@ -121,8 +121,8 @@ fn chain(lines: Vec<&HeaderValue>) -> Vec<u8> {
     chain
 }
 
-fn chain_of_forwarded(headers: &HeaderMap, told: bool) -> Vec<u8> {
-    chain(if told { headers.get_all(FORWARDED).iter().collect() } else { Vec::new() })
+fn chain_of_forwarded(headers: &HeaderMap, is_trusted: bool) -> Vec<u8> {
+    chain(if is_trusted { headers.get_all(FORWARDED).iter().collect() } else { Vec::new() })
 }
 
 fn x_forwarded(headers: &mut HeaderMap, client: &Client, peer: &Peer, chain: Vec<u8>, host: Option<&[u8]>) {

@@ -31,8 +31,8 @@ pub(super) async fn respond(
     let query: Vec<(String, String)> = form::fields(exchange.query().unwrap_or_default()).collect();
     let path = String::from_utf8_lossy(exchange.head.target.path());
     pusher.app.verify((method.as_str(), &path), &query, &body, SystemTime::now()).map_err(|why| {
-        tracing::warn!(target: "howdah::pusher", request = %exchange.id, site = exchange.site.settings.name, "request of the Pusher API refused: {why}");
-        Refusal::new(StatusCode::UNAUTHORIZED).because("a signature of the Pusher protocol that is not valid")
+        tracing::warn!(target: "howdah::pusher", id = %exchange.id, site = exchange.site.settings.name, "request of the Pusher API refused: {why}");
+        Refusal::new(StatusCode::UNAUTHORIZED).because("an invalid signature of the Pusher protocol")
     })?;
     let server = &exchange.site.server;
     let hub = server.hubs().of(&exchange.site.settings.name);
@@ -64,6 +64,6 @@ fn mistake(why: &ApiError) -> Refusal {
         ApiError::Name => "an event without a name of 1 to 200 bytes",
         ApiError::Number => "an event without 1 to 100 channels, or a batch of more than 100 events",
         ApiError::Channel => "an invalid name of a channel",
-        ApiError::NoPresence => "users of a channel that is not a presence channel",
+        ApiError::NoPresence => "a query for users of a channel that is not a presence channel",
     })
 }

@@ -1,4 +1,4 @@
-//! The listing of a directory without an index file, if a rule allows it: names, sizes and times of its files.
+//! The listing of a directory without an index file, if a rule or `.htaccess` file allows it: names, sizes, times.
 //!
 //! Listings are made on separate threads and cached for a short time (`listings`).
 
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// Maximum number of names in a listing; further ones are omitted.
+/// Maximum number of entries of a directory that are read; further ones are omitted.
 const MAX_NAMES: usize = 10_000;
 /// Returns the listing of a directory that was requested as `path`, which may lie in the `place` that rules name.
 pub(crate) async fn run(
@@ -41,7 +41,7 @@ pub(crate) async fn run(
         Some(text) => text,
         None => {
             let own = site.clone();
-            let made = site.aside.run(move || {
+            let made = site.blocking.run(move || {
                 // Another request for the same listing may have been ahead of this one in the queue.
                 if let Some(text) = own.listings.get(&key, changed) {
                     return Ok(text);

@@ -100,10 +100,10 @@ pub(crate) fn explain_end(stop: Stop, explaining: &mut ExplanationBuilder) {
         }
         Stop::Maintenance(_) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
-            explaining.respond(status, "503: a rule says that this is under maintenance");
+            explaining.respond(status, "503, from a rule (`maintenance`)");
         }
         Stop::Proxy(proxy) => {
-            explaining.notes.add("response", format!("the response of the other server, \"{proxy}\""));
+            explaining.notes.add("response", format!("the response of the proxy \"{proxy}\""));
             explaining.found.proxy = Some(proxy.to_string());
         }
         Stop::Failed(failure) => {

@@ -1,4 +1,4 @@
-//! **Access is checked on what will be served.** The rules were evaluated with the requested path, but the destination
+//! **Access is checked on the destination.** The rules were evaluated with the requested path, but the destination
 //! may have another name: a script without its `PATH_INFO`, a directory's index, a front controller, the path after a
 //! rewrite (by a rule, `try_files` or `.htaccess`), or the target of a link. The rules that protect paths are evaluated
 //! again with these names (`Rules::judge`). If the name equals the requested path, that costs one comparison.
@@ -100,7 +100,7 @@ fn with_names<T>(
     }
     let lookup = first.map_or_else(Lookup::default, |first| Lookup::new(site, first));
     let front = script.filter(|script| is_front_controller(site, &lookup, script));
-    let beside = front.filter(|script| !script.path_info.is_empty()).map(beside);
+    let seen_path = front.filter(|script| !script.path_info.is_empty()).map(seen_path);
     let stands_in = served.stands_in || front.is_some() || is_index(site, &lookup, name, &asked);
     let name_of = |path, elsewhere| Name { path, elsewhere, served: true };
     let names = [
@@ -108,7 +108,7 @@ fn with_names<T>(
         rewritten.then_some(Name { path: &asked, elsewhere: false, served: false }),
         rewritten.then(|| name_of(path, !stands_in)),
         (name != path).then(|| name_of(name, false)),
-        beside.as_deref().filter(|path| rewritten || *path != &*asked).map(|path| name_of(path, false)),
+        seen_path.as_deref().filter(|path| rewritten || *path != &*asked).map(|path| name_of(path, false)),
         real.map(|path| name_of(path, front.is_none())),
         folded.as_deref().map(|path| name_of(path, false)),
     ];
@@ -141,7 +141,7 @@ fn is_index(site: &Site, lookup: &Lookup<'_>, name: &[u8], asked: &[u8]) -> bool
 }
 
 /// Returns the path that a front controller sees for `/index.php/x`: `/x`.
-fn beside(script: &Script) -> Vec<u8> {
+fn seen_path(script: &Script) -> Vec<u8> {
     let at = script.name.iter().rposition(|&b| b == b'/').unwrap_or(0);
     [&script.name[..at], &script.path_info].concat()
 }

@@ -13,7 +13,7 @@ fn params(root: &Path, pairs: &[(&str, &str)]) -> Params {
 }
 
 #[test]
-fn scripts_are_found_and_variables_put_right_as_in_php_fpm() {
+fn scripts_are_found_and_variables_corrected_as_in_php_fpm() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     std::fs::write(root.join("a.php"), "").unwrap();
@@ -92,7 +92,7 @@ fn only_scripts_are_run() {
 }
 
 #[test]
-fn endings_are_those_that_a_pool_names_or_any() {
+fn a_pool_may_name_extensions_or_allow_any() {
     let endings = [".php".to_owned(), ".html".to_owned()];
     for (path, allowed) in [("/a.php", true), ("/a.html", true), ("/a.phar", false), ("/a.html.txt", false)] {
         assert_eq!(is_allowed(path.as_bytes(), Some(&endings)), allowed, "{path}");

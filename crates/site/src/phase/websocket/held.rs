@@ -28,7 +28,7 @@ thread_local! {
 
 /// A connection whose script has accepted it.
 pub(super) struct Held {
-    /// Watched for input only: a script that takes a message is no event.
+    /// Watched for input only.
     stream: Arc<AsyncFd<UnixStream>>,
     /// Input that was read and not taken: at most one message and a read.
     input: BytesMut,
@@ -153,7 +153,7 @@ impl Events for Held {
     }
 
     fn teardown_timeout(&self) -> Option<Duration> {
-        // A script that waits for room continues.
+        // Unblocks a script that waits for room.
         let _ = shutdown(self.stream.get_ref(), Shutdown::Read);
         Some(REST)
     }
