@@ -1,5 +1,4 @@
-//! The data model of a rule. `read` creates rules from a file; a translator of another format (`.htaccess`) may create
-//! them directly.
+//! The data model of a rule, which `read` creates from settings and from `presets`.
 
 use crate::auth::Auth;
 use crate::limit::Limit;

@@ -124,7 +124,7 @@ fn duplicate(text: &str, key: &str, line: usize) -> String {
         true => format!("; put all of it into the one section [{key}]"),
         false => String::new(),
     };
-    format!("{DUPLICATE} {key}, which line {} sets already{advice}", at + 1)
+    format!("{DUPLICATE} {key}, which line {} already sets{advice}", at + 1)
 }
 
 /// The start offset of each line of a text.
@@ -212,14 +212,14 @@ mod tests {
         let said = |text: &str| parse(text).unwrap_err().remove(0);
         assert_eq!(
             said("workers = 1\n\nworkers = 2"),
-            (3, "duplicate key workers, which line 1 sets already".to_owned())
+            (3, "duplicate key workers, which line 1 already sets".to_owned())
         );
         let (line, message) = said("[http]\nmax_body = 1\n[log]\nlevel = \"info\"\n[http]\nmax_uri = 2");
         assert_eq!(
             (line, &*message),
-            (5, "duplicate key http, which line 1 sets already; put all of it into the one section [http]")
+            (5, "duplicate key http, which line 1 already sets; put all of it into the one section [http]")
         );
         let (line, message) = said("http.max_body = 1\n[http]\nmax_uri = 2");
-        assert_eq!((line, &*message), (2, "duplicate key http, which line 1 sets already"));
+        assert_eq!((line, &*message), (2, "duplicate key http, which line 1 already sets"));
     }
 }

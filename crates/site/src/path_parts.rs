@@ -10,7 +10,7 @@
 //! | extensions of scripts | the last name of that part, exactly as written: `.php` |
 //! | names that are never sent (`withheld`) | the last name of a file, as requested and with all links resolved |
 //! | `exists` of a rule | the part up to the script |
-//! | `path` of a rule | the whole path, then each name of what is served (`phase::rules::served`) |
+//! | `path` of a rule | the whole path, then each name of the destination (`phase::rules::served`) |
 //!
 //! Spaces and dots at the end of a name are part of it: a file is found only by its exact name. A name that another
 //! system would treat as a script (`X.PHP`, `x.php.`) is never run and never sent.

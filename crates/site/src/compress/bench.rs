@@ -1,4 +1,5 @@
-//! Figures for the documentation, not assertions: `cargo test --release -p howdah-site compress::bench -- --ignored --nocapture`.
+//! Figures for the documentation, not assertions:
+//! `cargo test --release -p howdah-site compress::bench -- --ignored --nocapture`.
 
 use super::cache::{Cache, CacheLookup};
 use super::decode::bodies;

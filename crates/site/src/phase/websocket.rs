@@ -61,7 +61,7 @@ impl Responder for WebSocket {
 
     fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         if let Some(script) = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.websocket.as_ref()) {
-            explaining.notes.add("websocket", format!("connections are held; {script} gets their events"));
+            explaining.notes.add("websocket", format!("the server holds the connection; {script} gets its events"));
         }
     }
 }

@@ -65,8 +65,8 @@ fn origin(exchange: &Exchange) -> String {
     format!("{scheme}://{}", exchange.host_text())
 }
 
-/// The hub's URLs, of which an access token must name one: as the client sees it, and by the site's hosts over HTTPS, for
-/// publishers that connect by another name.
+/// The hub's URLs, one of which an access token must name: as the client sees it, and with the site's hosts and HTTPS,
+/// for publishers that connect by another name.
 fn hub_urls(exchange: &Exchange) -> Vec<String> {
     let hosts = exchange.site.settings.hosts.iter().filter_map(|host| match host {
         HostPattern::Exact(host) => Some(format!("https://{host}{PATH}")),

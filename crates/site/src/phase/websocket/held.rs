@@ -159,8 +159,7 @@ impl Events for Held {
     }
 }
 
-// The replacement is an unsafe function whose contract (the descriptor stays open and the same) the value's own stream
-// keeps.
+// The replacement is unsafe: it requires that the descriptor stays open and the same, which owning the stream ensures.
 #[allow(deprecated)]
 fn watched(stream: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
     AsyncFd::with_interest(stream, interest)
