@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const CACHE_TIME: Duration = Duration::from_secs(300);
 /// Maximum number of cached passwords; the oldest is removed.
 const MAX_CACHED: usize = 1024;
-/// Maximum length of name and password together, in bytes.
+/// Maximum length of the encoded name and password, in bytes.
 const MAX_CREDENTIALS_LEN: usize = 1024;
 
 /// Authentication.

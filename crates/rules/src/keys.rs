@@ -57,7 +57,7 @@ keys! {
     Action "queue_timeout" "Maximum wait for a worker, overriding the pool's `queue_timeout`." r#""500ms""#;
     Action "websocket" "The path of the script that gets the events of WebSocket connections, which the server holds. `cors` lists further origins that may connect." r#""/chat.php""#;
     Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
-    Action "request_headers" "Headers of the request as PHP sees them; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
+    Action "request_headers" "Request headers for PHP and upstream servers; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
     Action "max_body" "Maximum size of a request body; larger ones get 413." r#""512M""#;
     Action "headers" "Response headers: set to this value, or removed by `\"\"`. `+` before a name adds one of that name, `?` sets it if the response has none." r#"{ X-Frame-Options = "DENY", X-Powered-By = "", "?Referrer-Policy" = "same-origin" }"#;
     Action "cache_control" "`Cache-Control` of responses that have none; or a table of media types and values." r#"{ "text/css" = "max-age=86400", "image/*" = "max-age=604800" }"#;

@@ -30,7 +30,7 @@ pub struct Outcome {
     pub try_files: Option<Vec<Attempt>>,
     /// `true` runs scripts; `false` refuses them with 403. Their source is never sent.
     pub php: Option<bool>,
-    /// Changes of request headers for PHP; `None` removes the header.
+    /// Changes of request headers; `None` removes the header.
     pub request_headers: Vec<(HeaderName, Option<HeaderValue>)>,
     /// Variables for PHP.
     pub variables: Vec<(Arc<str>, Arc<[u8]>)>,

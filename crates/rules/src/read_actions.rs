@@ -1,5 +1,5 @@
-//! Reads the actions of a rule in their order of execution: file locations, response changes, access control, and
-//! finally the actions that end the evaluation.
+//! Reads the actions of a rule in their order of execution: file locations, PHP settings, response changes, access
+//! control, and finally the actions that end the evaluation.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -274,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the actions that end the evaluation.
+    /// Reads `rewrite` and the actions that end the evaluation.
     fn ends(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         let status = keys.get("status").and_then(|node| self.status(node));
         if let Some(node) = keys.get("maintenance") {

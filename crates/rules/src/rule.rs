@@ -87,7 +87,7 @@ pub enum Action {
     Limit(Arc<Limit>),
     /// Requires a user's name and password; `None` cancels the requirement of earlier rules.
     Auth(Option<Arc<Auth>>),
-    /// Changes a request header for PHP; `None` removes it.
+    /// Changes a request header; `None` removes it.
     RequestHeader(HeaderName, Option<HeaderValue>),
     /// Sets a variable for PHP.
     Variable(Arc<str>, Arc<str>),

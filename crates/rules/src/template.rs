@@ -227,7 +227,7 @@ fn value(part: &Part, captures: &Captures, variables: &impl Variables) -> Vec<u8
     }
 }
 
-/// The position in the URL that its end has reached.
+/// The position at the end of an incomplete URL.
 fn place_at(address: &str) -> Place {
     if address.contains(['?', '#']) {
         return Place::Query;

@@ -66,7 +66,7 @@ impl Users {
     /// Creates users from a rule's names and hashes.
     ///
     /// # Errors
-    /// Hashes in an unknown format.
+    /// Hashes that cannot be used.
     pub fn named(list: &[(String, String)]) -> Result<Self, String> {
         let mut table = Table::default();
         for (name, hash) in list {
