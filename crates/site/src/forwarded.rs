@@ -4,8 +4,8 @@
 //! client.
 //!
 //! Only the last element of each field is trusted: the nearest proxy wrote it, and the elements before it may be the
-//! client's. Only addresses are followed further back, as long as they are those of trusted proxies. Fields are read as
-//! bytes, so that an element with invalid text cannot hide the proxy's element after it.
+//! client's. `X-Forwarded-For` and `Forwarded` are followed further back, as long as the addresses are those of trusted
+//! proxies. Fields are read as bytes, so that an element with invalid text cannot hide the proxy's element after it.
 
 use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
 use howdah_protocol::{Head, Params, Peer};

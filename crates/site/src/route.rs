@@ -1,4 +1,4 @@
-//! Phase "route": maps the request's path to a PHP script, a static file, or nothing.
+//! Phase "route": maps the request's path to a PHP script, a static file, a directory, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`). Everything after that sees plain bytes, so
 //! no encoding can give a path two meanings. The first match wins:
@@ -10,13 +10,14 @@
 //! 4. the front controller;
 //! 5. nothing: 404.
 //!
-//! If the pool runs one script for all paths (`runs_one_script`), it gets every path that is not a file to send.
+//! A pool's script for all paths (`runs_one_script`) gets every path but those of regular files that are not scripts.
 //!
 //! **A script is never sent as source.** A file is sent only if `withheld` matches neither the requested name, nor the
 //! name it resolves to through all symbolic links, nor the file itself.
 //!
 //! Routes are cached for `RECHECK_INTERVAL` per path and thread, so most requests need no system call here. A route
-//! that depends on a missing file is rechecked on every request, so a file that PHP has just written is found at once.
+//! that depends on a missing file is rechecked on every request, so a file that PHP has just written is found at once
+//! (with `runs_one_script`, after that time).
 //! A deleted file is noticed when opening it fails; the path is then resolved again (`RouteCache::forget`).
 //!
 //! **Every path costs only a few system calls**, however many scripts or directories it names: the kernel walks the
@@ -60,18 +61,18 @@ pub enum Route {
     NotFound,
     /// The lookup failed because the process is out of file descriptors.
     Unknown,
-    /// The file exists but must not be sent, for example PHP source under another name.
+    /// The target exists but must be neither sent nor run, for example PHP source under another name.
     Forbidden,
     /// A malformed path, with the reason.
     Invalid(&'static str),
 }
 
-/// A script and its place in the request's path.
+/// A script to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// `SCRIPT_NAME`: the part of the path that names the script.
+    /// `SCRIPT_NAME`: the script's path in URLs.
     pub name: Vec<u8>,
-    /// `SCRIPT_FILENAME`: the document root and the name.
+    /// `SCRIPT_FILENAME`: its path in the file system.
     pub filename: Vec<u8>,
     /// `PATH_INFO`: the rest of the path; empty if there is none.
     pub path_info: Vec<u8>,

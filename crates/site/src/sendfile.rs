@@ -61,7 +61,7 @@ pub struct SendfileDirectories {
 impl SendfileDirectories {
     /// Opens the directories of the settings. An error names the setting and the problem.
     pub fn new(settings: &StaticSettings, withheld: &Arc<Withheld>) -> Result<Self, String> {
-        // The script decides about access to a file and about caching.
+        // The script decides about access to a file.
         let mut own = settings.clone();
         own.follow_symlinks = Symlinks::Never.into();
         own.dotfiles = true;

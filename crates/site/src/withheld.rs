@@ -1,10 +1,10 @@
 //! Files that are never sent for any request: PHP source, including copies with the usual names of backups and
 //! archives, and the server's own configuration.
 //!
-//! There are three rules. Names with PHP's extensions, in upper or lower case, are source (`is_source_name`).
-//! `static.never_send` lists further names. Some files are withheld under any name or link: `howdah.toml` and files of
-//! sites, `php.ini`, the scripts of pools, and the logs. Names are matched without the extension of a content coding,
-//! so `x.php.gz` is treated as `x.php`.
+//! Names with PHP's extensions, in upper or lower case, are source (`is_source_name`). Names of the configuration and
+//! its copies (`is_copy_of`), and those in `static.never_send`, are withheld too. Some files are withheld under any
+//! name or link: `howdah.toml` and files of sites, `php.ini`, the scripts of pools, and the logs. Names are matched
+//! without the extension of a content coding, so `x.php.gz` is treated as `x.php`.
 
 use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
 use std::collections::HashSet;
@@ -32,7 +32,7 @@ pub struct PrivateFiles {
     files: Vec<PathBuf>,
     /// Further files by their real path only: with a thousand sites, checking each file would be too expensive.
     further: HashSet<PathBuf>,
-    /// Device and inode of each file when the server started. An editor may keep the old file under another name.
+    /// Device and inode of each file when the settings were loaded. An editor may keep the old file under another name.
     at_start: HashSet<(u64, u64)>,
 }
 

@@ -113,7 +113,7 @@ pub enum FileLookup {
     Encoded(Bytes, Encoding),
     /// The file is sent unencoded.
     Plain,
-    /// Not cached. The result can be stored with the admission, if there is one.
+    /// Not cached, or must not be encoded. The result can be stored with the admission, if there is one.
     Nothing(Option<Admission>),
 }
 

@@ -177,7 +177,7 @@ async fn serve<U: Upstream>(
         Some(Stop::Failed(failure)) => {
             let (id, reason) = (exchange.id, failure.reason);
             let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
-            tracing::error!(target: "howdah::htaccess", %id, target = &*target, "{reason}");
+            tracing::error!(target: "howdah::htaccess", %id, target = &*target, "{reason}: the response is 500");
             return Err(refused(exchange, StatusCode::INTERNAL_SERVER_ERROR));
         }
         Some(_) => return Err(refused(exchange, StatusCode::INTERNAL_SERVER_ERROR)),

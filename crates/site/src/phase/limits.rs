@@ -1,8 +1,9 @@
-//! Phase "limits": refuses requests that are too long, too large or malformed, before any lookup.
+//! Phase "limits": refuses requests that are too long or malformed; after the rules, which may change the limit, also
+//! those with too large a body.
 //!
 //! The connection has already refused invalid HTTP (400) and a header larger than its buffer (431). The limits in the
 //! settings are stricter and are checked here. The body size is checked twice: by `Content-Length` here, and while the
-//! body is read (`php::spool`).
+//! body is read (`php::spool`, `proxy::inbound`).
 
 use crate::exchange::Exchange;
 use crate::explanation::ExplanationBuilder;

@@ -74,7 +74,7 @@ impl Stamp {
         identity
     }
 
-    /// `true` if the file was modified at most `age` ago, or has a time in the future.
+    /// `true` if the file was changed less than `age` ago, or has a time in the future.
     pub(super) fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.changed > i128::try_from(now.saturating_sub(age).as_nanos()).unwrap_or(0)

@@ -75,7 +75,7 @@ impl Links {
     pub fn report_closed(&self, root: &Path, path: &Path) {
         if self.reported.lock().insert(root.to_owned()) {
             let (root, path) = (root.display(), path.display());
-            tracing::warn!(target: "howdah::static", "permission denied: {path}: 404; the server's user needs access to {root} and everything below");
+            tracing::warn!(target: "howdah::static", "permission denied: {path}: treated as missing; the server's user needs access to all of {root}");
         }
     }
 

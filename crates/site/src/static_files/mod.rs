@@ -308,8 +308,7 @@ impl StaticFiles {
     }
 
     /// `true` if the path still leads to this file in the state in which it was loaded. When a revalidation is due,
-    /// resolves the whole path, to notice a moved root too. That is one system call per request if `revalidate_after`
-    /// is 0.
+    /// resolves the whole path, to notice a moved root too: at least one system call.
     fn is_current(&self, path: &Path, opened: &Opened, now: u64) -> bool {
         let every_time = self.validity == 0;
         if !every_time && !Self::is_due(&opened.checked, now, self.validity) {

@@ -1,8 +1,9 @@
 //! The maximum body for PHP, and the treatment of larger ones.
 //!
 //! PHP has its own limit for forms, `post_max_size`, and applications rely on its behavior: the script runs with an
-//! empty `$_POST`, and `CONTENT_LENGTH` shows the reason. So a form above that limit is read and dropped. Other bodies
-//! are read by the script, which could not recognize a truncated one, so they are refused.
+//! empty `$_POST`, and `CONTENT_LENGTH` shows the reason. So without `max_body`, a form above that limit (and above
+//! `DEFAULT_MAX_BODY`) is read and dropped. Other bodies are read by the script, which could not recognize a truncated
+//! one, so they are refused.
 
 use crate::exchange::Exchange;
 use crate::phase::limits::DEFAULT_MAX_BODY;

@@ -166,8 +166,8 @@ fn with_request<T>(
     })
 }
 
-/// Applies an outcome: access control first, then a response that ends the request. The rest is stored for later
-/// phases.
+/// Applies an outcome: a CORS preflight ends here; others pass access control, then get a response that ends the
+/// request. The rest is stored for later phases.
 async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) -> Result<Step, Refusal> {
     let (asked, stop) = (std::mem::take(&mut outcome.access), outcome.stop.take());
     for (name, value) in std::mem::take(&mut outcome.request_headers) {
@@ -248,7 +248,7 @@ fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
         Stop::Failed(failure) => {
             let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
             let (id, rule) = (exchange.id, &*failure.rule);
-            tracing::error!(target: "howdah::rules", %id, target = &*target, rule, "rule failed: {}", failure.reason);
+            tracing::error!(target: "howdah::rules", %id, target = &*target, rule, "rule failed, responding with 500: {}", failure.reason);
             Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
         }
     }
