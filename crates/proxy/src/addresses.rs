@@ -147,7 +147,7 @@ mod tests {
     use parking_lot::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// Addresses whose lookups wait for the test to answer them, and which say when they begin.
+    /// Addresses whose lookups wait for the test's answers, and report their beginning.
     fn addresses() -> (Addresses, Sender<io::Result<Vec<SocketAddr>>>, Receiver<()>) {
         let (answer, answers) = channel();
         let (begins, begun) = channel();

@@ -2,8 +2,9 @@
 //! counts are for the whole server process.
 //!
 //! **A failing server gets no requests for a while.** After `MAX_FAILS` consecutive failures it is out for
-//! `fail_timeout`. Then one request probes it while the others still go elsewhere. If all servers are out, they are
-//! tried anyway, the one that is due first before the others: a failed attempt costs the client no more than a refusal.
+//! `fail_timeout`, unless it is the only one. Then one request probes it while the others still go elsewhere. If all
+//! servers are out, they are tried anyway, the one that is due first before the others: a failed attempt costs the
+//! client no more than a refusal.
 
 use crate::addresses::Addresses;
 use crate::fault::FaultKind;
@@ -321,12 +322,12 @@ mod tests {
         let first = &group.servers[0];
         group.failed(first, FaultKind::Connect, "test");
         group.failed(first, FaultKind::Connect, "test");
-        assert!(chosen(&group, &mut turn, 4).contains('0'), "fewer failures are none");
+        assert!(chosen(&group, &mut turn, 4).contains('0'), "fewer failures have no effect");
         group.failed(first, FaultKind::Connect, "test");
         assert_eq!(chosen(&group, &mut turn, 4), "1111");
         assert_eq!(group.choose(&mut turn, &[1]), Some(0), "better than nothing");
         assert_eq!(group.choose(&mut turn, &[0, 1]), None);
-        // Its time is over.
+        // Its `fail_timeout` is over.
         first.out_until.store(1, Relaxed);
         assert_eq!(chosen(&group, &mut turn, 3), "011");
         group.failed(first, FaultKind::Timeout, "test");

@@ -159,7 +159,7 @@ impl Drop for Streamed {
     }
 }
 
-/// A timeout without progress. A timer is armed only when there is something to wait for.
+/// A timeout that progress restarts. A timer is armed only when there is something to wait for.
 pub(crate) struct ProgressTimeout {
     pub(crate) most: Duration,
     since: Instant,

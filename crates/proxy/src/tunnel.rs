@@ -1,5 +1,5 @@
 //! An upgraded connection: copies bytes between client and server in both directions until both sides end, no data
-//! moves for too long, or the server stops.
+//! moves for too long, or this server stops.
 //!
 //! An idle tunnel has no buffer. Data is read into a buffer of the thread; only what the other side does not take at
 //! once is kept, and charged.
@@ -22,7 +22,7 @@ const READ: usize = 16 * 1024;
 /// Maximum silence of one side after the other has ended.
 const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When the server stops, a tunnel that is silent for this long is closed. Messages in transit still arrive, and
+/// When this server stops, a tunnel that is silent for this long is closed. Messages in transit still arrive, and
 /// clients reconnect.
 const SHUTDOWN_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
