@@ -22,7 +22,7 @@ const RATE_TIME: Duration = Duration::from_secs(1);
 /// Supported versions of the protocol.
 const VERSIONS: std::ops::RangeInclusive<u32> = 5..=7;
 
-/// Opens the connection of a client; `None` if it asks for another protocol.
+/// Opens the connection of a client; `None` if it does not ask for a WebSocket.
 pub(super) fn respond(pusher: &Arc<Pusher>, exchange: &Exchange, key: &str) -> Result<Option<Response>, Refusal> {
     let Some(offer) = exchange.head.asks_to_upgrade() else { return Ok(None) };
     let Some(negotiated) = negotiate(&exchange.head.method, &exchange.head.headers, &offer) else { return Ok(None) };
