@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_cannot_be_a_line_is_named() {
+    fn invalid_lines_are_errors() {
         for (text, what) in [(&b"<If x"[..], "no `>`"), (b"A\0", "NUL")] {
             let mistake = lines(text).unwrap_err();
             assert!(mistake.what.contains(what), "{mistake}");

@@ -192,7 +192,7 @@ fn a_missing_upload_or_asset_goes_to_the_front_controller() {
 }
 
 #[test]
-fn an_application_below_a_path_keeps_to_it() {
+fn a_mounted_application_has_no_rules_for_other_paths() {
     let text = "[[rule]]\nhost = 'a'\npath = '/wiki/*'\nalias = '/usr'\napp = 'dokuwiki'";
     let rules = rules(text).unwrap();
     assert_eq!(outcome(&rules, "GET a/data/x"), "-");

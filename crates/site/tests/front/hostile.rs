@@ -79,7 +79,7 @@ fn many_informational_responses_in_a_row_come_before_the_response_up_to_a_number
 }
 
 #[test]
-fn requests_sent_ahead_are_not_reached_by_an_earlier_ones_informational_responses() {
+fn pipelined_requests_get_no_informational_responses_of_earlier_ones() {
     let server = Server::start();
     let mut client = server.connect();
     client.send([ask("/vars.php"), ask("/hang.php")].concat());

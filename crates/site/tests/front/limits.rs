@@ -10,7 +10,7 @@ fn status(server: &Server, request: &str) -> u16 {
 }
 
 #[test]
-fn an_improper_request_gets_400() {
+fn an_invalid_request_gets_400() {
     let server = Server::start();
     for request in [
         "GET /a.txt HTTP/1.1\r\n\r\n",
