@@ -314,7 +314,7 @@ impl Reader<'_> {
                     "off" => Merging::Off,
                     "and" => Merging::And,
                     "or" => Merging::Or,
-                    _ => return Err("takes off, and or or".to_owned()),
+                    _ => return Err("takes `off`, `and` or `or`".to_owned()),
                 };
             }
             "authtype" => config.auth.kind = Some(first()?.to_ascii_lowercase()),
