@@ -45,7 +45,7 @@ impl FaultKind {
 #[error("{server}: {why}")]
 pub struct Fault {
     pub kind: FaultKind,
-    /// The server's address.
+    /// The server's address, or the proxy's name if no server was chosen.
     pub server: String,
     /// The cause, with the sources of the error.
     pub why: String,

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 const KEY: HeaderName = http::header::SEC_WEBSOCKET_KEY;
 const ACCEPT: HeaderName = http::header::SEC_WEBSOCKET_ACCEPT;
 
-/// Key by which a server proves that it speaks WebSocket.
+/// Hashed with the key, so that the response proves that the server speaks WebSocket.
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A handshake's key and the expected response.
