@@ -196,7 +196,6 @@ fn failed(reason: &'static str) -> Decision {
     Decision { outcome, response: Response::default(), found: None, by_rules: false }
 }
 
-/// Marks a decision as made by rewrite rules.
 fn by_rules(next: Next) -> Next {
     match next {
         Next::Done(decision) => Next::Done(Box::new(Decision { by_rules: true, ..*decision })),

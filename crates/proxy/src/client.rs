@@ -253,7 +253,6 @@ impl<'a> Exchange<'a> {
         request
     }
 
-    /// Converts a server's response.
     fn respond(&self, response: http::Response<Incoming>, held: ResponseGuard) -> Result<Response, FailedAttempt> {
         let (mut parts, incoming) = response.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {

@@ -108,7 +108,6 @@ impl Group {
         .or_else(|| (0..self.servers.len()).filter(fresh).min_by_key(|&at| self.servers[at].out_until.load(Relaxed)))
     }
 
-    /// Records a server's failure.
     pub(crate) fn failed(&self, server: &Server, kind: FaultKind, why: &str) {
         server.metrics.failures.inc(kind.label());
         let failures = server.failures.fetch_add(1, Relaxed).saturating_add(1);
@@ -138,7 +137,6 @@ impl Group {
         }
     }
 
-    /// Notes the result of a health check.
     pub(crate) fn set_healthy(&self, server: &Server, verdict: Result<(), String>) {
         let name = self.name();
         match verdict {

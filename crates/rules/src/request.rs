@@ -6,7 +6,6 @@ use http::{HeaderMap, Method};
 use std::net::IpAddr;
 use std::path::Path;
 
-/// A request, as rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub method: &'a Method,

@@ -224,7 +224,6 @@ impl<'a, F: Files> Run<'a, F> {
 }
 
 impl Outcome {
-    /// Records a setting in the outcome.
     fn set(&mut self, action: &Action) {
         match action {
             Action::Place(place) => self.place = Some(place.clone()),

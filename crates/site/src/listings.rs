@@ -18,7 +18,6 @@ pub(crate) type Key = (PathBuf, Vec<u8>);
 #[derive(Debug, Default)]
 pub(crate) struct Listings(Mutex<Vec<Page>>);
 
-/// A cached listing.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) key: Key,

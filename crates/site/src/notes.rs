@@ -21,7 +21,6 @@ impl Notes {
         self.0.borrow_mut().push(Note { about, text: text.into() });
     }
 
-    /// Returns all notes.
     pub fn into_inner(self) -> Vec<Note> {
         self.0.into_inner()
     }

@@ -121,7 +121,6 @@ impl Responder for HtaccessFiles {
     }
 }
 
-/// Handles a request by `.htaccess` files.
 async fn run<U: Upstream>(
     context: &Context<U>,
     exchange: &mut Exchange,

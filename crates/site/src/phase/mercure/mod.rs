@@ -126,7 +126,6 @@ fn admit_origin(mercure: &Mercure, exchange: &Exchange, response: &mut Response)
     );
 }
 
-/// Returns the response to a CORS preflight request.
 fn preflight() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

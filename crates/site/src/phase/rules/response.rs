@@ -20,7 +20,6 @@ pub(crate) fn apply(exchange: &Exchange, response: &mut Response) {
     }
 }
 
-/// Returns the response to a CORS preflight request.
 pub(super) fn preflight(exchange: &Exchange) -> Option<Response> {
     let cors = exchange.ruled.as_ref()?.outcome.cors.as_ref()?;
     let headers = &exchange.head.headers;
