@@ -51,6 +51,9 @@ impl PrivateFiles {
                 files.extend([config.clone(), config.join("php.ini")]);
             }
             files.extend(pool.script.iter().chain(&pool.boot).cloned());
+            if let LogTarget::File(path) = &pool.slow_log {
+                files.push(path.clone());
+            }
         }
         files.extend(settings.site_files.iter().cloned());
         for log in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {

@@ -15,7 +15,7 @@
 use crate::ring::{FrameHeader, HEADER_LEN, Ring, frame_len};
 use crate::segment::Segment;
 use crate::wake;
-use crate::wire::{EncodedRequest, RequestBuilder, VarName};
+use crate::wire::{EncodedRequest, RequestBuilder, VarName, WireDone};
 use crate::{BodyInLane, FrameReceiver, HeldPayload, LaneSizes, RequestSender, RequestSlot, create_lane};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -114,7 +114,7 @@ pub fn script(data: &[u8]) -> Vec<Step> {
                 let text = words.next().unwrap_or_default();
                 let payload = match (named.map(|(name, _)| *name), text) {
                     (Some("head" | "interim"), text) => head(times as u16, text),
-                    (Some("done"), []) => vec![0; 32],
+                    (Some("done"), []) => vec![0; size_of::<WireDone>()],
                     (Some("back"), []) => vec![0; 8],
                     (_, []) => vec![0; times.min(1 << 19) as usize],
                     (_, text) => text.repeat((times as usize).clamp(1, (1 << 19) / text.len())),
@@ -322,7 +322,7 @@ mod tests {
             frame(77, 0, 2, b"", Some(9)),
             Step::Word(5, 6),
             Step::Show,
-            frame(kind("done"), 0, 1, &[0; 32], None),
+            frame(kind("done"), 0, 1, &[0; size_of::<WireDone>()], None),
         ];
         assert_eq!(steps, expected);
     }

@@ -12,6 +12,9 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 
+/// Offset of the request ring, after the control page and the pool page.
+const RINGS_AT: usize = 8192;
+
 /// Set in the child of `a_worker_killed_at_any_moment_leaves_only_whole_frames`.
 const CHILD: &str = "HOWDAH_TEST_KILLED_PEER";
 
@@ -145,8 +148,8 @@ fn attack(mut seed: u64) {
         for _ in 0..1 + next(&mut seed) % 4 {
             let place = match next(&mut seed) % 4 {
                 0 => 128 * (next(&mut seed) % 11) as usize, // a cursor or a word
-                1 => 4096 + 16 * 1024 + (next(&mut seed) % 512 * 8) as usize, // a frame header of the response ring
-                2 => 4096 + (next(&mut seed) % 512 * 8) as usize, // one of the request ring
+                1 => RINGS_AT + 16 * 1024 + (next(&mut seed) % 512 * 8) as usize, // a frame header of the response ring
+                2 => RINGS_AT + (next(&mut seed) % 512 * 8) as usize, // one of the request ring
                 _ => (next(&mut seed) as usize % (view.len - 8)) & !7,
             };
             let value = match next(&mut seed) % 5 {

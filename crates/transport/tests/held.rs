@@ -200,7 +200,7 @@ fn bytes_that_change_while_they_are_used_do_no_harm() {
             let mut round = 0;
             while !stop.load(Ordering::Relaxed) {
                 round += 1;
-                memory.write_all_at(&pattern(30_000, round as u8), 4096 + u64::from(SIZES.request)).unwrap();
+                memory.write_all_at(&pattern(30_000, round as u8), 8192 + u64::from(SIZES.request)).unwrap();
             }
         });
         let (ours, mut theirs) = UnixStream::pair().unwrap();

@@ -330,7 +330,7 @@ fn port(question: &SeccompNotification, profile: &Profile) -> Option<Need> {
     }
 }
 
-/// `true` if another process's socket is a stream socket, or if its descriptor cannot be copied.
+/// `true` if another process's socket is a stream socket, or if its type cannot be determined.
 fn is_stream(pid: u32, descriptor: c_int) -> bool {
     // SAFETY: plain system calls; each descriptor belongs to this function and is closed by its owner.
     let copy = unsafe {
@@ -345,5 +345,8 @@ fn is_stream(pid: u32, descriptor: c_int) -> bool {
         }
         OwnedFd::from_raw_fd(copy as c_int)
     };
-    rustix::net::sockopt::socket_type(&copy).is_ok_and(|kind| kind == rustix::net::SocketType::STREAM)
+    match rustix::net::sockopt::socket_type(&copy) {
+        Ok(kind) => kind == rustix::net::SocketType::STREAM,
+        Err(_) => true,
+    }
 }

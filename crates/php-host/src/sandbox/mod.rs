@@ -33,7 +33,7 @@ pub(crate) fn of_this_kernel() -> kernel::KernelSupport {
 }
 
 /// Exit status of a worker that could not restrict itself.
-const NOT_RESTRICTED: i32 = 71;
+const NOT_RESTRICTED: i32 = 72;
 
 /// The sandbox of every worker of this zygote.
 enum Plan {

@@ -115,6 +115,7 @@ impl Tally {
         self.accepted += before.accepted;
         self.most_waiting = self.most_waiting.max(before.most_waiting);
         self.most_busy = self.most_busy.max(before.most_busy);
+        self.slow += before.slow;
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn respond(
     let query: Vec<(String, String)> = form::fields(exchange.query().unwrap_or_default()).collect();
     let path = String::from_utf8_lossy(exchange.head.target.path());
     pusher.app.verify((method.as_str(), &path), &query, &body, SystemTime::now()).map_err(|why| {
-        tracing::warn!(target: "howdah::pusher", id = %exchange.id, site = exchange.site.settings.name, "request of the Pusher API refused: {why}");
+        tracing::warn!(target: "howdah::pusher", request = %exchange.id, site = exchange.site.settings.name, "request of the Pusher API refused: {why}");
         Refusal::new(StatusCode::UNAUTHORIZED).because("an invalid signature of the Pusher protocol")
     })?;
     let server = &exchange.site.server;
