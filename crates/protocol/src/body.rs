@@ -35,8 +35,8 @@ pub trait HeldBytes: Send + Sync {
     /// `true` if its bytes are these.
     fn equals(&self, other: &[u8]) -> bool;
 
-    /// Writes `before` (at most seven slices) and then the bytes to a socket, without waiting; returns how many bytes the
-    /// socket took.
+    /// Writes `before` (at most seven slices) and then the bytes to a socket, without waiting. Returns the number of
+    /// bytes written.
     ///
     /// # Errors
     /// The system's error; nothing was written.
@@ -163,7 +163,7 @@ impl Body {
         Self::of(Kind::Stream(stream))
     }
 
-    /// A body of files, or of parts of them; what is in memory or empty is kept as such.
+    /// A body of files, or of parts of them. If all of it is in memory, or none is left, it becomes such a body.
     pub fn files(files: FileBody) -> Self {
         match files.as_memory() {
             Some(bytes) => Self::full(bytes.clone()),
@@ -236,8 +236,7 @@ impl Body {
         let multiplexed = connection.state.is_multiplexed();
         let least = if multiplexed { HELD_BY_STREAM } else { HELD_BY_CONNECTION };
         let Kind::Whole(whole) = &self.kind else { return true };
-        // In HTTP/1, held bytes go out at once, or are charged with the rest that waits. In HTTP/2 they may wait for
-        // their stream for any time.
+        // In HTTP/1, held bytes go out at once, or are charged with the rest that waits. Other protocols copy them.
         if whole.len() < least || (matches!(whole, Whole::Held(_)) && !connection.state.copies_bodies()) {
             return true;
         }
@@ -251,7 +250,7 @@ impl Body {
         true
     }
 
-    /// Adds a receiver for the body's end.
+    /// Sets the observer of the body's end.
     pub fn carry(&mut self, ending: Box<dyn EndObserver>) {
         self.ending = Some(ending);
     }
@@ -281,7 +280,7 @@ impl Body {
         Ok(())
     }
 
-    /// The body without its bytes; the receiver of its end stays.
+    /// The body without its bytes, but with its observer.
     pub(crate) fn emptied(self) -> Self {
         Self { kind: Kind::Empty, ending: self.ending }
     }

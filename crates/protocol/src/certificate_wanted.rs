@@ -152,12 +152,12 @@ mod tests {
             let stream = TcpStream::from_std(stream).unwrap();
             let message = client_hello();
             let bytes = records(&message, message.len());
-            let mut looked = 0;
+            let mut polls = 0;
             let mut parts = bytes.chunks(40);
             let expected = parts.len();
             let mut hello = pin!(hello(&stream));
             let sent = std::future::poll_fn(|cx| {
-                looked += 1;
+                polls += 1;
                 let polled = hello.as_mut().poll(cx);
                 if polled.is_pending()
                     && let Some(part) = parts.next()
@@ -167,7 +167,7 @@ mod tests {
                 polled
             });
             assert_eq!(sent.await, bytes);
-            assert!(looked <= 3 * expected, "{looked} looks for {expected} parts");
+            assert!(polls <= 3 * expected, "{polls} polls for {expected} parts");
             drop(client);
         });
     }

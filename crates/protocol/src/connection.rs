@@ -15,13 +15,13 @@ use std::sync::{Arc, OnceLock};
 /// read and refused with the right status.
 const MIN_HEAD_BUFFER: usize = 256 * 1024;
 
-/// Header lines of an HTTP/2 request that fit into `header_list`. Cookies are separate lines there.
+/// Header lines of an HTTP/2 or 3 request that fit into `header_list`. Cookies may be separate lines there.
 const MAX_HEADER_LINES: usize = 512;
 
 /// State shared by all connections.
 #[derive(Debug)]
 pub struct Shared {
-    /// Allow HTTP/2 clients to use extended CONNECT (RFC 8441).
+    /// Allow HTTP/2 and 3 clients to use extended CONNECT (RFC 8441, RFC 9220).
     pub extended_connect: bool,
     /// The largest number of connections; 0 for no limit.
     pub max_connections: usize,
@@ -29,9 +29,9 @@ pub struct Shared {
     pub timeouts: Timeouts,
     /// Maximum bytes of a head that a connection reads; at least the maximum that the settings allow.
     pub head_buffer: usize,
-    /// Maximum size of a header list in HTTP/2, which counts 32 extra bytes per line (RFC 9113 6.5.2). With
-    /// compression, one byte on the wire may stand for kilobytes, so this limit bounds the work. h2 itself responds
-    /// with 431.
+    /// Maximum size of a header list in HTTP/2 and 3, which counts 32 extra bytes per line (RFC 9113 6.5.2, RFC 9114
+    /// 4.2.2). With compression, one byte on the wire may stand for kilobytes, so this limit bounds the work. Longer
+    /// ones get 431.
     pub header_list: usize,
     /// Budgets for everything that waits.
     pub budgets: Budgets,
@@ -65,7 +65,7 @@ impl Shared {
     /// Sets the receiver of handshakes' requests for missing certificates.
     pub fn on_missing_certificates(&self, demand: Option<Demand>) {
         if let Some(demand) = demand {
-            // Called once, at the start.
+            // Called once per `Shared`.
             let _ = self.demand.set(demand);
         }
     }

@@ -35,7 +35,7 @@ pub(crate) async fn drive<H: Handler>(
     let state = &connection.state;
     let mut ahead = BytesMut::new();
     let mut first = true;
-    // A shutdown changes nothing here: a request that has been sent is still answered (see `IoThread::look`).
+    // A shutdown changes nothing here: a request that has been sent is still answered (see `IoThread::check`).
     let sniffed = supervise(state, |cx, verdict| {
         match speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx) {
             Poll::Pending if gives_up(verdict, || socket.has_unread()) => Poll::Ready(None),
@@ -51,7 +51,7 @@ pub(crate) async fn drive_upgraded(connection: Arc<Connection>, mut upgraded: Up
     log_error(supervise(&connection.state, |cx, _| upgraded.as_mut().poll(cx)).await);
 }
 
-/// Drives a connection over TLS, where the handshake decides the protocol. As `drive`.
+/// Like `drive`, over TLS, where the handshake decides the protocol.
 pub(crate) async fn drive_tls<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
@@ -73,7 +73,7 @@ pub(crate) async fn drive_tls<H: Handler>(
     let mut handshake = match Handshake::new(stream, ahead, tls, &connection) {
         Ok(handshake) => handshake,
         Err(error) => {
-            tracing::error!(target: "howdah::tls", %error, "cannot start a TLS handshake");
+            tracing::error!(target: "howdah::tls", %error, "cannot start a TLS handshake: closing the connection");
             return None;
         }
     };
@@ -89,16 +89,15 @@ pub(crate) async fn drive_tls<H: Handler>(
             if is_http {
                 report_rejected(&*handler, &connection, Rejection::HttpToTls, StatusCode::BAD_REQUEST, b"");
             }
-            let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
-            supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
+            let mut closing = pin!(http1::close_refused(&connection, Socket::Tcp(stream)));
+            supervise(state, |cx, _| closing.as_mut().poll(cx)).await;
             None
         }
         HandshakeResult::Over => None,
     }
 }
 
-/// `true` if a connection without a request must be closed: its wait for the first bytes timed out, and none arrived
-/// at that moment.
+/// `true` if a connection without a request must be closed and no bytes have arrived at that moment.
 fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
     verdict > Verdict::Finish && !(verdict == Verdict::Idle && has_unread())
 }
@@ -181,7 +180,7 @@ pub(crate) async fn drive_quic<H: Handler>(
     log_error(served.await);
 }
 
-/// Polls `step` with the current verdict until it is ready; gives up (`None`) when the verdict is to drop the connection.
+/// Polls `step` with the current verdict until it is ready. `None` if the verdict is to drop the connection.
 async fn supervise<T>(state: &State, mut step: impl FnMut(&mut Context<'_>, Verdict) -> Poll<T>) -> Option<T> {
     let mut registered: Option<Waker> = None;
     std::future::poll_fn(move |cx| {

@@ -4,17 +4,17 @@
 //! the same interface. Both sides keep to these rules:
 //!
 //! - **The request's body is pulled.** Nothing of it is read (and no `100 Continue` is sent) before the handler asks
-//!   for a part. A handler may respond before it has read the whole body: the connection then drops what has arrived,
-//!   and closes after the response if too much is still to come. `Connection: close` in a response ends it in any case.
+//!   for a part. A handler may respond before it has read the whole body: the connection then drops what has arrived.
+//!   If more is to come, it closes after the response; in HTTP/2 and 3 only the stream ends. `Connection: close` in a
+//!   response closes HTTP/1 and FastCGI connections.
 //! - **The handler's future is dropped when the client is gone**, at any await point. A client that has only closed its
 //!   sending side is not gone.
 //! - **Informational responses (1xx) may be sent from any thread** while the future runs, through
-//!   [`Request::informational`]; later ones are dropped, so none can follow the response's head or end up in another
-//!   response.
+//!   [`Request::informational`]. Later ones are dropped.
 //! - **The response's body is pulled as well**, as fast as the client reads it. Each kind of body is sent in the
 //!   cheapest way that the connection has: files by `sendfile`, held memory without a copy.
 //! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then uses the
-//!   connection, or in HTTP/2 and 3 the request's stream. [`Head::asks_to_upgrade`] says which requests allow that.
+//!   connection, or in HTTP/2 and 3 the request's stream. [`Head::asks_to_upgrade`] finds the requests that allow that.
 //! - **The response's end is reported** to the [`EndObserver`] that its body carries: the number of body bytes handed
 //!   over, and `true` if the body was complete.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
@@ -45,8 +45,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Responds to a request.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// `true` if the peer is a trusted proxy, whose headers about its clients are believed. Called once per connection.
-    /// `None`: a Unix socket.
+    /// `true` if the peer is a trusted proxy, whose headers about its clients are believed. Called once per connection,
+    /// and again when an HTTP/3 client's address changes. `None`: a Unix socket.
     fn trusts(&self, peer: Option<IpAddr>) -> bool;
 
     /// Called for each request that the connection refuses before it reaches `handle`.
@@ -78,7 +78,7 @@ pub struct Request {
     pub head: Box<Head>,
     /// Its body.
     pub body: RequestBody,
-    /// Sender of informational responses; `None` in a protocol without them (HTTP/1.0).
+    /// Sender of informational responses; `None` where there are none (HTTP/1.0, FastCGI).
     pub informational: Option<Informational>,
     /// The CGI variables from the web server (FastCGI), from which `head` was made.
     pub variables: Option<Box<Params>>,
@@ -86,9 +86,9 @@ pub struct Request {
     pub messages: Option<Arc<Messages>>,
     /// The connection it came over.
     pub connection: Arc<Connection>,
-    /// When its head was complete.
+    /// Time at which its head was complete.
     pub received: Instant,
-    /// The arrival, as a time of day.
+    /// The same moment as wall-clock time.
     pub time: SystemTime,
 }
 
@@ -139,8 +139,8 @@ impl Head {
     }
 
     /// `true` for a CONNECT with `:protocol` (RFC 8441, RFC 9220). Handlers see the equivalent HTTP/1.1 `GET`, with the
-    /// protocol in `Upgrade`. No client can send that field over HTTP/2 and 3, where it makes a request malformed. A 2xx
-    /// response to such a request means that the stream has switched protocols.
+    /// protocol in `Upgrade`, a field that clients cannot send over HTTP/2 and 3. A 2xx response to such a request
+    /// means that the stream has switched protocols.
     pub fn is_extended_connect(&self) -> bool {
         self.version >= Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
     }
@@ -159,7 +159,7 @@ pub struct Offer {
 /// A response. Its head may have a [`Reason`] among its extensions.
 pub type Response = http::Response<Body>;
 
-/// A reason phrase for HTTP/1 other than the usual one. Contains no control characters.
+/// A reason phrase for HTTP/1 and FastCGI other than the usual one. Its only control characters are tabs.
 #[derive(Debug, Clone)]
 pub struct Reason(Bytes);
 

@@ -1,4 +1,4 @@
-//! The I/O threads and the shutdown: one `current_thread` runtime per I/O thread; the first one also accepts.
+//! Start and shutdown of the I/O threads. Each has a `current_thread` runtime.
 //!
 //! A connection goes to the I/O thread with the fewest connections and stays there. The first I/O thread also accepts,
 //! so only the hand-over of a new connection crosses threads; with one thread, nothing does.

@@ -46,7 +46,7 @@ struct Seen {
 }
 
 /// Result of parsing a connection: its requests, and whether it ended because the next one is invalid.
-struct Read1 {
+struct ParsedConnection {
     seen: Vec<Seen>,
     refused: bool,
     /// Its last body ended with invalid trailers (7).
@@ -101,14 +101,14 @@ fn is_odd_length(data: &[u8]) -> bool {
     data.windows(18).any(|part| part.starts_with(b"184467440737095516"))
 }
 
-fn read_by_us(data: &[u8]) -> Read1 {
+fn read_by_us(data: &[u8]) -> ParsedConnection {
     let mut input = BytesMut::from(data);
     let mut seen = Vec::new();
     loop {
         let (parsed, length) = match parse::parse(&input) {
             Ok(Some(parsed)) => parsed,
-            Ok(None) => return Read1 { seen, refused: false, odd_trailers: false },
-            Err(_) => return Read1 { seen, refused: true, odd_trailers: false },
+            Ok(None) => return ParsedConnection { seen, refused: false, odd_trailers: false },
+            Err(_) => return ParsedConnection { seen, refused: true, odd_trailers: false },
         };
         assert!(length <= input.len() && input[..length].ends_with(b"\n"));
         input.advance(length);
@@ -135,7 +135,7 @@ fn read_by_us(data: &[u8]) -> Read1 {
         });
         if !whole || !parsed.keep_alive {
             let odd_trailers = matches!(body, Decoder::Broken(Broken::Trailers));
-            return Read1 { seen, refused: false, odd_trailers };
+            return ParsedConnection { seen, refused: false, odd_trailers };
         }
     }
 }

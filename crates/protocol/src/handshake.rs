@@ -29,7 +29,7 @@ pub(crate) struct Handshake {
 pub(crate) enum HandshakeResult {
     /// A connection, and `true` if HTTP/2 was negotiated.
     Done(Socket, bool),
-    /// The handshake failed; the connection ends.
+    /// The connection ends: the handshake failed, or was an ACME challenge.
     Over,
     /// The client has been sent the reason. Its further data must be read and dropped: a close with unread bytes could
     /// discard the response.

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_names_no_field_that_is_inserted_later() {
+    fn a_client_cannot_remove_a_field_that_is_inserted_later() {
         for (connection, left) in [
             ("keep-alive, X-Role", Some("keep-alive")),
             ("X-Role", None),

@@ -1,11 +1,11 @@
-//! Informational responses (103 Early Hints): their contents, their number per request, and their way from any thread
-//! to the connection, which writes them.
+//! Informational responses (103 Early Hints): their contents, limits, and transfer from any thread to the connection,
+//! which writes them.
 //!
 //! **An informational response is never written after the head of its final response, or before another request's.** A
 //! script's worker may send one at any time from another thread, so its timing is not trusted. Where requests are
 //! serial, each gets a number (`Queue::open`). An informational response is accepted only while its request's number is
 //! open. The connection closes the number before it writes the response's head, after everything accepted. All of this
-//! happens under one lock. HTTP/2 implements the same rule differently.
+//! happens under one lock. HTTP/2 and 3 implement the rule per stream (`stream_sink`).
 //!
 //! Data that waits for a client that does not read is bounded, per request and per connection. Informational responses
 //! are optional, so any excess is dropped.
@@ -56,22 +56,22 @@ enum SinkHandle {
 /// response are dropped.
 #[derive(Debug, Clone)]
 pub struct Informational {
-    way: SinkHandle,
+    sink: SinkHandle,
     number: u64,
 }
 
 impl Informational {
     pub(crate) fn of_connection(connection: Arc<dyn Sink>, number: u64) -> Self {
-        Self { way: SinkHandle::Connection(connection), number }
+        Self { sink: SinkHandle::Connection(connection), number }
     }
 
     pub(crate) fn of_stream(stream: Weak<dyn Sink>) -> Self {
-        Self { way: SinkHandle::Stream(stream), number: 0 }
+        Self { sink: SinkHandle::Stream(stream), number: 0 }
     }
 
     /// Sends an informational response. Status and fields need not be valid: invalid ones are dropped.
     pub fn send(&self, status: u16, headers: &[(Bytes, Bytes)]) -> SendResult {
-        match &self.way {
+        match &self.sink {
             SinkHandle::Connection(connection) => connection.send(self.number, status, headers),
             SinkHandle::Stream(stream) => {
                 stream.upgrade().map_or(SendResult::Done, |s| s.send(self.number, status, headers))
@@ -79,16 +79,18 @@ impl Informational {
         }
     }
 
-    /// Drops the pending ones that are not yet being written, because the response will be an error.
+    /// Drops the pending ones that are not yet being written, because the response will be an error. Does nothing in
+    /// HTTP/2 and 3.
     pub fn discard(&self) {
-        if let SinkHandle::Connection(connection) = &self.way {
+        if let SinkHandle::Connection(connection) = &self.sink {
             connection.discard(self.number);
         }
     }
 
-    /// `true` if the client may have left: it has closed its side, and it is unknown whether it waits for a response.
+    /// `true` if the client may have left: it has closed its side of an HTTP/1 connection, and may or may not wait for
+    /// the response.
     pub fn may_have_left(&self) -> bool {
-        match &self.way {
+        match &self.sink {
             SinkHandle::Connection(connection) => connection.may_have_left(),
             SinkHandle::Stream(_) => false,
         }
@@ -119,8 +121,7 @@ impl Allowance {
         SendResult::Done
     }
 
-    /// Releases the bytes that this request reserved of its connection's limit. Called when the request has its response
-    /// or has been dropped.
+    /// Releases the bytes that this request reserved of its connection's limit, when it has its response or is dropped.
     pub(crate) fn give_back(&mut self, of_connection: &AtomicUsize) {
         of_connection.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
     }
@@ -175,7 +176,7 @@ impl Queue {
         taken
     }
 
-    /// Adds an informational response of the server's, if a request is open.
+    /// Adds an informational response from the server itself, if a request is open.
     pub(crate) fn ask(&self, status: u16) -> bool {
         let mut waiting = self.lock();
         let bytes = waiting.open.and_then(|_| written_out(status, &[]));
@@ -290,7 +291,7 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     )
 }
 
-/// An informational response of a compromised worker contains only lines that are its headers.
+/// Checks that a compromised worker's informational response contains no lines but its headers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn fuzz(status: u16, headers: &[(Bytes, Bytes)]) {
     let Some(bytes) = written_out(status, headers) else { return };

@@ -19,7 +19,7 @@ fn all(queue: &Queue) -> String {
 }
 
 #[test]
-fn one_is_handed_over_whole_and_once() {
+fn an_informational_response_is_taken_whole_and_once() {
     let queue = Queue::default();
     let number = queue.open();
     let link = [("Link", "</a.css>; rel=preload"), ("Content-Type", "text/html"), ("Connection", "close")];
@@ -58,7 +58,7 @@ fn informational_responses_are_queued_only_for_an_unanswered_current_request() {
     assert!(queue.ask(102));
     queue.send(second, 103, &[]);
     queue.close();
-    assert_eq!(all(&queue).matches("HTTP/1.1 ").count(), 2, "what was taken in goes before the response");
+    assert_eq!(all(&queue).matches("HTTP/1.1 ").count(), 2, "accepted ones precede the response");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn waiting_data_is_bounded_in_number_and_in_bytes() {
 }
 
 #[test]
-fn the_first_that_is_too_much_shows() {
+fn the_first_response_over_the_limit_is_marked() {
     let queue = Queue::default();
     let number = queue.open();
     let sent: Vec<_> = (0..MAX_RESPONSES + 2).map(|_| queue.send(number, 103, &[])).collect();
@@ -122,7 +122,7 @@ fn the_informational_limit_is_per_request() {
 }
 
 #[test]
-fn requests_side_by_side_share_what_a_connection_may_hold() {
+fn concurrent_requests_share_the_limit_of_their_connection() {
     let of_connection = AtomicUsize::new(0);
     let mut all: Vec<Allowance> = std::iter::repeat_with(Allowance::default).take(100).collect();
     let fits = |one: &mut Allowance| one.take(&of_connection, MAX_BYTES) == SendResult::Done;
@@ -132,7 +132,7 @@ fn requests_side_by_side_share_what_a_connection_may_hold() {
 }
 
 #[test]
-fn too_many_lines_make_no_panic() {
+fn too_many_lines_are_refused_without_a_panic() {
     let names = |n: usize| -> Vec<(Bytes, Bytes)> { (0..n).map(|i| (format!("X-{i}").into(), Bytes::new())).collect() };
     assert_eq!(fields(&names(MAX_LINES)).unwrap().0.len(), MAX_LINES);
     for many in [MAX_LINES + 1, 24_577, 30_000, 170_000] {

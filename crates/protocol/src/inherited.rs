@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// Where a socket is bound.
+/// Address of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoundTo {
     /// TCP.
@@ -37,7 +37,7 @@ impl fmt::Display for BoundTo {
 #[derive(Debug)]
 pub struct Inherited {
     pub(crate) fd: OwnedFd,
-    /// Where it is bound.
+    /// Its address.
     pub bound: BoundTo,
     /// The old server's number for it.
     pub number: usize,
@@ -45,7 +45,7 @@ pub struct Inherited {
     pub name: Option<String>,
     /// The process that still has connections over it (UDP).
     pub predecessor: Option<Predecessor>,
-    /// Its file is this server's to remove.
+    /// This server removes its file.
     pub owns_file: bool,
 }
 
@@ -62,7 +62,7 @@ impl Inherited {
             (Some(addr), _) if kind == SocketType::STREAM && listens() => BoundTo::Tcp(addr),
             (Some(addr), _) if kind == SocketType::DGRAM => BoundTo::Udp(addr),
             (None, Some(path)) if kind == SocketType::STREAM && listens() => BoundTo::Unix(path.to_owned()),
-            _ => return Err(io::Error::other("neither a listening socket nor one of UDP")),
+            _ => return Err(io::Error::other("neither a listening socket nor a UDP socket")),
         };
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self { fd, bound, number: 0, name: None, predecessor: None, owns_file })
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_for_all_addresses_is_for_those_of_ipv4_too() {
+    fn a_socket_for_all_addresses_includes_ipv4() {
         let Ok(listener) = TcpListener::bind("[::]:0") else {
             howdah_skip::skip!("ipv6", "this machine has no IPv6");
         };

@@ -17,7 +17,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Interval at which a draining thread checks whether its connections have gone.
+/// Interval at which a thread that has left its addresses to another process checks whether its connections have ended.
 const LEAVING_TICK: Duration = Duration::from_millis(50);
 
 /// Share of connections that are closed at once to make room for others: one in this many.
@@ -30,7 +30,7 @@ pub(crate) enum Message {
     Accept(Accepted),
     /// Close connections that can be spared.
     MakeRoom,
-    /// Let every connection go with its next response, and end when the last one has gone.
+    /// Close every connection after its next response, and end when the last one has closed.
     Leave,
     /// Finish running requests, wait at most this long for requests that may be on their way, and end.
     Drain(Duration),
@@ -98,7 +98,7 @@ struct IoThread<H: Handler> {
 #[derive(Debug, Default)]
 struct Connections {
     next: u64,
-    /// Further connections are closed with their first response.
+    /// Further connections are closed after their first response.
     leaving: bool,
     /// While draining: the time, by the thread's clock, until which new requests are still awaited.
     draining: Option<u64>,
@@ -148,7 +148,7 @@ impl<H: Handler> IoThread<H> {
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(target: "howdah::conn", %error, "cannot take over a connection");
+                tracing::warn!(target: "howdah::conn", %error, "cannot register a new connection: closing it");
                 return;
             }
         };
@@ -165,7 +165,7 @@ impl<H: Handler> IoThread<H> {
                 }
             };
             if let Some(upgraded) = upgraded {
-                // Another task, because the memory of this one has room for the largest request.
+                // In a new task, because this one's memory is sized for the largest request.
                 tokio::spawn(async move {
                     let _registration = registration;
                     drive_upgraded(own, upgraded).await;
@@ -201,11 +201,11 @@ impl<H: Handler> IoThread<H> {
     }
 
     /// Checks every connection's timeouts. Returns `true` if there are no connections.
-    fn look(&self) -> bool {
+    fn check(&self) -> bool {
         let now = self.now();
         let connections = self.lock();
         for conn in connections.open.values() {
-            conn.state.look(now, &conn.timeouts());
+            conn.state.check(now, &conn.timeouts());
             if connections.draining.is_some_and(|until| conn.state.waited_too_long(now, until)) {
                 conn.state.give(Verdict::Idle);
             }
@@ -223,8 +223,8 @@ impl<H: Handler> IoThread<H> {
         let now = self.now();
         let connections = self.lock();
         let some = connections.open.len() / CLOSE_ONE_IN + 1;
-        // Connections that were asked to close before and have not ended yet count as room.
-        let told = |least| connections.open.values().filter(|conn| conn.state.verdict() >= least).count();
+        // Connections that have been marked to close and have not ended yet count as room.
+        let marked = |least| connections.open.values().filter(|conn| conn.state.verdict() >= least).count();
         let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
         // The clock is coarse; the connection's number breaks ties.
         let give = |mut found: Vec<(u64, u64, &State)>, most: usize, verdict: fn(&State) -> Verdict| {
@@ -237,7 +237,7 @@ impl<H: Handler> IoThread<H> {
             }
             !found.is_empty()
         };
-        let closed = some.saturating_sub(told(Verdict::Idle));
+        let closed = some.saturating_sub(marked(Verdict::Idle));
         let idle = all().filter_map(|(number, state)| Some((state.unused_since(now)?, number, state))).collect();
         // An HTTP/2 client gets a GOAWAY first, from which it learns which of its requests were not processed.
         if give(idle, closed, |state| match (state.is_multiplexed(), state.verdict()) {
@@ -250,7 +250,7 @@ impl<H: Handler> IoThread<H> {
         let slow = all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();
         if !give(slow, closed, |_| Verdict::HeaderTimeout) {
             let used = all().filter_map(|(number, state)| Some((state.used_since()?, number, state))).collect();
-            give(used, some.saturating_sub(told(Verdict::LastResponse)), |_| Verdict::LastResponse);
+            give(used, some.saturating_sub(marked(Verdict::LastResponse)), |_| Verdict::LastResponse);
         }
     }
 
@@ -320,7 +320,7 @@ impl<H: Handler> Unstarted<H> {
                 message = receiver.recv(), if !closed => message,
                 // Without a connection nothing times out: an idle thread sleeps.
                 _ = tick.tick(), if leaving || draining || thread.open.load(Relaxed) > 0 => {
-                    if thread.look() && (leaving || draining) && receiver.is_empty() {
+                    if thread.check() && (leaving || draining) && receiver.is_empty() {
                         return;
                     }
                     continue;

@@ -4,9 +4,9 @@
 //! handler sees no socket, and this crate knows nothing of PHP or sites, and of files only descriptors to send.
 //!
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of
-//! them: its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2`, `http3` or
-//! `fastcgi`. Below them is what they use: `connection` (with `peer`, `state` and `informational`), `socket`, `out`,
-//! `body` with `files` and `stream`, `messages`, `multiplexed`, `panics`, `rejection`.
+//! them: its connections and its clock), `connection_task` (detects a connection's protocol), `http1`, `http2`, `http3`
+//! or `fastcgi`. These use `connection` (with `peer`, `state` and `informational`), `socket`, `out`, `body` with
+//! `files` and `stream`, `messages`, `multiplexed`, `panics` and `rejection`.
 //!
 //! TLS is another kind of `socket` (`tls_socket`), after its `handshake`.
 #![forbid(unsafe_code)]

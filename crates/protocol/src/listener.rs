@@ -24,7 +24,7 @@ use tokio::io::unix::AsyncFd;
 /// Connections that may wait to be accepted. The kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Limits the log: without descriptors or memory, every listener of every thread fails ten times a second.
+/// Limits the log: without descriptors or memory, every listener fails ten times a second.
 static NO_DESCRIPTORS: LogThrottle = LogThrottle::new(Duration::from_secs(10));
 
 /// An accepted connection that no I/O thread has taken over yet.
@@ -38,7 +38,7 @@ pub(crate) enum Accepted {
         remote: SocketAddr,
         /// The address it connected to.
         local: SocketAddr,
-        /// The protocol that is not plain HTTP.
+        /// `None` for plain HTTP.
         protocol: Option<Arc<ListenerProtocol>>,
     },
     /// Over the Unix socket at `path`.
@@ -47,14 +47,14 @@ pub(crate) enum Accepted {
         stream: UnixStream,
         /// The listener's path.
         path: Arc<Path>,
-        /// The protocol that is not plain HTTP.
+        /// `None` for plain HTTP.
         protocol: Option<Arc<ListenerProtocol>>,
     },
     /// Over QUIC.
     Quic(Box<IncomingConnection>),
 }
 
-/// Why an address could not be listened on.
+/// Error of binding an address, with the remedy if it is known.
 #[derive(Debug, thiserror::Error)]
 pub struct BindError {
     addr: ListenAddr,
@@ -69,7 +69,7 @@ impl fmt::Display for BindError {
         match (self.source.kind(), self.addr.place()) {
             (io::ErrorKind::AddrInUse, SocketPlace::Tcp(addr)) if self.over_udp => write!(
                 f,
-                "; another program uses UDP port {} (`ss -lunp` shows which), or a server that is being replaced still drains",
+                "; another program uses UDP port {} (`ss -lunp` shows which), or the server being replaced is still draining",
                 addr.port()
             ),
             (io::ErrorKind::AddrInUse, SocketPlace::Tcp(addr)) => {
@@ -83,7 +83,7 @@ impl fmt::Display for BindError {
             (io::ErrorKind::PermissionDenied, SocketPlace::Tcp(addr)) if addr.port() < 1024 => {
                 write!(
                     f,
-                    "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
+                    "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a higher port"
                 )
             }
             (io::ErrorKind::PermissionDenied, SocketPlace::Unix(path)) => {
@@ -302,7 +302,7 @@ impl Listener {
         matches!(self.inner, Inner::Quic(_))
     }
 
-    /// Speaks TLS over what is accepted.
+    /// Makes accepted connections speak TLS.
     pub fn with_tls(self, config: Arc<ServerConfig>) -> Self {
         self.protocol.set(Some(ListenerProtocol::Tls(config)));
         self
@@ -367,7 +367,7 @@ impl Listener {
             Stream::Tcp(listener, _) => AsFd::as_fd(listener),
             Stream::Unix(listener, _) => AsFd::as_fd(listener),
         };
-        // The replacement is an unsafe function whose contract (the descriptor stays open) the borrow of `stream` keeps.
+        // Its replacement is unsafe: the descriptor must stay open, which the borrow of `stream` guarantees.
         #[allow(deprecated)]
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
@@ -462,7 +462,7 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Stream> {
 fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Stream> {
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket is in the way"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket"));
         }
         match UnixStream::connect(path) {
             Ok(_) => return Err(io::Error::from(io::ErrorKind::AddrInUse)),

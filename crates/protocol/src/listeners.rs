@@ -2,8 +2,7 @@
 //! serves.
 //!
 //! Each address has a task on the first I/O thread, which accepts connections and hands each to the thread with the
-//! fewest. Closing an address does not affect its open connections. All addresses may be handed to another process
-//! (`leave`).
+//! fewest. Closing an address does not affect its open connections. `leave` hands all addresses to another process.
 
 use crate::connection::Shared;
 use crate::io_thread::IoThreadHandle;
@@ -46,7 +45,7 @@ enum AcceptState {
     Here,
     /// Another process accepts.
     Elsewhere,
-    /// Not this process: no process accepts, or one that keeps the socket for the next server.
+    /// This process does not accept; another may keep the socket open for the next server.
     NotHere,
 }
 
@@ -159,8 +158,7 @@ async fn accept(
         let waiting = Waiting { accepted: Some(accepted), handles };
         async move {
             let _waiting = waiting;
-            // At the limit, idle connections are closed to make room. If there are none, new connections wait in the
-            // kernel's backlog, as with any busy server.
+            // At the limit, the threads close connections to make room; new ones wait in the kernel's backlog.
             let mut turn = 0;
             let is_full = || {
                 let most = shared.load().max_connections;
@@ -179,13 +177,13 @@ async fn accept(
     let accepting = async {
         let make_room = || handles.iter().for_each(IoThreadHandle::make_room);
         if let Err(error) = listener.accept_loop(take, make_room).await {
-            tracing::error!(target: "howdah::listener", %addr, %error, "listener failed");
+            tracing::error!(target: "howdah::listener", %addr, %error, "listener failed: its address accepts no more connections");
         }
     };
     let stopping = async {
         // An error means that the address was closed.
-        let who = stop.wait_for(|accepting| *accepting != AcceptState::Here).await.map(|who| *who);
-        if over_udp && who.is_ok_and(|who| who == AcceptState::Elsewhere) {
+        let now = stop.wait_for(|state| *state != AcceptState::Here).await.map(|state| *state);
+        if over_udp && now.is_ok_and(|state| state == AcceptState::Elsewhere) {
             let _ = tokio::time::timeout(READ_BEFORE, stop.changed()).await;
         }
     };

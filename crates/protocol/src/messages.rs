@@ -1,5 +1,5 @@
-//! Messages of a running request for the log of the web server in front: FastCGI's standard error. Filled from any thread,
-//! emptied by the request's connection whenever it writes.
+//! Messages of a running request for the log of the web server in front: FastCGI's standard error. Filled from any
+//! thread, emptied by the request's connection whenever it writes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ struct Waiting {
 }
 
 impl Messages {
-    /// Adds a message to the text with all messages of the request, as PHP-FPM sends them.
+    /// Appends a message in PHP-FPM's format, or drops it if too much waits.
     pub fn push(&self, message: &[u8]) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.text.len() + message.len() > MAX_WAITING {

@@ -1,5 +1,5 @@
-//! Common parts of protocols with several requests at once on a connection: checks of a response's headers, reading its
-//! body, and waiting for a client.
+//! Common parts of HTTP/2 and 3: checks of a response's headers, reading its body, and waiting for a client. HTTP/1 and
+//! FastCGI use some of them.
 
 use crate::body::{Body, Delivery, Kind, Whole};
 use crate::connection::Connection;
@@ -40,8 +40,8 @@ impl Drop for SendGuard<'_> {
     }
 }
 
-/// Length that the body must have by the response's header: recipients that forward it over HTTP/1 find its end by
-/// that. The response to HEAD, and 304, give the length of a body that is not sent.
+/// The length that the header announces and the body must have: recipients that forward it over HTTP/1 find its end by
+/// that. `None` for responses to HEAD, 204 and 304, which have no body.
 pub(crate) fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
     let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
     if bodiless { None } else { announced(headers) }
@@ -138,8 +138,8 @@ pub(crate) fn complete(headers: &mut HeaderMap, method: &Method, status: StatusC
     }
 }
 
-/// The body of an outgoing response. If its length differs from the announced one, it fails, so that it cannot look complete.
-/// It also tells the connection's state when it waits for its source, as that is not the client's fault.
+/// The body of an outgoing response. If its length differs from the announced one, it fails, so that it cannot look
+/// complete. Waits for its source are recorded in the connection's state, as they are not the client's fault.
 pub(crate) struct Outgoing<'a> {
     kind: Kind,
     delivery: Delivery,
@@ -180,7 +180,7 @@ impl<'a> Outgoing<'a> {
             panic.note(&self.connection.shared.metrics);
             // A source that has panicked must not be polled again.
             self.kind = Kind::Empty;
-            Poll::Ready(Some(Err(std::io::Error::other("a bug in the server"))))
+            Poll::Ready(Some(Err(std::io::Error::other("the body's source panicked"))))
         });
         self.note(part.is_pending());
         part.map(|part| self.keep_length(part))
@@ -205,7 +205,7 @@ impl<'a> Outgoing<'a> {
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let part = match &mut self.kind {
-            // Neither protocol can be upgraded with a 101 (RFC 9113 8.6, RFC 9114 4.5).
+            // Neither HTTP/2 nor HTTP/3 has 101 (RFC 9113 8.6, RFC 9114 4.5).
             Kind::Empty | Kind::Upgrade(_) => None,
             Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
                 Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
@@ -222,7 +222,7 @@ impl<'a> Outgoing<'a> {
                 let (data, mut charge) = (data?, self.connection.charge());
                 match charge.grow(data.len() as u64) {
                     true => Ok(charge.cover(data)),
-                    false => Err(std::io::Error::other("there is no room for more of the file in `http.memory`")),
+                    false => Err(std::io::Error::other("no room for more of the file in `http.memory`")),
                 }
             }),
         };
@@ -254,8 +254,8 @@ impl Drop for Outgoing<'_> {
     }
 }
 
-/// Timeout of a response that waits for its client: per stream, the same limits as for a connection. The timer is armed
-/// only while there is a wait.
+/// Timeout of a response that waits for its client: per stream, the same limits as for a connection. The timer starts
+/// with the first wait.
 pub(crate) struct ClientTimeout<C> {
     connection: C,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,

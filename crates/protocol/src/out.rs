@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 /// Maximum size of a piece that is copied into the buffer of short pieces: cheaper than a vectored write.
 const MAX_COPIED: usize = 4096;
 
-/// Capacity of the head buffer that a connection keeps between responses.
+/// Maximum capacity of `short` that a connection keeps between responses.
 const KEPT_CAPACITY: usize = 1024;
 
 /// Maximum number of slices per call: the limit of `HeldBytes::send_after`.
@@ -131,7 +131,7 @@ impl Out {
         if taken < held.len() {
             let mut charge = connection.charge();
             if !charge.grow((held.len() - taken) as u64) {
-                return Err(io::Error::other("there is no room for the response in `http.memory`"));
+                return Err(io::Error::other("no room for the response in `http.memory`"));
             }
             self.push_piece(Piece::Memory(charge.cover(held.copy_from(taken).into())));
         }
@@ -184,7 +184,7 @@ impl Out {
         socket::send_memory(socket.as_fd(), &slices[..used], more)
     }
 
-    /// Flushes through TLS.
+    /// Like `attempt`, through TLS.
     fn poll_encrypted(&self, socket: &mut TlsSocket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let (true, Some(Piece::File(part))) = (self.short.len() == self.written, self.pieces.front()) {
             return socket.poll_write_file(cx, part);

@@ -1,4 +1,4 @@
-//! A request to another server: the front's interface for the owner of connections to it.
+//! A request that is forwarded to another server: the front's interface to the proxy.
 
 use crate::exchange::{Offer, RequestBody};
 use crate::informational::Informational;

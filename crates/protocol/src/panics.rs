@@ -43,7 +43,7 @@ impl Panic {
     /// Counts and logs it.
     pub fn note(&self, metrics: &Metrics) {
         let text = self.0.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word");
+        let text = text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         metrics.request_panics.inc();
         tracing::error!(target: "howdah::request", "internal error ended a request: {text}");
     }

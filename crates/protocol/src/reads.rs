@@ -24,8 +24,8 @@ pub(crate) fn poll_read(socket: &mut Socket, input: &mut BytesMut, cx: &mut Cont
     })
 }
 
-/// Reads and drops what the peer still sends, so that closing does not reset the connection before the peer has read the
-/// response. Ready at the peer's close; the I/O thread ends it if it takes too long.
+/// Reads and drops further input, so that closing does not reset the connection before the peer has read the response.
+/// Ready at the peer's close; the I/O thread ends it if it takes too long.
 pub(crate) fn poll_linger(socket: &mut Socket, cx: &mut Context<'_>) -> Poll<()> {
     READS.with_borrow_mut(|space| {
         // Bounded per turn, so that one busy sender does not hold up the others.

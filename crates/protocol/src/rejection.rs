@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use http::StatusCode;
 
-/// First bytes of a load balancer's connection (`send-proxy` of HAProxy), in its two versions.
+/// First bytes of the PROXY protocol, versions 1 and 2.
 const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 
 /// Reason why a request was refused.
@@ -17,7 +17,7 @@ pub enum Rejection {
     HeaderTimeout,
     /// The client speaks the PROXY protocol.
     ProxyProtocol,
-    /// The client speaks TLS on a port without.
+    /// The client speaks TLS on a port for plain HTTP.
     Tls,
     /// The client speaks HTTP on a port with TLS.
     HttpToTls,

@@ -58,7 +58,7 @@ fn one_call_takes_no_more_than_its_share_of_a_huge_file() {
 }
 
 #[test]
-fn slices_go_out_in_their_order_and_a_full_socket_shows() {
+fn slices_are_sent_in_order_and_a_full_socket_is_reported() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let written = send_memory(ours.as_fd(), &[IoSlice::new(b"one "), IoSlice::new(b""), IoSlice::new(b"two")], false);

@@ -15,15 +15,16 @@ use std::time::Duration;
 pub enum Verdict {
     /// Go on.
     None = 0,
-    /// The next response is the last one: another process takes over, and waiting clients keep waiting until then.
+    /// Close after the next response: another process takes over, or room is needed. Until then an HTTP/1 connection
+    /// stays open; HTTP/2 and 3 send GOAWAY.
     LastResponse = 1,
     /// Finish the running requests and accept no new ones (shutdown).
     Finish = 2,
-    /// No request within the idle timeout: close.
+    /// No request has begun: close. The idle timeout has passed, the server shuts down, or room is needed.
     Idle = 3,
-    /// A request's header took too long: respond with 408 and close.
+    /// A request's header took too long, or room is needed: respond with 408 and close.
     HeaderTimeout = 4,
-    /// The client reads nothing, or does not close after its last response: drop the connection.
+    /// Drop the connection: the client reads too slowly or does not close, room is needed, or the grace time is over.
     Drop = 5,
 }
 
@@ -36,7 +37,7 @@ pub struct Timeouts {
     pub idle: u64,
     /// Longest time that a write may make no progress.
     pub write: u64,
-    /// Time for the client to read a refusal that was sent before its request body was read.
+    /// Time for the client to close after a response that was sent before all of its data was read.
     pub linger: u64,
     /// Minimum rate, in bytes per second, of a client that holds up a response; averaged over `write`.
     pub min_rate: u64,
@@ -97,7 +98,7 @@ pub struct State {
     verdict: AtomicU8,
     /// Requests whose response has not been handed to the socket completely.
     in_flight: AtomicU32,
-    /// HTTP/2, whose control frames must not look like the start of a header.
+    /// HTTP/2 or 3, whose control frames must not look like the start of a header.
     multiplexed: AtomicBool,
     /// FastCGI, which frames bodies and therefore copies bodies that are in a worker's memory.
     copies_bodies: AtomicBool,
@@ -115,12 +116,12 @@ pub struct State {
     /// (`taken`).
     behind: AtomicU64,
     taken: AtomicU64,
-    /// HTTP/2: number of responses whose body is being sent, number of these that wait for their source, and the time
-    /// at which any of them last made progress. In HTTP/2, a client that reads nothing blocks no write of the socket.
+    /// HTTP/2 and 3: number of responses whose body is being sent, number of these that wait for their source, and the
+    /// time at which any of them last made progress. There, a client that reads nothing blocks no write of the socket.
     sending: AtomicU32,
     waiting_for_source: AtomicU32,
     moved: AtomicU64,
-    /// HTTP/2: bytes of bodies that the client's window has allowed so far.
+    /// HTTP/2 and 3: bytes of bodies that the client's window has allowed so far.
     taken_of_bodies: AtomicU64,
     /// Time since which the connection waits for the client to close; 0 if it does not wait.
     lingering: AtomicU64,
@@ -173,7 +174,7 @@ impl State {
         }
     }
 
-    /// The connection speaks HTTP/2.
+    /// The connection speaks HTTP/2 or 3.
     pub fn set_multiplexed(&self) {
         self.multiplexed.store(true, Relaxed);
         self.reading_head.store(false, Relaxed);
@@ -274,40 +275,40 @@ impl State {
         }
     }
 
-    /// `true` if the connection speaks HTTP/2.
+    /// `true` if the connection speaks HTTP/2 or 3.
     pub fn is_multiplexed(&self) -> bool {
         self.multiplexed.load(Relaxed)
     }
 
-    /// HTTP/2: a response's body begins.
+    /// HTTP/2 and 3: a response's body begins.
     pub fn sending_begins(&self) {
         self.sending.fetch_add(1, Relaxed);
         self.body_moved();
     }
 
-    /// HTTP/2: a response's body has ended.
+    /// HTTP/2 and 3: a response's body has ended.
     pub fn sending_ends(&self) {
         self.sending.fetch_sub(1, Relaxed);
         self.body_moved();
     }
 
-    /// HTTP/2: the client took a part of some body.
+    /// A part of some body was fetched, or taken by the client.
     pub fn body_moved(&self) {
         self.moved.store(self.now.load(Relaxed), Relaxed);
     }
 
-    /// HTTP/2: the client's window has allowed `bytes` more of a body.
+    /// HTTP/2 and 3: the client's window has allowed `bytes` more of a body.
     pub fn body_taken(&self, bytes: usize) {
         self.taken_of_bodies.store(self.taken_of_bodies().wrapping_add(bytes as u64), Relaxed);
         self.body_moved();
     }
 
-    /// HTTP/2: bytes of all bodies that the client's window has allowed so far.
+    /// HTTP/2 and 3: bytes of all bodies that the client's window has allowed so far.
     pub fn taken_of_bodies(&self) -> u64 {
         self.taken_of_bodies.load(Relaxed)
     }
 
-    /// HTTP/2: a body starts or stops waiting for its source. The client is not blamed for that time.
+    /// A body starts or stops waiting for its source. That time does not count against the client.
     pub fn source_waits(&self, waits: bool) {
         if waits {
             self.waiting_for_source.fetch_add(1, Relaxed);
@@ -317,7 +318,7 @@ impl State {
         }
     }
 
-    /// HTTP/2: `true` if every request in flight is a body that the client does not read.
+    /// HTTP/2 and 3: `true` if every request in flight is a body that the client does not read.
     fn is_stalled(&self, now: u64, limit: u64) -> bool {
         let sending = self.sending.load(Relaxed);
         sending > 0
@@ -345,7 +346,7 @@ impl State {
         (!busy && self.verdict() <= Verdict::LastResponse).then_some(since)
     }
 
-    /// Start of the present phase of a connection that has had a response and would be kept open; `u64::MAX` while it
+    /// Start of the present phase of a connection that has had a request and would be kept open; `u64::MAX` while it
     /// is busy, so that idle connections sort first.
     pub fn used_since(&self) -> Option<u64> {
         let since = if self.is_busy() { u64::MAX } else { self.since.load(Relaxed) };
@@ -374,7 +375,7 @@ impl State {
 
     /// Called by the I/O thread at each check: updates the clock and decides. Wakes the connection if the verdict is
     /// new.
-    pub fn look(&self, now: u64, timeouts: &Timeouts) {
+    pub fn check(&self, now: u64, timeouts: &Timeouts) {
         self.now.store(now, Relaxed);
         let verdict = self.decide(now, timeouts);
         if verdict as u8 > self.verdict.load(Relaxed) {
@@ -441,12 +442,12 @@ mod tests {
     fn after(prepare: impl Fn(&State), now: u64) -> Verdict {
         let state = State::new(10);
         prepare(&state);
-        state.look(now, &TIMEOUTS);
+        state.check(now, &TIMEOUTS);
         state.verdict()
     }
 
     #[test]
-    fn a_connection_that_asks_nothing_is_closed_and_one_that_stops_in_a_header_is_answered() {
+    fn a_connection_without_a_request_is_closed_and_an_incomplete_header_gets_408() {
         assert_eq!(after(|_| (), 100), Verdict::None);
         assert_eq!(after(|_| (), 111), Verdict::Idle);
         assert_eq!(after(State::on_read, 110), Verdict::None);
@@ -477,7 +478,7 @@ mod tests {
         state.on_read();
         assert!(!state.waited_too_long(100_000, 12), "its header must come to its end");
         state.on_handshake_over();
-        state.look(5000, &TIMEOUTS.under(0));
+        state.check(5000, &TIMEOUTS.under(0));
         state.begin();
         assert!(!in_vain(100_000));
         state.end();
@@ -506,7 +507,7 @@ mod tests {
             let state = State::new(10);
             state.begin();
             (10..3000).step_by(50).any(|now| {
-                state.look(now, &TIMEOUTS);
+                state.check(now, &TIMEOUTS);
                 state.note_write(&Poll::Ready(Ok(bytes)));
                 state.note_write(&Poll::Pending);
                 state.verdict() == Verdict::Drop
@@ -515,7 +516,7 @@ mod tests {
         assert!(dropped(1) && !dropped(100));
         let state = State::new(10);
         for now in (10..3000).step_by(50) {
-            state.look(now, &TIMEOUTS);
+            state.check(now, &TIMEOUTS);
             state.note_write(&Poll::Pending);
             state.note_write(&Poll::Ready(Ok(1)));
             state.on_caught_up();

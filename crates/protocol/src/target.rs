@@ -19,7 +19,7 @@ pub struct Target {
     query: (u32, u32),
     /// There is a question mark, with or without a query after it.
     has_query: bool,
-    /// The host (and port) of a target in absolute form, and HTTP/2's `:authority`.
+    /// The host (and port) of a target in absolute form, or `:authority` in HTTP/2 and 3.
     authority: Option<Bytes>,
     https: bool,
 }
@@ -46,7 +46,7 @@ impl Target {
             return Ok(Self::new(raw, None, false));
         }
         let Some((scheme, after)) = split_scheme(&raw) else {
-            // `host:port`, as only CONNECT has it, or nonsense: there is no path.
+            // `host:port`, as in CONNECT, or an invalid target: there is no path.
             return Ok(Self::new(Bytes::new(), None, false));
         };
         let https = scheme.eq_ignore_ascii_case(b"https");
@@ -105,7 +105,7 @@ impl Target {
         self.authority.as_deref()
     }
 
-    /// `true` if the target itself has `https`.
+    /// `true` if the target itself has the scheme `https`.
     pub fn is_https(&self) -> bool {
         self.https
     }
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn links_that_could_end_a_session_are_not_requested() {
+    fn empty_targets_and_forbidden_bytes_are_refused() {
         for raw in ["", "/a b", "/\r", "/\n", "/\t", "/\0", "/\x7f", "http://h\n/"] {
             assert_eq!(Target::parse(Bytes::from_static(raw.as_bytes())).unwrap_err(), InvalidTarget, "{raw:?}");
         }
     }
 
     #[test]
-    fn a_secure_scheme_shows() {
+    fn the_https_scheme_is_detected() {
         let https = |raw: &'static str| Target::parse(Bytes::from_static(raw.as_bytes())).unwrap().is_https();
         assert_eq!((https("https://h/"), https("http://h/"), https("/https://h")), (true, false, false));
         let uri: Uri = "https://h:1/p?q".parse().unwrap();

@@ -212,9 +212,7 @@ impl TlsSocket {
         if let Poll::Ready(result) = self.poll_flush(cx) {
             result?;
         } else if !self.charge.grow(taken as u64) {
-            return Poll::Ready(Err(io::Error::other(
-                "there is no room for what a slow client has not read in `http.memory`",
-            )));
+            return Poll::Ready(Err(io::Error::other("no room in `http.memory` for unread output")));
         }
         Poll::Ready(Ok(taken))
     }

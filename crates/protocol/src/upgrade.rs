@@ -6,14 +6,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A client's connection after an upgrade. Reads first return the bytes that the client sent early.
 pub trait Upgraded: AsyncRead + AsyncWrite + Send + Unpin {
-    /// `true` if the server stops or needs the connection's slot, so the protocol should end. The task is woken when
-    /// that changes.
+    /// `true` if the server is shutting down, so the protocol should end. The task is woken when that changes.
     fn is_to_end(&self) -> bool;
 }
 
-/// An upgraded protocol: [`Body::upgrade`](crate::Body::upgrade). It runs in the connection's task, and is dropped when
-/// the client is gone or the server's grace time is over.
+/// An upgraded protocol: [`Body::upgrade`](crate::Body::upgrade). It is dropped when the client is gone or the server's
+/// grace time is over.
 pub trait Upgrade: Send {
-    /// Runs the protocol. The connection ends when the future does.
+    /// Runs the protocol. The connection, or the stream in HTTP/2 and 3, ends when the future does.
     fn run(self: Box<Self>, client: Box<dyn Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

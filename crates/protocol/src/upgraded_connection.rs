@@ -1,4 +1,4 @@
-//! Runs the upgraded protocol of a connection, for any version of HTTP, and records its end.
+//! Runs an upgraded protocol over any version of HTTP, and records its end.
 
 use crate::body::{Delivery, Kind};
 use crate::panics;

@@ -26,7 +26,7 @@ const EXPIRY_WARNING: u64 = 7 * 24 * 3600;
 pub struct Certificate {
     /// The chain and the key, in rustls' form.
     pub key: Arc<CertifiedKey>,
-    /// The DNS names it covers, in lower case; a wildcard is `*.example.org`. IP addresses are not included.
+    /// The DNS names and IP addresses it covers, in lower case; a wildcard is `*.example.org`.
     pub names: Vec<Box<str>>,
     /// Start of validity, in seconds since the epoch.
     pub not_before: u64,
@@ -34,7 +34,7 @@ pub struct Certificate {
     pub not_after: u64,
 }
 
-/// Why a certificate cannot be served.
+/// Reason why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file could not be read.
@@ -64,7 +64,7 @@ pub enum CertificateError {
         why: String,
     },
     /// The key cannot be used.
-    #[error("the key in {} cannot be used: {why} (RSA of 2048 to 8192 bits, ECDSA P-256, P-384, P-521, and Ed25519 can)", of.display())]
+    #[error("the key in {} cannot be used: {why} (supported: RSA of 2048 to 8192 bits, ECDSA P-256, P-384, P-521, Ed25519)", of.display())]
     Key {
         /// The file.
         of: PathBuf,
@@ -83,7 +83,7 @@ pub enum CertificateError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; the user that the server runs as has to be able to read it",
+        io::ErrorKind::PermissionDenied => "; the server's user needs read permission",
         _ => "",
     }
 }
@@ -215,7 +215,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
 fn instead(pem: &[u8], wanted: &str) -> String {
     let text = String::from_utf8_lossy(pem);
     if wanted == "PRIVATE KEY" && text.contains("ENCRYPTED") {
-        return ": it is encrypted; `openssl pkey -in … -out …` writes it without its pass phrase".into();
+        return ": it is encrypted; `openssl pkey -in … -out …` removes the pass phrase".into();
     }
     let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN ")?.strip_suffix("-----"));
     match label {
@@ -224,7 +224,7 @@ fn instead(pem: &[u8], wanted: &str) -> String {
     }
 }
 
-/// The names in `subjectAltName`, or the common name if there are none. Used to select a certificate.
+/// The DNS names and IP addresses in `subjectAltName`.
 fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Box<str>>, String> {
     let alternative = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
     let mut names: Vec<Box<str>> = Vec::new();

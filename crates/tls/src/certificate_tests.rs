@@ -64,7 +64,7 @@ fn a_missing_file_and_a_directory_are_named() {
 }
 
 #[test]
-fn both_may_be_in_one_file() {
+fn chain_and_key_may_be_in_one_file() {
     let dir = tempfile::tempdir().unwrap();
     let made = make(&["a.example"]);
     let path = dir.path().join("both.pem");
@@ -73,7 +73,7 @@ fn both_may_be_in_one_file() {
 }
 
 #[test]
-fn errors_are_reported_and_the_rest_is_served() {
+fn warnings_concern_validity_and_missing_names() {
     let ended = make_with(&["a.example"], |params| {
         (params.not_before, params.not_after) = (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
     });

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Why a request has no response.
+/// Reason why a request has no response.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// TLS that trusts the system's authorities and those of a file, which `setting` names. Reads both from disk, so call

@@ -63,7 +63,7 @@ impl Files {
     ) -> Result<Self, Vec<CertificateError>> {
         let (mut loaded, mut errors) = (Vec::new(), Vec::new());
         for pair in pairs {
-            // Before they are read: what changes meanwhile is read again.
+            // Taken before the files are read, so that a change meanwhile is noticed.
             let seen = seen(&pair);
             match Certificate::from_files(&pair.certificate, &pair.key) {
                 Ok(certificate) => loaded.push(Loaded { pair, certificate, seen, unreadable: None }),
@@ -103,8 +103,8 @@ impl Files {
         let unreadable = self.loaded.iter().filter_map(|loaded| {
             let (why, path) = (loaded.unreadable.as_ref()?, loaded.pair.certificate.display());
             Some(format!(
-                "the certificate {path} was not loaded again: {why}; the one that was loaded earlier is still served: let \
-                 the server's user read the files, or restart the server after each renewal"
+                "the certificate {path} was not loaded again: {why}; still serving the earlier one: let the server's user \
+                 read the files, or restart the server after each renewal"
             ))
         });
         let others = self.loaded.iter().flat_map(|loaded| warnings(&loaded.pair, &loaded.certificate));
@@ -117,14 +117,14 @@ impl Files {
     }
 
     /// Polls the files once, and reloads those that were replaced.
-    pub fn look(&mut self, store: &Store) {
+    pub fn poll(&mut self, store: &Store) {
         let mut changed = false;
         for loaded in &mut self.loaded {
             let now = seen(&loaded.pair);
             if now != loaded.seen {
                 // Set on failure as well, so that the same files are not tried again.
                 loaded.seen = now;
-                changed |= loaded.exchange();
+                changed |= loaded.reload();
             }
         }
         if changed {
@@ -151,14 +151,14 @@ impl Files {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let store = store.clone();
-            let looking = tokio::task::spawn_blocking(move || {
-                self.look(&store);
+            let polling = tokio::task::spawn_blocking(move || {
+                self.poll(&store);
                 self
             });
-            match looking.await {
+            match polling.await {
                 Ok(files) => self = files,
                 Err(error) => {
-                    tracing::error!(target: "howdah::tls", %error, "certificate watcher stopped");
+                    tracing::error!(target: "howdah::tls", %error, "certificate watcher stopped: changed files are ignored");
                     return;
                 }
             }
@@ -168,7 +168,7 @@ impl Files {
 
 impl Loaded {
     /// Reloads the pair; returns `true` if there is a new certificate.
-    fn exchange(&mut self) -> bool {
+    fn reload(&mut self) -> bool {
         let certificate = self.pair.certificate.display();
         match Certificate::from_files(&self.pair.certificate, &self.pair.key) {
             Ok(new) => {

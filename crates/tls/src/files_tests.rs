@@ -26,8 +26,8 @@ impl Fixture {
         self.store.find(Some("a.example"), &[SignatureScheme::ECDSA_NISTP256_SHA256]).unwrap().cert[0].clone()
     }
 
-    fn look(&mut self) -> CertificateDer<'static> {
-        self.files.look(&self.store);
+    fn poll(&mut self) -> CertificateDer<'static> {
+        self.files.poll(&self.store);
         self.served()
     }
 
@@ -43,32 +43,32 @@ fn der(made: &Made) -> CertificateDer<'static> {
 }
 
 #[test]
-fn a_pair_is_exchanged_when_both_files_fit() {
+fn a_pair_is_replaced_once_both_files_match() {
     let mut fixture = fixture();
     let before = fixture.served();
-    assert_eq!(fixture.look(), before);
+    assert_eq!(fixture.poll(), before);
     let new = make(&["a.example"]);
     fixture.replace("key.pem", &new.key);
-    assert_eq!(fixture.look(), before, "the key alone fits nothing");
+    assert_eq!(fixture.poll(), before, "the key alone does not match");
     fixture.replace("cert.pem", &new.chain);
-    assert_eq!(fixture.look(), der(&new));
+    assert_eq!(fixture.poll(), der(&new));
 }
 
 #[test]
-fn a_broken_or_missing_file_leaves_what_was_served() {
+fn a_broken_or_missing_file_keeps_the_served_certificate() {
     let mut fixture = fixture();
     let before = fixture.served();
     fixture.replace("cert.pem", "nonsense");
-    assert_eq!(fixture.look(), before);
+    assert_eq!(fixture.poll(), before);
     std::fs::remove_file(fixture.dir.path().join("cert.pem")).unwrap();
-    assert_eq!(fixture.look(), before);
+    assert_eq!(fixture.poll(), before);
     let new = make(&["a.example"]);
     new.write(fixture.dir.path());
-    assert_eq!(fixture.look(), der(&new));
+    assert_eq!(fixture.poll(), der(&new));
 }
 
 #[test]
-fn a_link_that_moves_is_an_exchange() {
+fn a_changed_link_replaces_the_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let (old, new) = (make(&["a.example"]), make(&["a.example"]));
     for (name, made) in [("old", &old), ("new", &new)] {
@@ -85,7 +85,7 @@ fn a_link_that_moves_is_an_exchange() {
     assert_eq!(fixture.served(), der(&old));
     std::fs::remove_file(&live).unwrap();
     std::os::unix::fs::symlink("new", &live).unwrap();
-    assert_eq!(fixture.look(), der(&new));
+    assert_eq!(fixture.poll(), der(&new));
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn files_that_the_servers_user_cannot_see_have_not_changed() {
     fixture.files.forget_hidden();
     assert_eq!(fixture.files.loaded[0].seen, seen(&fixture.files.loaded[0].pair));
     let before = fixture.served();
-    assert_eq!(fixture.look(), before);
+    assert_eq!(fixture.poll(), before);
     std::fs::rename(&hidden, &key).unwrap();
     let new = make(&["a.example"]);
     new.write(fixture.dir.path());
-    assert_eq!(fixture.look(), der(&new));
+    assert_eq!(fixture.poll(), der(&new));
 }

@@ -5,8 +5,8 @@
 //! files, reloaded while the server runs), `acme` (certificates from an ACME authority), `local_ca` (certificates that
 //! the server signs itself), `session` (variables for PHP), `client` (TLS to other servers).
 //!
-//! Private keys and the secrets of session tickets exist only in this process's memory. PHP runs in processes that were
-//! started by exec and share none of it.
+//! No other process has private keys or the secrets of session tickets in memory: PHP runs in processes that were
+//! started by exec.
 #![forbid(unsafe_code)]
 
 mod access;

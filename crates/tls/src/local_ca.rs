@@ -49,7 +49,7 @@ pub struct LocalCa {
     path: PathBuf,
 }
 
-/// Why the local CA or its certificate is not available.
+/// Reason why the local CA or its certificate is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalCaError {
     /// The directory cannot be used.
@@ -61,7 +61,7 @@ pub enum LocalCaError {
         source: std::io::Error,
     },
     /// The stored authority is invalid.
-    #[error("the local CA in {} cannot be used: {why}; remove the directory, and `howdah trust` installs the new one", path.display())]
+    #[error("the local CA in {} cannot be used: {why}; remove the directory, then `howdah trust` installs a new one", path.display())]
     Broken {
         /// The directory.
         path: PathBuf,
@@ -99,7 +99,7 @@ impl LocalCa {
             if until > SystemTime::now() + CA_LEFT {
                 return Ok(ca);
             }
-            tracing::warn!("the local CA expires soon: created a new one; install it with `howdah trust`");
+            tracing::warn!("the local CA expires soon: creating a new one; install it with `howdah trust`");
         }
         Self::make(&dir)
     }
@@ -144,7 +144,7 @@ impl LocalCa {
         &self.pem
     }
 
-    /// The path of that file.
+    /// The path of the CA certificate.
     pub fn path(&self) -> &Path {
         &self.path
     }

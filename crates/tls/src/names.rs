@@ -1,4 +1,4 @@
-//! Certificate names: what clients may send, and which names no public authority can certify.
+//! Certificate names: validation of clients' names, and the names that no public authority can certify.
 
 use ipnet::IpNet;
 use std::net::IpAddr;

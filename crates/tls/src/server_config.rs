@@ -11,7 +11,7 @@ use rustls::ticketer::TicketRotator;
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
 
-/// Cached sessions, for TLS 1.2 clients without ticket support.
+/// Maximum number of cached sessions: for TLS 1.2 clients without ticket support, and QUIC with early data.
 const CACHED_SESSIONS: usize = 2048;
 
 /// Seconds after which new tickets use a new key. Tickets of the previous key are accepted for as long again.
@@ -42,7 +42,7 @@ impl Default for Options {
     }
 }
 
-/// Why the configuration cannot be built.
+/// Reason why the configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The authorities for client certificates cannot be used.
@@ -138,7 +138,7 @@ impl ProducesTickets for Key {
     }
 }
 
-/// Disables stateless tickets; sessions are cached on the server instead.
+/// Disables stateless tickets: sessions are cached on the server, or not resumed.
 #[derive(Debug)]
 struct NoTickets;
 

@@ -47,7 +47,7 @@ fn the_client_gets_the_certificate_of_the_name_it_asks_for() {
 }
 
 #[test]
-fn a_challenge_is_shown_to_its_protocol_and_to_nothing_else() {
+fn a_challenge_certificate_is_served_only_over_acme_tls() {
     let store = store();
     let challenge = certificate(&["a.example"]);
     let server = tcp(store.clone(), &Options::default()).unwrap();
@@ -65,7 +65,7 @@ fn a_challenge_is_shown_to_its_protocol_and_to_nothing_else() {
 }
 
 #[test]
-fn sessions_resume_by_tickets_and_those_of_old_keys_for_a_while() {
+fn sessions_are_resumed_only_by_their_own_configuration() {
     let options = Options::default();
     let server = tcp(store(), &options).unwrap();
     let again = Arc::new(client(&[b"http/1.1"]));
@@ -77,7 +77,7 @@ fn sessions_resume_by_tickets_and_those_of_old_keys_for_a_while() {
 }
 
 #[test]
-fn the_oldest_version_is_a_setting() {
+fn the_minimum_version_is_enforced() {
     let old = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&TLS12]).unwrap();
     let mut roots = rustls::RootCertStore::empty();
     let certificate = certificate(&["a.example"]);
@@ -93,7 +93,7 @@ fn the_oldest_version_is_a_setting() {
 }
 
 #[test]
-fn clients_show_certificates_where_they_may_or_must() {
+fn client_certificates_are_optional_or_required() {
     let dir = tempfile::tempdir().unwrap();
     let (authority, chain, key) = client_of_authority(dir.path());
     let known = Arc::new(unauthenticated().with_client_auth_cert(chain, key).unwrap());

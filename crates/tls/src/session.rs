@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::SystemTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A TLS session.
+/// A TLS session. Over QUIC the cipher is empty, and `resumed` is always `false`.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// The name that the client sent (SNI), in lower case.
@@ -40,7 +40,7 @@ pub struct ClientCertificate {
     pub serial: String,
     /// SHA-256 of the certificate, in hexadecimal.
     pub fingerprint: String,
-    /// When it becomes valid, as OpenSSL prints it.
+    /// Start of validity, as OpenSSL prints it.
     pub not_before: String,
     /// End of validity, as OpenSSL prints it.
     pub not_after: String,
@@ -103,7 +103,7 @@ fn hex(bytes: &[u8], upper: bool) -> String {
     text
 }
 
-/// With the provider that is linked anyway.
+/// Uses the cryptography provider, which is linked anyway.
 fn sha256(bytes: &[u8]) -> Vec<u8> {
     let suites = &provider().cipher_suites;
     let suite = suites.iter().find(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);

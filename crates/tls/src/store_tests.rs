@@ -63,7 +63,7 @@ fn obtained_certificates_survive_a_file_reload_and_files_take_precedence() {
 }
 
 #[test]
-fn of_two_certificates_for_a_name_the_client_gets_one_that_it_can_check() {
+fn of_two_certificates_for_a_name_the_client_gets_one_that_it_supports() {
     let ecdsa = certificate(&["a.example"]);
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
@@ -127,7 +127,7 @@ fn a_certificate_for_the_name_precedes_the_sites_other_ones() {
 }
 
 #[test]
-fn a_host_is_covered_by_what_another_name_is_shown() {
+fn a_host_is_covered_if_another_names_certificate_includes_it() {
     let store = Store::new();
     let (both, one) = (certificate(&["a.example", "*.a.example"]), certificate(&["b.example"]));
     store.replace_files([&both, &one]);

@@ -123,7 +123,7 @@ fn requests_are_read_wherever_their_bytes_are_cut() {
 }
 
 #[test]
-fn invalid_fastcgi_is_an_error_and_takes_no_memory() {
+fn invalid_fastcgi_is_an_error() {
     let begun = begin(1, 1, 0);
     let complete = [&begun[..], &record(kind::PARAMS, 1, b"")].concat();
     let after = |rest: &[u8]| [&begun[..], rest].concat();
@@ -151,7 +151,7 @@ fn invalid_fastcgi_is_an_error_and_takes_no_memory() {
 }
 
 #[test]
-fn variables_are_taken_up_to_a_size_and_a_number() {
+fn variables_are_limited_in_size_and_number() {
     let begun = begin(1, 1, 0);
     let many = variables(&vec![("A", "b"); crate::params::MAX_PARAMS + 1]);
     for content in [vec![0; 100_001], many] {

@@ -71,7 +71,7 @@ pub(super) fn body_length(params: &Params) -> Option<u64> {
 
 /// Writes the head of a response in CGI form (RFC 3875, 6), with `length` if it is known.
 pub(super) fn write(out: &mut Vec<u8>, response: &Parts, length: Option<u64>) {
-    // As PHP-FPM, never for 200: some web servers pass the field on to the client.
+    // Like PHP-FPM, never for 200: some web servers pass the field on to the client.
     if response.status != StatusCode::OK {
         let reason = response.extensions.get::<Reason>();
         let usual = response.status.canonical_reason().unwrap_or("Unknown").as_bytes();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_another_status_than_200_is_written_with_its_reason() {
+    fn the_status_is_written_with_its_reason_unless_it_is_200() {
         let head = |status: u16, reason: Option<&'static [u8]>| {
             let mut response = http::Response::builder().status(status).body(()).unwrap();
             if let Some(text) = reason {

@@ -18,8 +18,8 @@ use std::task::{Context, Poll, ready};
 
 /// Bytes of variables that are not charged to a budget.
 const UNCHARGED_PARAMS: usize = 8 * 1024;
-/// Pending output above which nothing is read: records may be answered, and a peer that reads no answers would make
-/// them pile up.
+/// Pending output above which nothing is read: each record may need an answer, and answers to a peer that does not read
+/// would pile up.
 const MAX_UNREAD_OUTPUT: usize = 64 * 1024;
 
 /// Next item on a connection.
@@ -59,7 +59,7 @@ pub(super) struct Io {
     aborted: bool,
     at_end: bool,
     responding: bool,
-    /// The last request ended before the end of its body had come.
+    /// The last request ended before the end of its body had arrived.
     is_cut_short: bool,
 }
 
@@ -155,7 +155,7 @@ impl Io {
         let charge = self.params_charge.get_or_insert_with(|| self.connection.charge());
         let missing = kept.saturating_sub(charge.bytes());
         if !charge.grow(missing) {
-            tracing::debug!(target: "howdah::conn", "there is no room for the request's variables in `http.memory`");
+            tracing::debug!(target: "howdah::conn", "no room for the request's variables in `http.memory`: closing");
             return false;
         }
         true
@@ -199,7 +199,7 @@ impl Io {
 impl BodyReader for Io {
     fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
         if request != self.request || self.responding {
-            return Poll::Ready(Some(Err("the request is over".into())));
+            return Poll::Ready(Some(Err("the body can no longer be read: the response has begun".into())));
         }
         loop {
             if self.decoder.is_body_complete() {
@@ -221,9 +221,7 @@ impl BodyReader for Io {
                 }
                 Ok(Some(_)) => continue,
                 Ok(None) => {}
-                Err(_) => {
-                    return Poll::Ready(Some(Err("the connection continues with something other than FastCGI".into())));
-                }
+                Err(_) => return Poll::Ready(Some(Err("the web server broke the FastCGI protocol".into()))),
             }
             if self.at_end {
                 return Poll::Ready(Some(Err("the connection ended within the body".into())));
@@ -294,8 +292,8 @@ impl Io {
         self.out.poll_flush(&mut self.socket, &self.connection, cx)
     }
 
-    /// Begins the response: the request's body is not read any further. Returns `true` if the body is complete or none
-    /// was announced.
+    /// Begins the response: the request's body is not read any further. Returns `true` unless a part of the announced
+    /// body is missing.
     pub(super) fn begin_response(&mut self) -> bool {
         self.responding = true;
         let is_wanted = self.body_remaining > 0 && self.body_remaining != u64::MAX;

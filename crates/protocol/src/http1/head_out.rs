@@ -14,8 +14,8 @@ pub(super) enum Framing {
     None,
     /// This many bytes, announced by `Content-Length`.
     Length(u64),
-    /// No body, but the handler's `Content-Length` is sent: HEAD.
-    Told,
+    /// HEAD: no body, but the handler's `Content-Length` is sent.
+    FromHandler,
     Chunked,
     /// The body ends when the connection closes.
     UntilClose,
@@ -23,12 +23,12 @@ pub(super) enum Framing {
     Upgraded,
 }
 
-/// Facts besides the response that its header depends on.
+/// Properties of the request that the response's head depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResponseContext {
     pub(super) version: Version,
     pub(super) is_head: bool,
-    /// When the request came: for `Date`.
+    /// Arrival of the request, for `Date`.
     pub(super) time: SystemTime,
 }
 
@@ -42,7 +42,7 @@ impl ResponseContext {
             return Framing::None;
         }
         match length {
-            _ if self.is_head && length.is_none_or(|length| length == 0) => Framing::Told,
+            _ if self.is_head && length.is_none_or(|length| length == 0) => Framing::FromHandler,
             Some(length) => Framing::Length(length),
             None => match announced(&response.headers) {
                 Some(length) => Framing::Length(length),
@@ -70,7 +70,7 @@ impl ResponseContext {
         let mut has_date = false;
         for (name, value) in &response.headers {
             match *name {
-                header::CONTENT_LENGTH if framing != Framing::Told => continue,
+                header::CONTENT_LENGTH if framing != Framing::FromHandler => continue,
                 header::TRANSFER_ENCODING => continue,
                 header::CONNECTION => {
                     keep_alive &= !value.as_bytes().eq_ignore_ascii_case(b"close");
@@ -95,7 +95,7 @@ impl ResponseContext {
                 out.extend_from_slice(b"connection: upgrade\r\n\r\n");
                 return false;
             }
-            Framing::None | Framing::Told | Framing::UntilClose => {}
+            Framing::None | Framing::FromHandler | Framing::UntilClose => {}
         }
         match (keep_alive, self.version == Version::HTTP_10) {
             (false, _) => out.extend_from_slice(b"connection: close\r\n"),
@@ -120,7 +120,7 @@ pub(super) fn write_refusal(out: &mut Vec<u8>, status: StatusCode) {
     write_date(out, SystemTime::now());
 }
 
-/// A number in decimal digits.
+/// Writes a number in decimal digits.
 pub(super) fn write_number(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut from = digits.len();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_closes_the_connection() {
+    fn a_handler_can_close_the_connection() {
         for (said, goes_on) in [("close", false), ("Close", false), ("keep-alive", true)] {
             let mut out = Vec::new();
             let kept = ASKED.write(&mut out, &parts(200, &[("connection", said)]), Framing::Length(0), true);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_has_the_last_word_about_itself() {
+    fn the_connection_replaces_fields_about_itself() {
         let fields = [("x", "1"), ("content-length", "7"), ("transfer-encoding", "gzip"), ("connection", "keep-alive")];
         let end = "date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n";
         let text = written(ASKED, &parts(200, &fields), Framing::Length(12), true);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_framed_by_what_is_known_of_it() {
+    fn framing_depends_on_method_status_version_and_length() {
         let plain = parts(200, &[]);
         let told = parts(200, &[("content-length", "7")]);
         let head = ResponseContext { is_head: true, ..ASKED };
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(ASKED.framing(&told, None), Framing::Length(7));
         assert_eq!(ASKED.framing(&plain, None), Framing::Chunked);
         assert_eq!(old.framing(&plain, None), Framing::UntilClose);
-        assert_eq!(head.framing(&told, Some(0)), Framing::Told);
+        assert_eq!(head.framing(&told, Some(0)), Framing::FromHandler);
         assert_eq!(head.framing(&plain, Some(9)), Framing::Length(9));
         assert_eq!(ASKED.framing(&parts(304, &[]), Some(9)), Framing::None);
         assert_eq!(ASKED.framing(&parts(204, &[]), None), Framing::None);

@@ -15,17 +15,17 @@ const MAX_TRAILER_LINES: usize = 100;
 /// Errors of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
-    #[error("an invalid line of a chunk")]
+    #[error("invalid chunk of a body")]
     Chunk,
-    #[error("a chunk's length is too large")]
+    #[error("chunk length too large")]
     Length,
-    #[error("the extensions of its chunks are too long")]
+    #[error("chunk extensions too long")]
     Extensions,
     #[error("invalid or too many trailers")]
     Trailers,
-    #[error("it ended early")]
+    #[error("the connection ended within the body")]
     Early,
-    #[error("its connection has moved on to another request")]
+    #[error("the body can no longer be read: the response has begun")]
     Over,
 }
 

@@ -30,7 +30,7 @@ fn a_body_of_known_length_ends_there() {
 }
 
 #[test]
-fn chunks_are_joined_and_foreign_messages_dropped() {
+fn chunks_are_joined_and_extensions_and_trailers_dropped() {
     for chunked in [
         "4\r\nwiki\r\n5\r\npedia\r\n0\r\n\r\n",
         "0004\r\nwiki\r\n5 \t;a=b\r\npedia\r\n000\r\n\r\n",

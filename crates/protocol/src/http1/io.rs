@@ -49,7 +49,7 @@ pub(super) struct Io {
     pub(super) connection: Arc<Connection>,
     input: BytesMut,
     /// Length of `input` at the last attempt to parse a head; the head was incomplete then.
-    looked_at: usize,
+    tried_at: usize,
     /// Charge for the bytes of a header beyond `USUAL_HEAD`.
     head_charge: Option<Charge>,
     /// The present request's body, and the number of that request.
@@ -73,7 +73,7 @@ impl Io {
             out: Out::default(),
             connection,
             input: ahead,
-            looked_at: 0,
+            tried_at: 0,
             head_charge: None,
             body: Decoder::DONE,
             request: 0,
@@ -93,7 +93,7 @@ impl Io {
     /// The next request on the connection.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
         if !self.input.is_empty()
-            && let Some(next) = self.look()
+            && let Some(next) = self.try_parse()
         {
             return Poll::Ready(Ok(next));
         }
@@ -145,13 +145,13 @@ impl Io {
             return Some(self.begin(parsed));
         }
         self.input.extend_from_slice(came);
-        self.look()
+        self.try_parse()
     }
 
     /// Tries to parse a request at the beginning of `input`.
-    fn look(&mut self) -> Option<Next> {
-        let before = self.looked_at;
-        self.looked_at = self.input.len();
+    fn try_parse(&mut self) -> Option<Next> {
+        let before = self.tried_at;
+        self.tried_at = self.input.len();
         // The header timeout also applies to pipelined requests.
         self.connection.state.on_read();
         if before == 0 || parse::may_be_complete(&self.input, before) {
@@ -172,7 +172,7 @@ impl Io {
         if self.input.len() > USUAL_HEAD {
             let charge = self.head_charge.get_or_insert_with(|| self.connection.charge());
             if !charge.grow((self.input.len() - before.max(USUAL_HEAD)) as u64) {
-                tracing::debug!(target: "howdah::conn", "no room for the request header in `http.memory`");
+                tracing::debug!(target: "howdah::conn", "no room for the request header in `http.memory`: closing");
                 return Some(Next::End);
             }
         }
@@ -180,7 +180,7 @@ impl Io {
     }
 
     fn begin(&mut self, parsed: Parsed) -> Next {
-        (self.looked_at, self.head_charge) = (0, None);
+        (self.tried_at, self.head_charge) = (0, None);
         if self.input.is_empty() {
             // Frees the memory, which an emptied buffer would keep.
             self.input = BytesMut::new();

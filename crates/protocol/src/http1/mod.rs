@@ -2,8 +2,8 @@
 //! the previous one.
 //!
 //! Reading order: `serve` here (the life of a connection), `io` (input and pending output), `parse` (a request's head),
-//! `incoming` (its body), `respond` here with `head_out` (a response), `crate::out` (how output is written),
-//! `half_closed` (clients that have closed their sending side), `upgraded` (connections that have switched protocols).
+//! `incoming` (its body), `begin_response` and `finish_response` here with `head_out`, `crate::out` (how output is
+//! written), `half_closed` (clients that have closed their sending side), `upgraded` (after a switch of protocols).
 
 mod half_closed;
 mod head_out;
@@ -61,8 +61,8 @@ pub(crate) async fn serve<H: Handler>(
     served
 }
 
-/// Closes a connection whose client speaks another protocol and has already been answered.
-pub(crate) async fn forget(connection: &Arc<Connection>, socket: Socket) -> Result<()> {
+/// Closes a connection whose TLS handshake failed, once the client has been sent the reason.
+pub(crate) async fn close_refused(connection: &Arc<Connection>, socket: Socket) -> Result<()> {
     let io = Mutex::new(Io::new(socket, connection.clone(), BytesMut::new()));
     close(&io, true).await
 }
@@ -185,8 +185,8 @@ async fn finish_response(io: &Arc<Mutex<Io>>, context: ResponseContext, begun: B
     sent.map(|()| goes_on)
 }
 
-/// A connection that has left HTTP, to its end. The caller runs it in place of the connection's task, whose much larger
-/// memory is given back: most upgraded connections live long and are idle.
+/// Runs an upgraded connection to its end. The caller spawns it, so that the connection's much larger task is freed:
+/// most upgraded connections live long and are idle.
 pub(crate) type UpgradedTask = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Hands the connection over to the upgraded protocol. Returns when the upgraded connection has ended.
@@ -196,7 +196,7 @@ async fn upgrade(io: Arc<Mutex<Io>>, body: Body, in_flight: InFlight, keep_alive
     let metrics = lock(&io).connection.shared.metrics.clone();
     let own = io.clone();
     let client = |sent| -> Box<dyn Upgraded> { Box::new(Client::new(own, sent)) };
-    // The upgrade runs in the connection's task, so verdicts wake it and no notification is needed.
+    // Verdicts wake this task (`drive_upgraded`), so no notification is needed.
     upgraded_connection::run(kind, delivery, &metrics, client, std::future::pending()).await;
     drop(in_flight);
     close_after(&io, keep_alive).await?;
@@ -341,7 +341,7 @@ fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<
             Ok(polled) => polled,
             Err(panic) => {
                 panic.note(&lock(io).connection.shared.metrics);
-                return Poll::Ready(Err(std::io::Error::other("a bug in the server")));
+                return Poll::Ready(Err(std::io::Error::other("the body's source panicked")));
             }
         };
         match polled {

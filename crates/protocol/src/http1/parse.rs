@@ -3,7 +3,7 @@
 //! Header lines are taken apart by `httparse`; the request line is read here, since targets are kept as clients spell
 //! them. Where a lenient reading could make two servers see different requests (RFC 9112 11.2), the request is refused:
 //! no folded lines, no space before a colon, no `Transfer-Encoding` with `Content-Length` or in HTTP/1.0, no two
-//! lengths.
+//! different lengths.
 
 use crate::exchange::Head;
 use crate::hop_by_hop;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Version};
 
-/// Header lines of a request.
+/// Maximum number of header lines of a request.
 const MAX_HEADER_LINES: usize = 100;
 /// Header lines that most requests do not exceed. Clearing an array for more costs more than parsing them.
 const USUAL_LINES: usize = 24;
@@ -71,8 +71,8 @@ pub(crate) fn parse(input: &[u8]) -> Result<Option<(Parsed, usize)>, Refused> {
     }
 }
 
-/// `true` if a head that was incomplete at `before` bytes may be complete now, because an empty line has arrived. Keeps
-/// a head that arrives byte by byte from being parsed as often.
+/// `true` if a head that was incomplete at `before` bytes may be complete now, because an empty line has arrived. So a
+/// head that arrives byte by byte is not parsed for each byte.
 pub(crate) fn may_be_complete(input: &[u8], before: usize) -> bool {
     let new = &input[before.saturating_sub(3)..];
     let mut ends = new.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
@@ -143,7 +143,7 @@ impl RequestLine {
             let start = line.value.as_ptr().addr() - input.as_ptr().addr();
             let value = bytes.slice(start..start + line.value.len());
             let value = HeaderValue::from_maybe_shared(value).map_err(|_| Refused::Bad)?;
-            if meaning.look(&name, &value)? {
+            if meaning.read(&name, &value)? {
                 headers.append(name, value);
             }
         }
@@ -174,7 +174,7 @@ struct HeaderInfo {
 
 impl HeaderInfo {
     /// Interprets a field. Returns `false` if it repeats an earlier one and must be dropped.
-    fn look(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<bool, Refused> {
+    fn read(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<bool, Refused> {
         match *name {
             header::CONTENT_LENGTH => {
                 let length = number(value.as_bytes()).ok_or(Refused::Bad)?;

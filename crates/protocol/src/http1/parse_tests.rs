@@ -128,7 +128,7 @@ fn connections_persist_as_the_client_requests() {
     let expects = |version: &str| {
         request(&format!("POST / HTTP/{version}\r\nContent-Length: 1\r\nExpect: 100-Continue\r\n\r\n")).expects_continue
     };
-    assert!(expects("1.1") && !expects("1.0"), "HTTP/1.0 knows no such thing");
+    assert!(expects("1.1") && !expects("1.0"), "HTTP/1.0 has no 100 Continue");
 }
 
 #[test]

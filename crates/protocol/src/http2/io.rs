@@ -52,7 +52,7 @@ impl AsyncRead for ObservedSocket {
         ready!(this.poll_bytes(cx, buf))?;
         match this.before_frames == 0 || this.is_preface(&buf.filled()[before..]) {
             true => Poll::Ready(Ok(())),
-            false => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "it does not begin with SETTINGS"))),
+            false => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the first frame is not SETTINGS"))),
         }
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct ConnectionDriver<H: Handler> {
     connection: Arc<Connection>,
     /// The connection ends when its present requests have ended.
     finishing: bool,
-    /// Notifies upgraded streams, which run in separate tasks, that they must end. `upgraded_notified` is set once that has
-    /// happened.
+    /// Notifies upgraded streams, which run in separate tasks, that they must end. `upgraded_notified` is set after
+    /// that.
     upgraded: Arc<Notify>,
     upgraded_notified: bool,
     refusals: Arc<Refusals>,
@@ -273,7 +273,7 @@ async fn upgrade(
     let outgoing = match respond.lock().stream.send_response(Response::from_parts(head, ()), false) {
         Ok(outgoing) => outgoing,
         Err(error) => {
-            tracing::debug!(target: "howdah::conn", %error, "stream cannot switch protocols");
+            tracing::debug!(target: "howdah::conn", %error, "stream not upgraded");
             return;
         }
     };
@@ -309,7 +309,7 @@ async fn send(
             Some(Ok(data)) => data,
             Some(Err(error)) => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
-                tracing::debug!(target: "howdah::conn", %error, "request body ended early");
+                tracing::debug!(target: "howdah::conn", %error, "response cut off");
                 return Ok(());
             }
         };
@@ -325,7 +325,7 @@ async fn send(
                     SendWindow::Never => return Ok(()),
                     SendWindow::TooLate => {
                         stream.send_reset(Reason::CANCEL);
-                        tracing::debug!(target: "howdah::conn", "client too slow for the response");
+                        tracing::debug!(target: "howdah::conn", "response cut off: the client reads too slowly");
                         return Ok(());
                     }
                 }

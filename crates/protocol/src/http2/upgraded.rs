@@ -94,7 +94,7 @@ impl AsyncWrite for Client {
         let bytes = &bytes[..bytes.len().min(outgoing.capacity())];
         let mut charge = connection.charge();
         if !charge.grow(bytes.len() as u64) {
-            return Poll::Ready(Err(io::Error::other("there is no room for it in `http.memory`")));
+            return Poll::Ready(Err(io::Error::other("no room for sent data in `http.memory`")));
         }
         outgoing.send_data(charge.cover(Bytes::copy_from_slice(bytes)), false).map_err(broken)?;
         timeout.took(bytes.len());

@@ -110,9 +110,8 @@ mod tests {
         assert!(!one.made(b"") && !one.made(b"1234567") && !one.made(b"123456789"));
     }
 
-    /// Programs of different releases share a socket.
     #[test]
-    fn the_function_stays_what_it_is() {
+    fn the_function_is_the_same_in_all_releases() {
         assert_eq!(Mark(0x0123_4567_89ab_cdef).seal([1, 2, 3, 4]), [235, 17, 169, 82]);
     }
 

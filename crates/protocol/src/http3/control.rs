@@ -16,15 +16,15 @@ const PUSH: u64 = 1;
 const ENCODER: u64 = 2;
 const DECODER: u64 = 3;
 
-/// Number of the setting that the server always sends (RFC 9114 7.2.4.1). By not sending those of RFC 9204 5, it disables the
+/// Number of the setting that the server always sends (RFC 9114 7.2.4.1). Without those of RFC 9204 5, there is no
 /// dynamic table.
 const MAX_FIELD_SECTION_SIZE: u64 = 6;
 /// Number of the setting that allows extended CONNECT (RFC 9220 5).
 const ENABLE_CONNECT_PROTOCOL: u64 = 8;
 
-/// Maximum size of a client's settings: settings and control messages are short.
+/// Maximum payloads in bytes of a client's SETTINGS, and of frames that hold one number.
 const MAX_SETTINGS_LEN: u64 = 4096;
-const MAX_UNKNOWN_STREAMS: u64 = 64;
+const MAX_NUMBER_LEN: u64 = 64;
 
 /// Maximum number of frames on a client's control stream: its settings, a GOAWAY, and occasional unknown frames.
 const MAX_CONTROL_FRAMES: u32 = 10_000;
@@ -101,7 +101,7 @@ async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
         match poll_fn(|cx| frames.poll_frame(cx)).await? {
             // Ignored: the server does not push, and a client that sends no more requests needs no answer.
             Some(kind::GOAWAY | kind::MAX_PUSH_ID) => {
-                number_of(&whole(frames, MAX_UNKNOWN_STREAMS).await?)?;
+                number_of(&whole(frames, MAX_NUMBER_LEN).await?)?;
             }
             Some(kind::CANCEL_PUSH) => {
                 return Err(Fault::Connection(Code::ID_ERROR, "a push was cancelled that was never promised"));

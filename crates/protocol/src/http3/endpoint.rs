@@ -131,7 +131,7 @@ impl Endpoint {
     pub(crate) fn bind(addr: SocketAddr, config: Config) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         if addr.is_ipv6() {
-            // As for TCP.
+            // `[::]` includes IPv4, as for TCP.
             socket.set_only_v6(false)?;
         }
         // The kernel caps these at its own limits.

@@ -123,7 +123,7 @@ impl<S: Source> Frames<S> {
         Poll::Ready(Ok(Some(self.chunk.split_to(length))))
     }
 
-    /// Ready if the stream ends here, between two frames. Pending if nothing more has arrived yet.
+    /// `true` if the stream ends here, between two frames. Pending if nothing more has arrived yet.
     pub(super) fn poll_at_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Fault>> {
         Poll::Ready(Ok(self.left == 0 && !ready!(self.poll_fill(cx))?))
     }
@@ -137,7 +137,7 @@ impl<S: Source> Frames<S> {
     /// Fetches bytes if `chunk` is empty. Returns `false` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Fault>> {
         while self.chunk.is_empty() {
-            // The rest of a chunk keeps its datagrams.
+            // Even an empty rest of a chunk keeps its memory.
             self.chunk = Bytes::new();
             match ready!(self.source.poll_bytes(cx))? {
                 Some(bytes) => self.chunk = bytes,

@@ -21,8 +21,8 @@ struct RequestLine {
     protocol: Option<Bytes>,
 }
 
-/// Makes a request's head of header lines. `extended`: clients may use extended CONNECT (RFC 9220), which becomes a GET
-/// with `Upgrade`.
+/// Makes a request's head from header lines. `extended`: clients may use extended CONNECT (RFC 9220), which becomes a
+/// GET with `Upgrade`.
 pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malformed> {
     let mut first = RequestLine::default();
     let mut headers = HeaderMap::new();
@@ -46,7 +46,7 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
                 let name = HeaderName::from_lowercase(&name).map_err(|_| "an invalid header name")?;
                 let value = HeaderValue::from_maybe_shared(trimmed(value)).map_err(|_| "an invalid header value")?;
                 if !may_be_sent(&name, &value) {
-                    return Err("a header about a connection, which HTTP/3 does not have");
+                    return Err("a connection-specific header");
                 }
                 headers.try_append(name, value).map_err(|_| "too many headers")?;
             }
@@ -104,7 +104,7 @@ fn may_be_sent(name: &HeaderName, value: &HeaderValue) -> bool {
     }
 }
 
-/// Validates `Content-Length`: at most one value, which is a number.
+/// Validates `Content-Length`: at most one value, which is a number. Repetitions are removed.
 fn one_length(headers: &mut HeaderMap) -> Result<(), Malformed> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lengths.next().cloned() else { return Ok(()) };
@@ -114,7 +114,7 @@ fn one_length(headers: &mut HeaderMap) -> Result<(), Malformed> {
         || !text.iter().all(u8::is_ascii_digit)
         || lengths.any(|other| *other != first)
     {
-        return Err("the content-length is not a number");
+        return Err("an invalid content-length");
     }
     headers.insert(CONTENT_LENGTH, first);
     Ok(())
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_its_lines_say() {
+    fn header_lines_become_a_head() {
         let head = get_with(&[("cookie", "a=1"), ("cookie", " b=2 "), ("te", "trailers")]).unwrap();
         assert_eq!((head.method, head.version), (Method::GET, Version::HTTP_3));
         assert_eq!((head.target.as_bytes(), head.target.authority()), (&b"/a?<b>"[..], Some(&b"h:1"[..])));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_request_is_none() {
+    fn a_malformed_request_is_refused() {
         for (missing, line) in GET.iter().enumerate() {
             let rest: Vec<_> = (0..4).filter(|&at| at != missing).map(|at| GET[at]).collect();
             assert!(made(&rest).is_err(), "without {}", line.0);

@@ -107,8 +107,8 @@ pub(super) fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
             }
             // The padding must be shorter than a byte and consist of the first bits of EOS, all ones (RFC 7541 5.2).
             None => {
-                let filling = (1u64 << have) - 1;
-                return (have < 8 && bits & filling == filling).then_some(text);
+                let padding = (1u64 << have) - 1;
+                return (have < 8 && bits & padding == padding).then_some(text);
             }
         }
     }
@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn an_end_within_a_string_and_wrong_filling_are_errors() {
+    fn eos_within_a_string_and_wrong_padding_are_errors() {
         assert_eq!(decode(&encode(&[b'a'.into(), END])), None);
-        assert_eq!(decode(b"\xff"), None, "a whole byte of filling");
+        assert_eq!(decode(b"\xff"), None, "a whole byte of padding");
         assert_eq!(decode(b"\xff\xff\xff\xff"), None);
         assert_eq!(decode(b"\x18"), None, "zeros after an `a`");
         assert_eq!(decode(b"\x1f").unwrap(), b"a");

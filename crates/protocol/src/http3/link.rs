@@ -17,8 +17,7 @@ use tokio::sync::Notify;
 pub(super) const MIN_WINDOW: u64 = 128 << 10;
 const MAX_WINDOW: u64 = 8 << 20;
 
-/// Number of requests that a client may cancel per connection; above that, at most this multiple of the requests
-/// served.
+/// Number of requests that a client may cancel per connection; beyond it, at most this multiple of the requests served.
 const CANCELLED: u32 = 500;
 const CANCELLED_OF_OTHERS: u32 = 4;
 

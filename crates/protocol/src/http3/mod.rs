@@ -2,9 +2,9 @@
 //! for each of its streams.
 //!
 //! Reading order: `endpoint` (the UDP socket, and admission), this file (a connection from its handshake to its end),
-//! `control` (messages outside of requests), `request` (one request: head, handler, response) with `body`, `respond` and
-//! `response`, or `upgraded`. Below them `link` (state shared by streams), `streams` (both halves of one), `frames`,
-//! `head` and `qpack` (the meaning of the bytes).
+//! `control` (messages outside of requests), `request` (one request: head, handler, response) with `body`, `respond`
+//! and `response`, or `upgraded`. These use `link` (state shared by streams), `streams` (both halves of one), `frames`,
+//! `head` and `qpack`.
 //!
 //! Frames and header blocks are parsed here instead of by the crate `h3`: its released version can be made to buffer
 //! frames without limit, to end a body at an empty frame, and to panic when a stream is dropped. CONTRIBUTING.md has
@@ -71,7 +71,7 @@ impl ShutdownSignal {
         self.leave.notify_one();
     }
 
-    /// Upgraded streams are to end, too.
+    /// Also ends upgraded streams.
     pub(crate) fn finish(&self) {
         self.finish.notify_one();
     }
@@ -216,7 +216,7 @@ impl<H: Handler> StreamTasks<H> {
     }
 }
 
-/// Closes the connection when it goes.
+/// Closes the connection when dropped.
 struct Closing(Arc<Link>);
 
 impl Drop for Closing {

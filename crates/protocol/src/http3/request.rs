@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Header that tells a script that its request may be a replay by an attacker (RFC 8470 5.1).
+/// Header of requests that may be replays by an attacker (RFC 8470 5.1).
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// Result of reading a header.
@@ -44,8 +44,8 @@ impl HeadResult {
     }
 }
 
-/// Serves the request of one stream. Returns the rest of a stream that was upgraded, which needs a separate task: this
-/// one's memory, which the handler and responses need, is free then.
+/// Serves the request of one stream. Returns the rest of a stream that was upgraded, to run in a new task, so that this
+/// larger one is freed.
 pub(super) async fn serve<H: Handler>(
     handler: Arc<H>,
     link: Arc<Link>,
@@ -110,7 +110,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     let (mut block, mut charge) = (BytesMut::new(), link.connection.charge());
     while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
         if !charge.grow(bytes.len() as u64) {
-            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "there is no room for a head in `http.memory`"));
+            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "no room for a head in `http.memory`"));
         }
         block.extend_from_slice(&bytes);
     }
@@ -118,7 +118,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
         Ok(lines) => lines,
         Err(BlockError::TooLarge) => return Ok(HeadResult::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
         Err(BlockError::Invalid) => {
-            return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "a header block that cannot be read"));
+            return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "an invalid header block"));
         }
     };
     let mut head = head::request(lines, link.connection.shared.extended_connect)

@@ -1,4 +1,4 @@
-//! Sends a response on its stream as fast as the client reads it.
+//! Sends a response on its stream.
 
 use super::code::{Code, Fault};
 use super::frames::{kind, put_frame};
@@ -75,7 +75,7 @@ pub(super) async fn send(
 
 /// Fault for a response whose body ended early.
 fn broken(error: &std::io::Error) -> Fault {
-    tracing::debug!(target: "howdah::conn", %error, "request body ended early");
+    tracing::debug!(target: "howdah::conn", %error, "response body ended early");
     Fault::Stream(Code::INTERNAL_ERROR, "the body ended early")
 }
 

@@ -27,7 +27,7 @@ const BETWEEN: usize = 4 << 20;
 /// Length of a forwarded datagram's prefix: the client's address, the destination address (or none), and the ECN mark.
 const HEADER: usize = 16 + 2 + 4 + 1 + 16 + 1;
 
-/// The process that had the socket before.
+/// The process that read the socket before.
 #[derive(Debug)]
 pub struct Predecessor {
     mark: Mark,
@@ -156,7 +156,7 @@ impl QuicHandle {
     /// # Errors
     /// The system's error; this process keeps reading the socket.
     pub fn let_go(&self, link: OwnedFd) -> io::Result<()> {
-        // The replacement is an unsafe function whose contract the ownership of the descriptor keeps.
+        // Its replacement is unsafe: the descriptor must stay open, which owning it guarantees.
         #[allow(deprecated)]
         let link = AsyncFd::with_interest(link, tokio::io::Interest::READABLE)?;
         *lock(&self.0.successor) = Some(Arc::new(link));
@@ -402,6 +402,6 @@ mod tests {
         assert!(!predecessor.sort(&mut [IoSliceMut::new(&mut only_old)], &mut metas));
         drop(ours);
         assert!(!predecessor.sort(&mut [IoSliceMut::new(&mut short(&old, b"x"))], &mut [meta(10, 10)]));
-        assert!(predecessor.gone.load(Relaxed), "nothing more is passed on to who has gone");
+        assert!(predecessor.gone.load(Relaxed), "nothing is forwarded to a process that has ended");
     }
 }

@@ -84,7 +84,7 @@ impl Outgoing {
 
     fn failed(&mut self, error: &WriteError) -> Fault {
         match error {
-            WriteError::Stopped(_) => Fault::Stream(Code::REQUEST_CANCELLED, "the client has stopped reading it"),
+            WriteError::Stopped(_) => Fault::Stream(Code::REQUEST_CANCELLED, "the client has stopped reading"),
             _ => {
                 self.ended = true;
                 Fault::Gone
@@ -107,7 +107,7 @@ impl Outgoing {
         }
     }
 
-    /// Ready when the client wants no more, has everything, or is gone.
+    /// Ready when the client has stopped reading, has everything, or is gone.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let stopped = self.stream.stopped();
         async move {
@@ -122,7 +122,7 @@ impl Drop for Outgoing {
     }
 }
 
-/// Writes all of it.
+/// Writes all bytes to a critical stream.
 pub(super) async fn write_all(stream: &mut SendStream, bytes: Bytes) -> Result<(), Fault> {
     stream.write_all_chunks(&mut [bytes]).await.map_err(|error| match error {
         WriteError::Stopped(_) => Fault::Connection(Code::CLOSED_CRITICAL_STREAM, "a critical stream was stopped"),

@@ -186,7 +186,7 @@ impl AsyncWrite for Client {
         let bytes = &bytes[..bytes.len().min(MAX_FRAME)];
         let mut charge = this.link.connection.charge();
         if !charge.grow(bytes.len() as u64) {
-            return Poll::Ready(Err(io::Error::other("there is no room for it in `http.memory`")));
+            return Poll::Ready(Err(io::Error::other("no room for sent data in `http.memory`")));
         }
         let mut header = BytesMut::with_capacity(16);
         put_frame(&mut header, kind::DATA, bytes.len());

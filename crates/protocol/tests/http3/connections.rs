@@ -1,7 +1,7 @@
 //! Connections: 0-RTT, migration, and their end.
 
 use crate::line::Line;
-use crate::support::{Client, PATIENCE, Server, content, response};
+use crate::support::{Client, MAX_WAIT, Server, content, response};
 use howdah_protocol::front::Drained;
 use http::StatusCode;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_resumed_connection_asks_at_once_and_changes_nothing_before_the_handshake() {
+async fn early_data_may_hold_safe_requests_and_others_get_425() {
     let server = Server::start();
     let mut endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     endpoint.set_default_client_config(server.client_config());
@@ -56,7 +56,7 @@ async fn a_client_may_move_to_another_address() {
 }
 
 #[tokio::test]
-async fn under_load_a_client_has_to_prove_its_address_first() {
+async fn under_load_a_client_must_validate_its_address_first() {
     for (retry_above, retries) in [(0, true), (1000, false)] {
         let server = Server::with(retry_above, |_| {});
         let line = Line::to(server.addr, 0, 1).await;
@@ -67,7 +67,7 @@ async fn under_load_a_client_has_to_prove_its_address_first() {
 }
 
 #[tokio::test]
-async fn clients_that_never_prove_their_address_are_dropped_and_keep_no_client_out() {
+async fn clients_that_never_validate_their_address_are_dropped_and_do_not_block_others() {
     let server = Server::with(2, |settings| settings.header_timeout = Duration::from_millis(500));
     let mut endpoints = Vec::new();
     for seed in 1..4 {
@@ -83,18 +83,18 @@ async fn clients_that_never_prove_their_address_are_dropped_and_keep_no_client_o
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("the third is let in as well");
+    tokio::time::timeout(MAX_WAIT, waiting).await.expect("the third is let in as well");
     assert_eq!(server.client().await.get("/").await.1, b"hello", "one that proves it");
     let gone = async {
         while server.open_connections() > 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, gone).await.expect("they are kept");
+    tokio::time::timeout(MAX_WAIT, gone).await.expect("they are kept");
 }
 
 #[tokio::test]
-async fn everything_arrives_over_a_line_that_loses_and_confuses_datagrams() {
+async fn everything_arrives_over_a_network_that_loses_and_reorders_datagrams() {
     let server = Server::start();
     for seed in [7, 8] {
         let line = Line::to(server.addr, 5, seed).await;
@@ -127,20 +127,20 @@ async fn a_shutdown_lets_requests_end_and_accepts_no_new_ones() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, refused).await.expect("requests are still taken");
+    tokio::time::timeout(MAX_WAIT, refused).await.expect("requests are still taken");
     seen.release.notify_one();
     let (head, body) = response(&mut stream).await.unwrap();
     assert_eq!((head.status(), &body[..]), (StatusCode::OK, &b"released"[..]));
     assert_eq!(draining.await.unwrap(), Drained::All);
-    let error = tokio::time::timeout(PATIENCE, client.driver).await.unwrap().unwrap();
+    let error = tokio::time::timeout(MAX_WAIT, client.driver).await.unwrap().unwrap();
     assert!(error.is_h3_no_error(), "{error}");
 }
 
 #[tokio::test]
-async fn a_connection_without_requests_is_closed_with_a_word() {
+async fn an_idle_connection_is_closed_with_h3_no_error() {
     let server = Server::with(1000, |settings| settings.idle_timeout = Duration::from_millis(200));
     let mut client = server.client().await;
     assert_eq!(client.get("/").await.1, b"hello");
-    let error = tokio::time::timeout(PATIENCE, client.driver).await.expect("it is still open").unwrap();
+    let error = tokio::time::timeout(MAX_WAIT, client.driver).await.expect("it is still open").unwrap();
     assert!(error.is_h3_no_error(), "{error}");
 }

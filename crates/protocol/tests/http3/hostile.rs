@@ -1,6 +1,6 @@
 //! Clients that write their own bytes.
 
-use crate::support::{PATIENCE, Server};
+use crate::support::{MAX_WAIT, Server};
 use quinn::{Connection, ConnectionError, ReadError, VarInt};
 
 /// A request's head: GET / to localhost, using the static table where possible.
@@ -12,7 +12,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 async fn closed_with(connection: &Connection) -> u64 {
-    match tokio::time::timeout(PATIENCE, connection.closed()).await.expect("the connection goes on") {
+    match tokio::time::timeout(MAX_WAIT, connection.closed()).await.expect("the connection goes on") {
         ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
         other => panic!("{other}"),
     }
@@ -27,7 +27,7 @@ async fn sent(connection: &Connection, bytes: &[u8], ended: bool) -> Result<Vec<
         send.finish().unwrap();
     }
     let mut all = Vec::new();
-    let result = tokio::time::timeout(PATIENCE, async {
+    let result = tokio::time::timeout(MAX_WAIT, async {
         while let Some(chunk) = receive.read_chunk(1 << 20, true).await? {
             all.extend_from_slice(&chunk.bytes);
         }
@@ -54,7 +54,7 @@ fn status(response: &[u8]) -> Option<&'static str> {
 }
 
 #[tokio::test]
-async fn bytes_by_hand_are_a_request() {
+async fn unknown_frames_around_a_request_are_skipped() {
     let server = Server::start();
     let connection = server.connect().await;
     let response = sent(&connection, &frame(1, GET), true).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_malformed_request_ends_only_its_stream() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_gets_431_and_is_not_gathered() {
+async fn a_head_that_is_too_large_gets_431_and_is_not_buffered() {
     let server = Server::start();
     let connection = server.connect().await;
     // Announces a gigabyte; the server waits for none of it.
@@ -145,7 +145,7 @@ async fn unknown_frames_cost_no_memory() {
     send.write_all(b"\x21\x84\0\0\0").await.unwrap();
     let piece = vec![0; 1 << 20];
     for _ in 0..64 {
-        tokio::time::timeout(PATIENCE, send.write_all(&piece)).await.expect("it is gathered").unwrap();
+        tokio::time::timeout(MAX_WAIT, send.write_all(&piece)).await.expect("it is buffered").unwrap();
     }
     send.write_all(&frame(1, GET)).await.unwrap();
     send.finish().unwrap();
@@ -163,7 +163,7 @@ async fn waiting_for_a_head_has_a_limit() {
 }
 
 #[tokio::test]
-async fn streams_that_a_client_has_once_may_not_come_twice_or_end() {
+async fn critical_streams_must_be_unique_and_stay_open() {
     let server = Server::start();
     for (streams, code) in [
         (&[(&b"\0\x04\0"[..], false), (&b"\0\x04\0"[..], false)][..], 0x103),
@@ -210,6 +210,6 @@ async fn a_client_that_only_cancels_loses_its_connection() {
             let _ = receive.stop(VarInt::from_u32(0x10c));
         }
     };
-    tokio::time::timeout(PATIENCE, cancelling).await.expect("it may go on for ever");
+    tokio::time::timeout(MAX_WAIT, cancelling).await.expect("it may go on for ever");
     assert_eq!(closed_with(&connection).await, 0x107);
 }

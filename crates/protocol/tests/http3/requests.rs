@@ -1,6 +1,6 @@
 //! Requests and responses of clients that obey the protocol.
 
-use crate::support::{PATIENCE, Server, content, response};
+use crate::support::{MAX_WAIT, Server, content, response};
 use bytes::Bytes;
 use http::{StatusCode, Version};
 use tokio::sync::mpsc;
@@ -121,7 +121,7 @@ async fn requests_of_a_client_that_leaves_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_response_that_does_not_keep_to_its_length_is_cut() {
+async fn a_response_whose_length_is_wrong_is_cut() {
     let server = Server::start();
     let mut client = server.client().await;
     for path in ["/long", "/short", "/panic"] {
@@ -129,7 +129,7 @@ async fn a_response_that_does_not_keep_to_its_length_is_cut() {
         stream.finish().await.unwrap();
         assert!(response(&mut stream).await.is_err(), "{path}");
     }
-    assert_eq!(client.get("/").await.1, b"hello", "others do not suffer");
+    assert_eq!(client.get("/").await.1, b"hello", "other streams are unaffected");
     let (head, body) = client.get("/corrected").await;
     assert_eq!((&head.headers()["content-length"], &body[..]), (&"5".parse().unwrap(), &b"hello"[..]));
 }
@@ -143,5 +143,5 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     stream.finish().await.unwrap();
     stream.recv_response().await.unwrap();
     // The client reads no more; the server must still end the connection.
-    tokio::time::timeout(PATIENCE, client.quic.closed()).await.expect("the server still waits");
+    tokio::time::timeout(MAX_WAIT, client.quic.closed()).await.expect("the server still waits");
 }

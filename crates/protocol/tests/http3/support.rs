@@ -17,8 +17,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-/// Maximum time of each wait; all expected events are far quicker.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time of each wait; all expected events are far faster.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// State shared by handlers and their test.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Seen {
     pub(crate) changed: Notify,
     /// Releases `/held`.
     pub(crate) release: Notify,
-    /// Sends parts of `/stream`.
+    /// Source of the parts of `/stream`.
     pub(crate) parts: Mutex<Option<mpsc::UnboundedReceiver<Bytes>>>,
 }
 
@@ -47,7 +47,7 @@ impl Seen {
                 changed.await;
             }
         };
-        tokio::time::timeout(PATIENCE, seen).await.expect("the expected event did not happen");
+        tokio::time::timeout(MAX_WAIT, seen).await.expect("the expected event did not happen");
     }
 }
 
@@ -115,7 +115,7 @@ impl Handler for Tester {
                 send.send(Bytes::from_static(b"hello")).unwrap();
                 Body::stream(Box::new(Parts(parts)))
             }
-            "/panic" => panic!("as asked"),
+            "/panic" => panic!("requested by the test"),
             _ => Body::full(Bytes::from_static(b"hello")),
         };
         let mut response = Response::new(body);
@@ -189,7 +189,7 @@ impl Server {
     }
 
     pub(crate) async fn shutdown(mut self) -> Drained {
-        self.front.take().unwrap().shutdown(PATIENCE).await
+        self.front.take().unwrap().shutdown(MAX_WAIT).await
     }
 
     /// Configuration with which a client trusts this server.
@@ -297,5 +297,5 @@ pub(crate) async fn response(stream: &mut Stream) -> Result<(http::Response<()>,
         }
         Ok((response, body))
     };
-    tokio::time::timeout(PATIENCE, receiving).await.expect("no response came")
+    tokio::time::timeout(MAX_WAIT, receiving).await.expect("no response came")
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 const FILE: &str = "account.json";
 const LOCK: &str = "account.lock";
 
-/// Opens the account, and fetches the authority's directory again.
+/// Opens or creates the account, and fetches the authority's directory.
 pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) -> Result<Account, Failure> {
     if let Some(credentials) = read(storage).await? {
         return restore(credentials, client).await;
@@ -52,7 +52,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     Ok(account)
 }
 
-/// Deletes an account that the authority no longer knows.
+/// Deletes the stored account, which the authority no longer knows.
 pub(super) async fn forget(storage: &Storage) {
     let storage = storage.clone();
     let _ = blocking(move || storage.remove(FILE)).await;

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minute_has_so_many_new_names() {
+    fn new_names_per_minute_are_limited() {
         let start = Instant::now();
         let mut bounds = Bounds::new(3, start);
         assert_eq!((0..5).filter(|_| bounds.take(start)).count(), 3);

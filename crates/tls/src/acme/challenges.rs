@@ -25,7 +25,7 @@ const STALE: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub struct Challenges {
     tokens: RwLock<HashMap<Box<str>, Bytes>>,
-    /// Where servers share their tokens: the authority may connect to any of the servers.
+    /// Storage in which servers share their tokens: the authority may connect to any of the servers.
     shared: Storage,
     announced: tokio::sync::Mutex<Announced>,
 }
@@ -143,7 +143,7 @@ pub(super) fn publish_certificate(store: &Arc<Store>, name: &str, digest: &[u8])
 
 fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::Error>> {
     if digest.len() != 32 {
-        return Err("the digest is not SHA-256's".into());
+        return Err("the digest is not a SHA-256 digest".into());
     }
     let mut params = CertificateParams::new([name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();

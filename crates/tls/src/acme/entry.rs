@@ -26,7 +26,7 @@ pub(super) struct Served {
     pub(super) until: SystemTime,
     pub(super) version: Option<Version>,
     pub(super) renew_at: SystemTime,
-    /// When to ask the authority for the renewal time.
+    /// Time of the next renewal query.
     pub(super) ask_at: Option<SystemTime>,
 }
 

@@ -78,7 +78,7 @@ impl Failure {
         let hint = match kind {
             "externalAccountRequired" => "; set `acme.eab` to the key id and key that the authority gave you",
             "invalidContact" | "unsupportedContact" => "; set `acme.email` to an address that the authority accepts",
-            "userActionRequired" => "; the authority requires you to agree to something first",
+            "userActionRequired" => "; the authority requires an action by the account's owner first",
             "invalidProfile" => "; see `acme.profile`",
             "caa" => "; the domain's CAA records do not allow this authority",
             _ => "",

@@ -46,7 +46,7 @@ pub struct Manager {
     names: watch::Sender<Vec<String>>,
 }
 
-/// Stored data of a name, loaded from disk.
+/// Stored data of a name.
 struct LoadedName {
     name: String,
     found: Option<StoredCertificate>,
@@ -87,7 +87,7 @@ impl Manager {
     }
 
     /// Replaces the names. Certificates of names that stay are kept. Those of removed names are no longer served, but
-    /// stay on disk.
+    /// stay stored.
     pub fn set_names(&self, names: Vec<String>) {
         self.names.send_if_modified(|before| {
             *before != names && {
@@ -159,14 +159,14 @@ impl ManagerTask {
         self.list(names);
         let challenges = self.shared.challenges.clone();
         spawn_blocking(move || challenges.sweep());
-        let mut look = tokio::time::interval(POLL_INTERVAL);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
+        poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             self.begin_due();
             let until_due = self.until_due();
             tokio::select! {
                 asked = wanted.recv() => match asked {
-                    Some(asked) => self.want(asked),
+                    Some(asked) => self.handle_request(asked),
                     None => return,
                 },
                 // The sender is dropped together with that of `wanted`.
@@ -177,10 +177,10 @@ impl ManagerTask {
                 Some(loaded) = self.loaded.recv() => self.take_loaded(loaded),
                 Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => match ended {
                     Ok((id, outcome)) => self.end(id, outcome),
-                    // A bug in the server: the panic hook has logged it, and it counts as one failure of that name.
-                    Err(error) => self.end(error.id(), Outcome::Failed(Failure::of_name("a bug in the server"))),
+                    // A panic, which the panic hook has logged, counts as one failure of that name.
+                    Err(error) => self.end(error.id(), Outcome::Failed(Failure::of_name("the task panicked"))),
                 },
-                _ = look.tick() => self.look().await,
+                _ = poll.tick() => self.poll_storage().await,
                 () = tokio::time::sleep(until_due) => {}
             }
         }
@@ -202,7 +202,7 @@ impl ManagerTask {
             let is_known = self.names.get_mut(&name).map(|entry| entry.on_demand = false).is_some();
             if !is_known {
                 self.names.insert(name.clone(), Entry { working: true, ..Entry::new(false) });
-                self.tell(&name);
+                self.report(&name);
             }
             if !is_known || (default.as_ref() == Some(&name) && self.default != default) {
                 new.push(name);
@@ -265,12 +265,12 @@ impl ManagerTask {
                     self.schedule(&name, at);
                 }
             }
-            self.tell(&name);
+            self.report(&name);
         }
     }
 
     /// Checks whether another server has obtained certificates.
-    async fn look(&mut self) {
+    async fn poll_storage(&mut self) {
         if self.names.is_empty() {
             return;
         }
@@ -385,7 +385,7 @@ impl ManagerTask {
         entry.working = true;
         let asks = matches!(task, Task::Ask) && entry.certificate.is_none();
         let (shared, owned) = (self.shared.clone(), name.to_owned());
-        let job = self.jobs.spawn(async move { shared.attend(&owned, task).await });
+        let job = self.jobs.spawn(async move { shared.run(&owned, task).await });
         self.working.insert(job.id(), name.to_owned());
         if asks {
             self.asking.insert(job.id());
@@ -421,7 +421,7 @@ impl ManagerTask {
             Outcome::Window { renew_at, ask_at } => self.set_window(&name, Some(renew_at), Some(ask_at)),
             Outcome::NoWindow { ask_at } => self.set_window(&name, None, ask_at),
         }
-        self.tell(&name);
+        self.report(&name);
     }
 
     fn set_window(&mut self, name: &str, renew_at: Option<SystemTime>, ask_at: Option<SystemTime>) {
@@ -494,7 +494,7 @@ impl ManagerTask {
         }
         self.bounds.refuse(name, verdict, Instant::now());
         self.release(name, false);
-        // An existing certificate is served until it expires; it is loaded again when a client requests the name.
+        // An existing certificate is served until it expires; its name is checked again later.
         if self.names.get(name).is_some_and(|entry| entry.certificate.is_none()) {
             self.forget(name);
         } else {
@@ -521,7 +521,7 @@ impl ManagerTask {
     }
 
     /// Handles a handshake for a name that is not in the store.
-    fn want(&mut self, CertificateRequest { name, client, found }: CertificateRequest) {
+    fn handle_request(&mut self, CertificateRequest { name, client, found }: CertificateRequest) {
         if let Some(entry) = self.names.get_mut(&name) {
             if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MAX_WAITING_PER_NAME {
                 let _ = found.send(entry.certificate.is_some());
@@ -539,7 +539,7 @@ impl ManagerTask {
             let _ = found.send(false);
             return;
         }
-        // The certificate may be on disk from an earlier run; if not, `take_loaded` continues.
+        // The certificate may be stored already; if not, `take_loaded` continues.
         let entry = Entry { working: true, asker: Some(client), waiting: vec![found], ..Entry::new(true) };
         self.names.insert(name.clone(), entry);
         self.load(vec![name]);
@@ -547,7 +547,7 @@ impl ManagerTask {
 
     fn order_on_demand(&mut self, name: &str) {
         if self.paused_until > SystemTime::now() {
-            tracing::warn!("certificate for {name} delayed: the authority asked to wait");
+            tracing::warn!("certificate for {name} delayed: orders are paused after an error of the authority");
             self.release(name, false);
             self.forget(name);
         } else {
@@ -556,7 +556,7 @@ impl ManagerTask {
     }
 
     /// Updates the report with the state of a name.
-    fn tell(&self, name: &str) {
+    fn report(&self, name: &str) {
         let Some(entry) = self.names.get(name) else { return };
         self.shared.report.set(NameReport {
             name: name.to_owned(),

@@ -1,12 +1,12 @@
-//! Certificates from an ACME authority (RFC 8555): ordered, stored in a directory, renewed in time.
+//! Certificates from an ACME authority (RFC 8555): ordered, stored, renewed in time.
 //!
-//! Reading order: `manager` (the task that manages every name, an `entry`, and its due time), `order` (one order from
-//! start to certificate), `challenges` (proofs of control over a name), `account`, `kept` (stored data of a name),
-//! `work` (tasks for one name), `plan` (renewal and retry times), `allow` (checks of unlisted names), `http_client`,
-//! `report` (status for operators).
+//! Reading order: `manager` (the task that manages every name, an `entry`, and its due time), `work` (tasks for one
+//! name), `order` (one order from start to certificate), `challenges` (proofs of control over a name), `account`,
+//! `stored` (stored data of a name), `plan` (renewal and retry times), `demand` (requests from handshakes), `allow`
+//! (checks of unlisted names), `http_client`, `report` (status for operators).
 //!
-//! Everything runs on the main thread's runtime. I/O threads only do lookups: certificates in the store, tokens in a
-//! table.
+//! Everything runs on the main thread's runtime. I/O threads only look up certificates and tokens, and request missing
+//! certificates.
 
 mod account;
 mod allow;

@@ -23,7 +23,7 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(300);
 /// Kind of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A file served on port 80.
+    /// A text served on port 80.
     Http01,
     /// A TLS handshake on port 443.
     TlsAlpn01,
@@ -56,8 +56,7 @@ pub(super) struct OrderContext<'a> {
 
 impl OrderContext<'_> {
     /// Orders a certificate, and returns its chain and key in PEM. `replaced` is the certificate to renew. The number
-    /// of consecutive `failures` selects the challenge, so that one that does not work does not keep the other from
-    /// being tried.
+    /// of consecutive `failures` selects the challenge, so that the kinds are tried in turn.
     pub(super) async fn certificate(
         &self,
         name: &str,
@@ -87,7 +86,7 @@ impl OrderContext<'_> {
         };
         if status != OrderStatus::Ready {
             let why = self.why_refused(&mut order).await;
-            return Err(why.unwrap_or_else(|| Failure::of_name(format!("{CHECKING}, and gives no reason"))));
+            return Err(why.unwrap_or_else(|| Failure::of_name(format!("{CHECKING}, and gave no reason"))));
         }
         let (key, request) =
             request(name).map_err(|error| Failure::of_name(format!("cannot create a request: {error}")))?;

@@ -18,14 +18,14 @@ const RENEW_FRACTION: f64 = 0.2;
 /// Maximum number of doublings of pauses.
 const MAX_DOUBLINGS: u32 = 20;
 
-/// When to renew a certificate with this validity period.
+/// Renewal time of a certificate with this validity period.
 pub(super) fn renewal(from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
     let share = if life < SHORT_LIVED { RENEW_SHORT_AT } else { RENEW_AT };
     from + life.mul_f64(share + SPREAD * (2.0 * fastrand::f64() - 1.0))
 }
 
-/// When to renew a certificate for which the authority suggests `wanted`.
+/// Renewal time of a certificate for which the authority suggests `wanted`.
 pub(super) fn in_time(wanted: SystemTime, from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
     wanted.min(until - life.mul_f64(RENEW_FRACTION))

@@ -1,5 +1,5 @@
-//! Tasks for one name, which run concurrently with those of other names: load, order, ask the authority for the renewal
-//! time.
+//! Tasks for one name, which run concurrently with those of other names: check whether it is allowed, order, ask the
+//! authority for the renewal time.
 
 use crate::acme::allow::{self, Verdict};
 use crate::acme::blocking::blocking;
@@ -66,14 +66,14 @@ pub(super) enum Outcome {
     Allowed,
     /// The name may not have a certificate.
     Refused(Verdict),
-    /// When to renew, and when to repeat the query.
+    /// Renewal time, and the time of the next query.
     Window { renew_at: SystemTime, ask_at: SystemTime },
     /// The authority suggests no renewal time, or did not answer.
     NoWindow { ask_at: Option<SystemTime> },
 }
 
 impl Shared {
-    pub(super) async fn attend(&self, name: &str, task: Task) -> Outcome {
+    pub(super) async fn run(&self, name: &str, task: Task) -> Outcome {
         match task {
             Task::Order { known, replaced, failures } => {
                 self.order(name, known, replaced, failures).await.unwrap_or_else(Outcome::Failed)
