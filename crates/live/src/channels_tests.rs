@@ -85,7 +85,7 @@ fn subscribers_that_choose_a_channels_topic_themselves_are_not_of_the_channel() 
 }
 
 #[test]
-fn missed_updates_come_once_the_newest_ones_as_far_as_they_fit() {
+fn missed_updates_are_queued_once_and_the_newest_if_not_all_fit() {
     let hub = Hub::new(Limits::default());
     for id in ["1", "2", "3"] {
         hub.publish(update(id, &["a"]));

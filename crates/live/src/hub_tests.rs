@@ -202,7 +202,7 @@ fn a_reader_that_waits_is_woken_once_and_all_share_the_bytes() {
     }
     hub.publish(update(1, &["t"], false));
     hub.publish(update(2, &["t"], false));
-    assert_eq!(woken.0.load(Relaxed), 2, "a reader that has not looked yet is not woken again");
+    assert_eq!(woken.0.load(Relaxed), 2, "a reader that has not polled yet is not woken again");
     let bytes: BTreeSet<*const u8> = subscriptions
         .iter_mut()
         .map(|subscription| match subscription.poll_next(&mut Context::from_waker(&waker)) {

@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 8 << 20;
 /// Age after which an update is no longer delivered.
 const LIFETIME: Duration = Duration::from_secs(1800);
 
-/// The last updates, by topic. When they become too many, the oldest go.
+/// The last updates, by topic. When there are too many or too large ones, the oldest are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct LastUpdates {
     topics: FxHashMap<Arc<str>, u64>,

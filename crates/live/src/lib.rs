@@ -1,11 +1,11 @@
-//! Publish and subscribe: a [`Hub`] hands each [`Update`] to the subscribers whose [`Selector`]s match one of its topics, and
-//! to those that have joined the topic as a channel.
+//! Publish and subscribe: a [`Hub`] hands each [`Update`] to the subscribers whose [`Selector`]s match one of its
+//! topics, and to those that have joined the topic as a channel.
 //!
-//! Reading order: `update` (a message), `selector`, `template` and `template_matcher`, `url_pattern` and its
-//! parts `url_pattern_text` and `url_pattern_tokens` (the topics of a subscriber), `hub`
-//! (publishing, subscribing), `channels` and `presence` (topics that come and go during a subscription, and their
-//! users), `index` (finding the subscribers of a topic), `subscriber` (its queue), `history` (for clients that come back),
-//! `last` (for those that come later), `wire` (updates for other servers).
+//! Reading order: `update` (a message), `selector`, `template` and `template_matcher`, `url_pattern` and its parts
+//! `url_pattern_text` and `url_pattern_tokens` (the topics of a subscriber), `hub` (publishing, subscribing),
+//! `channels` and `presence` (topics that are joined and left during a subscription, and their users), `index` (finding
+//! the subscribers of a topic), `subscriber` (its queue), `history` (for clients that reconnect), `last` (for new
+//! ones), `wire` (updates for other servers), `waking` (waking many subscribers).
 #![forbid(unsafe_code)]
 
 mod channels;

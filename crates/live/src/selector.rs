@@ -35,13 +35,13 @@ impl Selector {
         if text == "*" { Self::All } else { Self::Exact(text.into()) }
     }
 
-    /// `*`, or a URL pattern; `None` if it is not one, or too complex. `base`: the hub's URL, to which relative patterns
-    /// and topics are relative.
+    /// `*`, or a URL pattern; `None` if it is not one, or too complex. `base`: the hub's URL, against which relative
+    /// patterns and topics are resolved.
     pub fn url_pattern(text: &str, base: &str) -> Option<Self> {
         if text == "*" { Some(Self::All) } else { UrlPattern::new(text, base).map(Arc::new).map(Self::Url) }
     }
 
-    /// `true` if both are read in the same way, whatever their texts.
+    /// `true` if both are of the same variant.
     pub fn is_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Capacity that an empty queue keeps.
 const MAX_IDLE_CAPACITY: usize = 8;
 
-/// A subscriber's wishes, and its description for others.
+/// The updates that a subscriber wants and may get, and its description for others.
 #[derive(Debug, Default)]
 pub struct Interest {
     /// The subscriber gets updates with a topic that one of these matches.
@@ -299,7 +299,7 @@ impl Queue {
     }
 }
 
-/// The next thing for a subscriber.
+/// An event for a subscriber's reader.
 #[derive(Debug)]
 pub enum Event {
     /// An update.

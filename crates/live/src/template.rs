@@ -1,7 +1,7 @@
 //! URI templates (RFC 6570, all four levels), matched in reverse: tests if a template can expand to a topic.
 //!
-//! Topics and templates come from clients, and each distinct template is matched with each update, so the time of a match
-//! is bounded (`template_matcher`), and a template's literal beginning is compared first.
+//! Topics and templates come from clients, and each distinct template is matched with each update, so the time of a
+//! match is bounded (`template_matcher`), and a template's literal beginning is compared first.
 
 use crate::template_matcher::{Builder, COMMA, EQUALS, Fragment, Matcher, RESERVED};
 

@@ -15,7 +15,7 @@ pub(crate) const COMMA: u8 = 4;
 /// No limit of a value's characters.
 const UNLIMITED: u16 = u16::MAX;
 
-/// The place in a pattern that a byte was matched by.
+/// A position in a pattern, by the byte that it matches.
 #[derive(Debug, Clone, Copy)]
 enum Position {
     Literal(u8),
@@ -33,7 +33,7 @@ enum Position {
     SecondDigit,
 }
 
-/// The way to a next position.
+/// A transition to a next position.
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     to: u16,
@@ -204,7 +204,8 @@ pub(crate) struct Matcher {
 /// A position that is reached, and the number of characters of its value so far.
 type Reached = (u16, u16);
 
-/// Reached positions. Of several ways to one, that with the fewest characters can go on wherever another can.
+/// Reached positions. Of several paths to one, the one with the fewest characters is kept: it can continue wherever
+/// another can.
 struct ReachedSet {
     all: [Reached; MAX_POSITIONS],
     length: usize,

@@ -1,6 +1,6 @@
-//! URL patterns (the URL Pattern Standard) as topic selectors. `url_pattern_text` splits a pattern into the components of
-//! a URL, `url_pattern_tokens` parses each; here they are compiled and matched. `ignoreCase` and captured values are left
-//! out: no selector needs them.
+//! URL patterns (the URL Pattern Standard) as topic selectors. `url_pattern_text` splits a pattern into the components
+//! of a URL, `url_pattern_tokens` parses each; here they are compiled and matched. `ignoreCase` and captured values are
+//! left out: no selector needs them.
 
 use crate::url_pattern_text::{Component, Texts, split};
 use crate::url_pattern_tokens::{Modifier, NotAPattern, Part, Value, parts};

@@ -163,7 +163,7 @@ impl Parser {
         self.text[position(self.begin)..position(self.at)].iter().collect()
     }
 
-    /// Ends the component, and goes on with another behind `skipped` tokens. Components between them are empty.
+    /// Ends the component, and begins another after `skipped` tokens. Components between them are empty.
     fn change(&mut self, next: State, skipped: usize) {
         if let Some(component) = self.state.component() {
             self.texts[component as usize] = Some(self.component_text());

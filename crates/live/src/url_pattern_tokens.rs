@@ -34,7 +34,7 @@ impl Token {
     }
 }
 
-/// Splits a text into tokens, the last of which is the end. `lenient`: what is not a token is `Invalid`.
+/// Splits a text into tokens, the last of which is the end. `lenient`: invalid characters become `Invalid` tokens.
 pub(crate) fn tokens(text: &[char], lenient: bool) -> Result<Vec<Token>, NotAPattern> {
     let (mut tokens, mut at) = (Vec::new(), 0);
     while let Some(&first) = text.get(at) {

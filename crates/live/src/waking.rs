@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::vec;
 use tokio::runtime::Handle;
 
-/// Number of subscribers that are woken at a time. Each sends for about 10 µs, so other tasks wait for some milliseconds.
+/// Number of subscribers woken at a time. Each sends for about 10 µs, so other tasks wait for some milliseconds.
 const SLICE: usize = 256;
 
 /// Wakes all tasks: a few at once, many by a task of the current runtime.

@@ -118,7 +118,7 @@ mod tests {
             let bytes = update.to_bytes(is_kept);
             let (read, read_kept) = Update::from_bytes(bytes.clone()).unwrap();
             assert_eq!((fields(&read), read_kept), (fields(&update), is_kept));
-            // Cut anywhere before its data, it is nothing.
+            // Cut anywhere before its data, it is invalid.
             for end in 0..bytes.len() - update.data.len() {
                 assert!(Update::from_bytes(bytes.slice(..end)).is_none(), "{end}");
             }

@@ -7,7 +7,7 @@ use howdah_live::{Hub, Interest, Selector, Subscriber, Update};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The type of the events of hubs.
+/// The type of the events that hubs themselves publish.
 pub const EVENT_TYPE: &str = "mercure";
 
 impl SubscriptionsPath {
@@ -41,8 +41,8 @@ fn found(subscriber: &Subscriber, parts: &[&str]) -> Vec<Map<String, Value>> {
     all.map(|(selector, payload)| subscription(interest, selector, payload, true)).collect()
 }
 
-/// The updates of 1.0 that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
-/// event's topic are left out.
+/// The updates of 1.0 that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to
+/// the event's topic are left out.
 pub(crate) fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     interest.matched().filter_map(move |(selector, payload)| {
         let topic: Arc<str> = path(interest, selector).path().into();

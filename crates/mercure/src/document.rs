@@ -34,8 +34,8 @@ impl SubscriptionsPath {
         format!("{PATH}/subscriptions{}", parts.collect::<String>())
     }
 
-    /// The document of 0.x about the present subscriptions, and the id of the last update. `None` if the requested subscription
-    /// does not exist.
+    /// The document of 0.x about the present subscriptions, and the id of the last update. `None` if the requested
+    /// subscription does not exist.
     pub fn document(&self, hub: &Hub) -> Option<(String, String)> {
         // Read before the subscribers: a client that continues after this id may get an event twice, but misses none.
         let last = hub.last();
@@ -74,8 +74,8 @@ impl SubscriptionsPath {
     }
 }
 
-/// The updates of 0.x that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to the
-/// event's topic are left out.
+/// The updates of 0.x that announce a subscriber's subscriptions (`active`) or their end. Those without a subscriber to
+/// the event's topic are left out.
 pub(crate) fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     let selectors: &[Selector] = if interest.payloads.is_none() { &interest.selectors } else { &[] };
     selectors.iter().filter_map(move |selector| {
@@ -195,7 +195,7 @@ mod tests {
             ..Interest::default()
         };
         let hub = Hub::new(Limits::default());
-        assert_eq!(events(&hub, &interest, true).count(), 0, "nothing is made that no subscriber gets");
+        assert_eq!(events(&hub, &interest, true).count(), 0, "no subscriber would get it");
         let watcher = |allowed: &str| Interest {
             selectors: vec![Selector::new("/.well-known/mercure/subscriptions/{topic}/{subscriber}")],
             allowed: vec![Selector::new(allowed)],

@@ -219,7 +219,7 @@ fn public(der: Vec<u8>) -> Result<Kind, KeyError> {
     }
 }
 
-/// Refuses the members of a JSON Web Key that are no key.
+/// Checks that the members of a JSON Web Key are a valid key.
 fn checked(how: &'static dyn signature::VerificationAlgorithm, key: &[u8], why: &str) -> Result<(), KeyError> {
     signature::ParsedPublicKey::new(how, key).map(drop).map_err(|_| KeyError::Set(why.to_owned()))
 }

@@ -1,7 +1,9 @@
-//! The Mercure protocol (0.x, and 1.0 as of draft 08), without HTTP: tokens, forms, events and the documents of subscriptions.
+//! The Mercure protocol (0.x, and 1.0 as of draft 08), without HTTP: tokens, forms, events and the documents of
+//! subscriptions.
 //!
-//! Reading order: `key`, `keys`, `claims`, `token` and `access_token` (authorization), `matcher` (topics of 1.0), `form`, `publication` and `event` (from a form to an update),
-//! `document` and `active` (lists of subscriptions of 0.x and 1.0).
+//! Reading order: `key`, `keys`, `claims`, `token` and `access_token` (authorization), `matcher` (topics of 1.0),
+//! `form`, `publication` and `event` (from a form to an update), `document` and `active` (lists of subscriptions of 0.x
+//! and 1.0).
 #![forbid(unsafe_code)]
 
 mod access_token;
@@ -31,7 +33,7 @@ use std::fmt::Write as _;
 /// Path of the hub.
 pub const PATH: &str = "/.well-known/mercure";
 
-/// The updates that announce a subscriber's subscriptions (`active`) or their end, in the form of their version.
+/// The updates that announce a subscriber's subscriptions (`active`) or their end, each in the format of its version.
 pub fn events(hub: &Hub, interest: &Interest, active: bool) -> impl Iterator<Item = Update> {
     document::events(hub, interest, active).chain(active::events(hub, interest, active))
 }

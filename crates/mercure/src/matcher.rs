@@ -29,10 +29,10 @@ pub enum MatcherError {
 }
 
 impl MatchType {
-    /// The type that a parameter of the query selects; `None` if the parameter is none for topics.
+    /// The type that a parameter of the query selects; `None` if its name does not begin with `match`.
     ///
     /// # Errors
-    /// Names that begin with `match` are reserved.
+    /// Other names that begin with `match` are reserved.
     pub fn of_parameter(name: &str) -> Option<Result<Self, MatcherError>> {
         match name {
             "match" | "match_exact" => Some(Ok(Self::Exact)),

@@ -90,7 +90,7 @@ impl Publication {
         Ok(found)
     }
 
-    /// Checks what Mercure 1.0 reserves. `hub`: the hub's URL.
+    /// Checks the names that Mercure 1.0 reserves. `hub`: the hub's URL.
     ///
     /// # Errors
     /// A topic or the type is reserved, or has format characters.
@@ -145,7 +145,7 @@ mod tests {
     use crate::event;
 
     #[test]
-    fn what_hubs_publish_themselves_is_reserved() {
+    fn topics_and_types_of_the_hub_itself_are_reserved() {
         let hub = "https://hub.example/.well-known/mercure";
         let check = |form: &str| Publication::from_form(form.as_bytes()).unwrap().check_reserved(hub);
         for form in [

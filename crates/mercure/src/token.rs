@@ -47,7 +47,7 @@ impl Claims {
         Err(error)
     }
 
-    /// `hubs`: the token is an access token.
+    /// `hubs` is `Some` for access tokens.
     fn read(claims: &Map<String, Value>, now: SystemTime, hubs: Option<&[String]>) -> Result<Self, TokenError> {
         let expires = time(claims, "exp")?;
         if expires.is_some_and(|expires| expires <= now) {

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_and_users_are_listed_as_far_as_they_are_asked_for() {
+    fn channels_and_users_are_listed_with_the_requested_attributes() {
         let hub = Hub::new(Limits::default());
         let charge = Charge::new(Budgets::new(1 << 20, 1 << 20).memory, None);
         let terms = QueueLimits { slow: SlowPolicy::Disconnect, max_updates: 1, max_bytes: 1, charge };

@@ -23,7 +23,7 @@ pub struct App {
 pub enum AppError {
     #[error("is not ID:KEY:SECRET")]
     Parts,
-    #[error("has an id or a key with other characters than letters, digits, `-` and `_`")]
+    #[error("has an id or a key with characters other than letters, digits, `-` and `_`")]
     Characters,
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     /// The examples in Pusher's documentation: they specify the signed text.
     #[test]
-    fn channels_are_admitted_by_signatures_as_the_documentation_shows_them() {
+    fn channel_signatures_are_those_of_the_documentation() {
         let app = app();
         let key = "278d425bdf160c739803";
         let private = format!("{key}:58df8b0c36d6982b82c3ecf6b4662e34fe8c25bba48f5369f135bf843651c3a4");

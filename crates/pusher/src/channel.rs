@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_says_who_may_subscribe() {
+    fn the_name_determines_the_kind() {
         for (name, kind) in [
             ("orders", Some(Kind::Public)),
             ("private-orders.7", Some(Kind::Private)),

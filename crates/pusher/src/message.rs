@@ -23,7 +23,7 @@ pub const RATE: u16 = 4301;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
     Ping,
-    /// An answer, or an event without a response.
+    /// A pong, or an unknown event, which is ignored.
     Nothing,
     Subscribe {
         channel: String,
@@ -156,7 +156,7 @@ pub fn event(name: &str, channel: &str, data: &Value, user: Option<&str>, except
     }
 }
 
-/// Tells a client that a cache channel has no last event.
+/// A cache channel has no last event.
 pub fn cache_miss(channel: &str) -> String {
     json!({ "event": "pusher:cache_miss", "channel": channel }).to_string()
 }

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         let parsed = |text| Address::parse(text).unwrap();
         let plain = parsed("redis://cache.internal");
         assert_eq!((plain.host.as_str(), plain.port, plain.tls, plain.database), ("cache.internal", 6379, false, 0));

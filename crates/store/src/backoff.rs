@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Time limit of a write, and of connecting.
+/// Time limit of a step, such as connecting or a write.
 pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The first and the longest pause before connecting again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

@@ -47,7 +47,7 @@ pub(crate) enum Kind {
 struct Shared {
     kind: Kind,
     values: Box<dyn Values>,
-    /// The last attempt to reach the rate limits' connection failed.
+    /// The last command about a rate failed.
     rates_away: AtomicBool,
     runtime: Handle,
     /// Dropping it ends the thread.
@@ -129,8 +129,8 @@ impl Broker {
 /// Rate limits.
 impl Broker {
     /// Takes a request out of the bucket with this key. The bucket refills by one request per `interval`, and `burst`
-    /// more requests may come in advance. The error is the time to wait. `None`: the broker is unreachable or too slow,
-    /// so the caller must decide alone.
+    /// more requests may come in advance. The error is the time to wait. `None`: the broker has no rates, is
+    /// unreachable or too slow, so the caller must decide alone.
     pub async fn admit(&self, key: &str, interval: Duration, burst: u32) -> Option<Result<(), Duration>> {
         let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX >> 12);
         let ahead = microseconds(interval.saturating_mul(burst));

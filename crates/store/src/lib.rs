@@ -1,4 +1,5 @@
-//! Data that servers keep and share: values, locks and announcements, in a directory or a broker.
+//! Data that servers keep and share: values, locks and announcements, in a directory or a broker; rates and logs, in a
+//! broker.
 //!
 //! Reading order: `storage` (the interface for certificates and accounts), `state_dir` (a directory), `address` and
 //! `broker` (a server that several of ours use), `redis`, `nats`, `values` (what a broker stores) with `redis_values` and

@@ -158,7 +158,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 fn make(path: &Path) -> io::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| io::Error::new(error.kind(), format!("cannot make {}: {error}", path.display())))
+    made.map_err(|error| io::Error::new(error.kind(), format!("cannot create {}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 #[derive(Debug, Clone)]
 pub enum Storage {
     Directory(StateDir),
-    /// Keys have a common prefix. Data that was read is also stored in a directory, for times when the broker is
+    /// Keys have a common prefix. `read_kept` and `keep_copy` store copies in a directory, for times when the broker is
     /// unreachable.
     Shared {
         broker: Broker,

@@ -19,7 +19,7 @@ pub struct Close {
 impl Close {
     /// Without a code.
     pub const NO_STATUS: Self = Self { code: None, reason: Bytes::new() };
-    /// The server stops or is replaced.
+    /// The client must connect again: the server stops, or the settings of the connection's protocol have changed.
     pub const GOING_AWAY: Self = Self::of(1001, "the server restarts");
     /// A broken frame.
     pub const PROTOCOL_ERROR: u16 = 1002;

@@ -15,7 +15,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of messages that may wait for one client; beyond that the client is disconnected.
+/// Bytes of messages that may wait for one client; beyond that it is disconnected, or loses its oldest messages.
 const MAX_QUEUE: usize = 4 << 20;
 /// Maximum size of a connection's state, in bytes.
 const MAX_STATE: usize = 4096;
@@ -41,7 +41,7 @@ struct Inner {
 pub(crate) enum Next {
     Message(Arc<Update>),
     Close(Close),
-    /// The settings of the connection's protocol have changed: the client is to connect again.
+    /// The settings of the connection's protocol have changed: the client must connect again.
     Reconnect,
     Idle,
 }
@@ -72,7 +72,7 @@ impl Link {
         fits
     }
 
-    /// Queues a message. A client that is too far behind is disconnected.
+    /// Queues a message. A client that is too far behind is disconnected, unless `drop_oldest` was called.
     pub fn send(&self, message: Update) {
         self.subscriber.send(&Arc::new(message));
     }
@@ -215,7 +215,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// A connection that scripts cannot find. It ends when the hub's subscriptions are to end.
+    /// A connection that scripts cannot find. It ends when the hub ends its subscriptions.
     pub fn unlisted(id: Box<str>, hub: &Hub, charge: Charge) -> Self {
         Self::new(id, hub, charge, false)
     }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_comes_back_gets_what_it_has_missed_of_a_channel() {
+    fn a_returning_client_gets_the_messages_that_it_has_missed() {
         let stage = Fixture::new(1 << 26);
         for (topic, text) in [("a", "1"), ("a", "2"), ("b", "3"), ("a", "4")] {
             stage.publish(topic, text);

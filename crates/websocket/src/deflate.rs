@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offers_are_accepted_if_nothing_in_them_binds_the_server() {
+    fn offers_that_limit_the_servers_window_are_declined() {
         let name = "permessage-deflate";
         for (offer, expected) in [
             (name.to_owned(), true),

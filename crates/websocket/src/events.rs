@@ -17,7 +17,7 @@ pub enum Event {
     Close(u16, Bytes),
 }
 
-/// The outcome of an event: a status of HTTP.
+/// The outcome of an event: an HTTP status.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = u16> + Send>>;
 
 /// Output of an application to a connection that it holds itself.
@@ -26,17 +26,17 @@ pub enum Outgoing {
     Message(Update),
     /// The close; nothing follows.
     Close(Close),
-    /// The application ends soon: the client is to connect again.
+    /// The application ends soon: the client must connect again.
     Reconnect,
 }
 
-/// Handles the events of connections. Those of one connection come one after the other.
+/// Handles the events of a connection, one after the other.
 pub trait Events: Send + Sync {
     /// Handles an event.
     fn handle(&self, link: &Link, event: Event) -> HandlerFuture;
 
-    /// The next thing that an application sends which holds the connection itself. Called when the client has taken
-    /// everything before, so a slow client suspends the application.
+    /// The next output of an application that holds the connection itself. Called once everything before is written, so
+    /// a slow client suspends the application.
     fn poll_outgoing(&mut self, _: &mut Context<'_>) -> Poll<Outgoing> {
         Poll::Pending
     }

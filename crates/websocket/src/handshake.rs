@@ -1,4 +1,4 @@
-//! The handshake request (RFC 6455 4.2, RFC 8441 5) and the parameters negotiated with it.
+//! The handshake request (RFC 6455 4.2, RFC 8441 5, RFC 9220 3) and the parameters negotiated with it.
 
 use crate::deflate::Deflate;
 use base64::Engine as _;
@@ -16,7 +16,7 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// An acceptable handshake.
 #[derive(Debug)]
 pub struct Accepted {
-    /// `Sec-WebSocket-Accept`; none in HTTP/2.
+    /// `Sec-WebSocket-Accept`; `None` in HTTP/2 and 3.
     pub accept: Option<HeaderValue>,
     /// Compression.
     pub deflate: Option<Deflate>,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_accepted_with_its_key_and_what_it_offers() {
+    fn a_handshake_is_accepted_with_its_key_and_offers() {
         // The example of RFC 6455 1.3.
         let asked = headers(&[
             ("sec-websocket-version", "13"),

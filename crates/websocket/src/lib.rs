@@ -1,9 +1,8 @@
 //! WebSocket (RFC 6455) with permessage-deflate (RFC 7692).
 //!
 //! `frames` parses a client's input and `message` encodes its output, both without I/O; `deflate` compresses;
-//! `handshake` validates the opening request. `session` handles one client in its connection's task, and `connections`
-//! finds open connections by id; channels belong to the site's hub (`howdah_live`). An application handles events
-//! through the trait in `events`.
+//! `handshake` validates the opening request. `session` handles one client, and `connections` finds open connections by
+//! id; channels belong to the site's hub (`howdah_live`). An application handles events through the trait in `events`.
 
 mod close;
 mod connections;

@@ -1,5 +1,5 @@
-//! A connection to one client, in the task of its HTTP connection: reads frames, passes messages to the handler one
-//! after the other, sends queued messages, and closes.
+//! A connection to one client, in one task: reads frames, passes messages to the handler one after the other, sends
+//! queued messages, and closes.
 //!
 //! An idle connection has no buffer: data is read into a buffer of the thread. A client may be a few messages ahead of
 //! the handler; beyond that its socket is not read.
@@ -146,7 +146,7 @@ struct SessionTask {
     closing: Closing,
     metrics: Arc<Metrics>,
     grace: Duration,
-    /// Time at which the connection is closed because the server stops, or the client is to connect again.
+    /// Time at which the connection is closed because the server stops, or the client must connect again.
     close_at: Option<Instant>,
     /// Time at which a closing connection is dropped.
     closing_deadline: Option<Instant>,
@@ -429,7 +429,7 @@ impl SessionTask {
         }
     }
 
-    /// Closes the connection after a random part of the grace time.
+    /// Closes the connection after a random time of at most half the grace time.
     fn schedule_close(&mut self) {
         if self.close_at.is_none() {
             let spread = (self.grace / 2).min(MAX_SPREAD);

@@ -160,7 +160,7 @@ async fn a_connection_that_is_cut_ends_with_all_its_events() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_closes_with_1001_and_waits_for_no_client() {
+async fn a_stopping_server_closes_with_1001_and_does_not_wait_for_the_client() {
     let mut stage = Stage::new(1000);
     stage.link.send(message(b"last", false));
     assert_eq!(stage.read(6).await, b"\x81\x04last");
