@@ -11,7 +11,7 @@ pub(crate) const MAX_SELECTORS: usize = 1000;
 pub struct Claims {
     /// The topics that the bearer may publish to. `None`: the bearer may not publish.
     pub publish: Option<Vec<Selector>>,
-    /// The topics whose private updates its bearer may receive. `None`: no subscriptions of this bearer.
+    /// The topics whose private updates the bearer may receive. `None`: the bearer is not a subscriber.
     pub subscribe: Option<Vec<Selector>>,
     /// Data about the bearer, as JSON.
     pub payload: Option<Box<str>>,
@@ -30,19 +30,19 @@ pub enum TokenError {
     Malformed,
     #[error("no key has its `kid`")]
     KeyId,
-    #[error("an algorithm other than the key's")]
+    #[error("its algorithm is not the key's")]
     Algorithm,
-    #[error("critical extensions, which are not supported")]
+    #[error("its critical extensions are not supported")]
     Critical,
-    #[error("a wrong signature")]
+    #[error("its signature is wrong")]
     Signature,
-    #[error("missing or malformed claims")]
+    #[error("its claims are missing or malformed")]
     Claims,
-    #[error("an audience that is not this hub")]
+    #[error("its audience is not this hub")]
     Audience,
-    #[error("expired")]
+    #[error("it has expired")]
     Expired,
-    #[error("not valid yet")]
+    #[error("it is not valid yet")]
     NotYet,
 }
 

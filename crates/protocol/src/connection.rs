@@ -82,7 +82,7 @@ pub struct Connection {
     pub share: OnceLock<Arc<Share>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: State,
-    /// Pending informational responses, for protocols with serial requests.
+    /// Pending informational responses of serial requests. HTTP/2 and 3 only count their bytes here.
     pub(crate) informational: Queue,
 }
 

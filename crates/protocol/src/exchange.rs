@@ -114,7 +114,7 @@ pub struct Head {
     pub target: Target,
     /// The protocol's version.
     pub version: Version,
-    /// The fields. `Content-Length` is one valid number, if it is there.
+    /// The fields. `Content-Length`, if present, is one valid number; in HTTP/2, several fields may repeat it.
     pub headers: HeaderMap,
 }
 

@@ -93,7 +93,8 @@ impl Front {
     }
 
     /// Leaves new connections to another process. Existing ones close after their next response or for the usual
-    /// reasons, not earlier. Returns `true` once all have closed, `false` after `longest`.
+    /// reasons; in HTTP/2 and 3, once no request is running. Returns `true` once all have closed, `false` after
+    /// `longest`.
     pub async fn leave(&mut self, longest: Duration) -> bool {
         let mut leaving = self.listeners.leave();
         let gone = async {

@@ -114,7 +114,7 @@ enum Stream {
     Unix(UnixListener, UnixPath),
 }
 
-/// The file of a Unix socket; removed when the listener goes, if it is still the same file.
+/// The file of a Unix socket; removed when the listener is dropped, if it is still the same file.
 #[derive(Debug)]
 struct UnixPath {
     path: Arc<Path>,

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Maximum number of variables of one request. nginx sends some 30 and the client's fields, of which it takes 100.
+/// Maximum number of variables of one request. nginx sends some 30, and one for each of the client's fields.
 pub const MAX_PARAMS: usize = 2048;
 
 /// The variables of a request, in the order in which they came. The last one of a name counts.

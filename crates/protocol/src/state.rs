@@ -1,6 +1,6 @@
 //! State of a connection that its timeouts and the shutdown depend on.
 //!
-//! Requests arm no timers. The connection records the event it waits for and when the wait began. Its I/O thread checks
+//! These need no timers. The connection records the event it waits for and when the wait began. Its I/O thread checks
 //! all its connections a few times per timeout (`io_thread`), sets a verdict where one is due, and wakes the
 //! connection, which acts on it. The clock is the I/O thread's: in milliseconds, updated at each check.
 
@@ -15,12 +15,12 @@ use std::time::Duration;
 pub enum Verdict {
     /// Go on.
     None = 0,
-    /// Close after the next response: another process takes over, or room is needed. Until then an HTTP/1 connection
-    /// stays open; HTTP/2 and 3 send GOAWAY.
+    /// Close after the next response: another process takes over, or room is needed. Until then HTTP/1 and FastCGI
+    /// connections stay open; HTTP/2 and 3 send GOAWAY.
     LastResponse = 1,
     /// Finish the running requests and accept no new ones (shutdown).
     Finish = 2,
-    /// No request has begun: close. The idle timeout has passed, the server shuts down, or room is needed.
+    /// Close unless a request has arrived: the idle timeout has passed, the server shuts down, or room is needed.
     Idle = 3,
     /// A request's header took too long, or room is needed: respond with 408 and close.
     HeaderTimeout = 4,

@@ -1,8 +1,8 @@
 //! A log that several servers share: each appends, and all deliver the same entries in the same order.
 //!
-//! A writer and a reader run on the broker's thread. Each has its own connection, so that neither waits for the other,
-//! and reconnects with growing pauses. `redis_log` and `nats_log` implement them; `outbox` decides when entries are
-//! delivered.
+//! A writer and a reader run on the broker's thread and retry with growing pauses. With Redis each has its own
+//! connection, so that neither waits for the other. `redis_log` and `nats_log` implement them; `outbox` decides when
+//! entries are delivered.
 
 use crate::broker::{Broker, Kind};
 use crate::log_shared::LogShared;

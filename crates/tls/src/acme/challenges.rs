@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 
 /// Maximum length of a token; usual tokens have some forty characters of base64url.
 const MAX_TOKEN_LEN: usize = 128;
-/// Minimum interval between reads of the announced tokens, however many clients request: each read is one system call.
+/// Minimum interval between reads of the announced tokens, however many clients request one.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Age at which a token is removed: a killed server has left it behind.
 const STALE: Duration = Duration::from_secs(24 * 3600);

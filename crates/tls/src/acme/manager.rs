@@ -22,7 +22,7 @@ use tokio::task::{Id, JoinSet, spawn_blocking};
 
 /// Maximum number of concurrent tasks.
 const MAX_CONCURRENT: usize = 4;
-/// Interval at which the storage is checked for certificates of other servers: one system call.
+/// Interval at which the storage is checked for certificates of other servers: one system call, or one command.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);
 /// Number of certificates loaded before each update of the store.
 const CHUNK: usize = 256;
