@@ -22,8 +22,8 @@ pub enum JoinError {
 impl std::fmt::Display for JoinError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Name => "the name of a channel has 1 to 256 bytes",
-            Self::TooMany => "a connection may subscribe to 256 channels",
+            Self::Name => "a channel's name must have 1 to 256 bytes",
+            Self::TooMany => "a connection may subscribe to at most 256 channels",
         })
     }
 }

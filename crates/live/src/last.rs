@@ -1,4 +1,4 @@
-//! The last update of each topic whose publisher wants it kept, for subscribers that come later.
+//! The last update of each topic that was published as `cached`, for later subscribers.
 
 use crate::update::Update;
 use rustc_hash::FxHashMap;

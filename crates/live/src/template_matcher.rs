@@ -136,7 +136,7 @@ impl Builder {
         fragment
     }
 
-    /// A list that either ends as before, or goes on with a separator and an item; or begins with this item. None of
+    /// A list that either ends as before, or continues with a separator and an item; or begins with this item. None of
     /// them is optional.
     pub(crate) fn further(
         &mut self,

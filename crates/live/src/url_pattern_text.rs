@@ -71,7 +71,7 @@ struct Parser {
     /// The first token of the component.
     begin: usize,
     at: usize,
-    /// Tokens to go on by.
+    /// Number of tokens to advance by.
     step: usize,
     /// The protocol can match a special scheme.
     special: bool,

@@ -88,7 +88,7 @@ fn set(text: &str) -> Result<Vec<NamedKey>, KeyError> {
     }
 }
 
-/// Reads a key of a set. `None` if it is for another purpose or of an unknown kind, as section 5 of RFC 7517 asks.
+/// Reads a key of a set. `None` if it is for another purpose or of an unknown kind (RFC 7517 section 5).
 fn named(jwk: &Map<String, Value>) -> Result<Option<NamedKey>, KeyError> {
     let text = |name: &'static str| match jwk.get(name) {
         None => Ok(None),

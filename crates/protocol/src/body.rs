@@ -158,7 +158,7 @@ impl Body {
         Self::of(if whole.is_empty() { Kind::Empty } else { Kind::Whole(whole) })
     }
 
-    /// A body that comes in parts.
+    /// A streamed body.
     pub fn stream(stream: Stream) -> Self {
         Self::of(Kind::Stream(stream))
     }
@@ -217,7 +217,7 @@ impl Body {
         }
     }
 
-    /// The inner stream, if the body comes in parts; the body itself otherwise.
+    /// The inner stream, if the body is streamed or made of files; the body itself otherwise.
     pub fn into_stream(mut self) -> Result<Stream, Self> {
         match std::mem::replace(&mut self.kind, Kind::Empty) {
             Kind::Stream(stream) => Ok(stream),
@@ -291,7 +291,7 @@ impl Body {
     }
 }
 
-/// A response on its way out. Reports its end to the `EndObserver` when dropped.
+/// Progress of a response's body. Reports its end to the `EndObserver` when dropped.
 pub(crate) struct Delivery {
     ending: Option<Box<dyn EndObserver>>,
     pub(crate) sent: u64,

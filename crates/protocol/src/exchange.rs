@@ -188,7 +188,7 @@ pub trait BodySource: Send + std::fmt::Debug {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>>;
 }
 
-/// A request's body on its way in.
+/// A request's body, which is read in parts.
 #[derive(Debug)]
 pub struct RequestBody {
     source: Option<Box<dyn BodySource>>,

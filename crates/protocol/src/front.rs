@@ -146,7 +146,7 @@ impl Front {
         let _ = self.release.send(true);
         for thread in self.threads {
             if thread.join().is_err() {
-                tracing::error!(target: "howdah::front", "I/O thread panicked");
+                tracing::error!(target: "howdah::front", "I/O thread panicked: its connections were cut");
             }
         }
     }

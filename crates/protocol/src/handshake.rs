@@ -18,7 +18,7 @@ const RESPONSE_400: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 47\r\n\r\n\
     400 Bad Request: this port speaks TLS (https).\n";
 
-/// A handshake under way.
+/// An unfinished handshake.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     socket: TlsSocket,

@@ -71,7 +71,7 @@ impl Socket {
     }
 
     /// Like `AsyncWrite::poll_write_vectored`, for protocols that write themselves. They call `poll_flush` after it, or
-    /// go on reading.
+    /// continue reading.
     pub(crate) fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,20 +1,20 @@
-//! Bodies that come in parts.
+//! Streamed bodies.
 
 use bytes::Bytes;
 use std::io;
 use std::task::{Context, Poll};
 
-/// A part of a body that comes in parts.
+/// A part of a streamed body.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     /// The bytes; may be empty when only `flush` matters.
     pub data: Bytes,
-    /// The producer wants everything up to here to reach the client now. Connections write whenever no further part is
-    /// ready, so this matters only to stages in between, such as an encoder.
+    /// Everything up to here should reach the client now. Connections write whenever no further part is ready, so this
+    /// affects only stages in between, such as an encoder.
     pub flush: bool,
 }
 
-/// A body that comes in parts.
+/// A streamed body.
 pub trait ChunkStream: Send {
     /// The next part; `None` at the end. An error cuts the response off.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>>;

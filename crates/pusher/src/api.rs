@@ -52,11 +52,11 @@ impl Resource {
 pub enum ApiError {
     #[error("the body is not JSON with a name, channels and data")]
     Body,
-    #[error("an event has a name of 1 to 200 bytes")]
+    #[error("an event's name must have 1 to 200 bytes")]
     Name,
-    #[error("an event has 1 to 100 channels, and a batch at most 100 events")]
+    #[error("an event must have 1 to 100 channels, and a batch at most 100 events")]
     Number,
-    #[error("invalid name of a channel")]
+    #[error("a channel's name is invalid")]
     Channel,
     #[error("only presence channels have users")]
     NoPresence,

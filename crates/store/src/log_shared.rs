@@ -87,7 +87,7 @@ impl LogShared {
         let unshared = if is_unreachable { 0 } else { std::mem::take(&mut outbox.unshared) };
         drop(outbox);
         if was_unreachable && !is_unreachable {
-            tracing::info!("{} is back: {}", self.place, self.key);
+            tracing::info!("{} is back: {} is shared again", self.place, self.key);
         }
         if missed > 0 {
             tracing::warn!("{missed} updates of other servers were lost: {} holds the last {KEPT}", self.key);

@@ -47,8 +47,8 @@ impl FileUser<'_> {
     }
 }
 
-/// The directories that are searched on the way to a file: those of its path, of each symbolic link at the path's end,
-/// and of the final target.
+/// The directories that are searched to reach a file: those of its path, of each symbolic link at the path's end, and
+/// of the final target.
 fn directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     let mut add = |path: &Path| all.extend(path.ancestors().skip(1).map(Path::to_owned));

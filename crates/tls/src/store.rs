@@ -11,7 +11,7 @@ use crate::certificate::Certificate;
 use crate::hosts::Hosts;
 use crate::names;
 
-/// Maximum length of a DNS name; longer names of clients are unknown. Names are looked up in lower case.
+/// Maximum length of a DNS name; clients' longer names count as unknown. Names are looked up in lower case.
 const MAX_NAME_LEN: usize = 253;
 
 /// Name → certificates, in the order in which they were added. `*.example.org` is an ordinary key here.

@@ -177,7 +177,7 @@ impl Io {
     /// `true` if the whole body has arrived, or there is none.
     pub(super) fn is_body_complete(&mut self) -> bool {
         if self.body_remaining == 0 && self.input.len() >= super::record::HEADER {
-            // Next comes the body's end, or excess that the script does not get.
+            // The next record is the body's end, or excess that the script does not get.
             let _ = self.skip_received_body();
         }
         self.decoder.is_body_complete()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The socket, observed on its way to h2.
+/// The socket that h2 uses, with a view of its bytes.
 pub(super) struct ObservedSocket {
     socket: Socket,
     connection: Arc<Connection>,

@@ -349,7 +349,7 @@ async fn send(
 enum SendWindow {
     /// The client has room.
     Some,
-    /// The stream has gone.
+    /// The stream has ended.
     Never,
     /// The client has taken too little for too long.
     TooLate,

@@ -59,7 +59,7 @@ impl Slot {
     }
 }
 
-/// A body on its way in.
+/// The body of a request, for its handler.
 #[derive(Debug)]
 pub(super) struct Upload {
     parts: Option<Parts<Incoming>>,

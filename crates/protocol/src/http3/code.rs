@@ -36,9 +36,9 @@ impl From<Code> for VarInt {
 /// Errors in a client's data, and their scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The connection cannot go on.
+    /// The connection cannot continue.
     Connection(Code, &'static str),
-    /// This stream cannot go on.
+    /// This stream cannot continue.
     Stream(Code, &'static str),
     /// The client has ended the stream or the connection itself.
     Gone,

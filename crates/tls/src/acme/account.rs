@@ -48,7 +48,7 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     };
     let written = blocking(write).await?;
     written.map_err(|error| Failure::of_authority(format!("cannot save the account: {error}")))?;
-    tracing::info!("created an account at {}", options.directory);
+    tracing::info!("created an ACME account at {}", options.directory);
     Ok(account)
 }
 
