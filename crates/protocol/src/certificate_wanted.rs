@@ -1,5 +1,5 @@
-//! Reads the server name from a ClientHello before the handshake. Certificates that are still on disk, or are obtained
-//! on demand, must be loaded when the handshake begins. The bytes read are passed on to the handshake.
+//! Reads the server name from a ClientHello before the handshake. Certificates that are not loaded yet, or are obtained
+//! on demand, must be in the store when the handshake begins. The bytes read are passed on to the handshake.
 
 use bytes::Bytes;
 use howdah_config::client_number;

@@ -42,7 +42,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The settings.
+    /// Derives the state from the settings.
     pub fn new(settings: &HttpSettings, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
         let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
         Self {

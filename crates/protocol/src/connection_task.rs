@@ -97,7 +97,7 @@ pub(crate) async fn drive_tls<H: Handler>(
     }
 }
 
-/// `true` if a connection without a request must be closed and no bytes have arrived at that moment.
+/// `true` if a connection without a request must be closed. An idle one is kept if bytes have just arrived.
 fn gives_up(verdict: Verdict, has_unread: impl FnOnce() -> bool) -> bool {
     verdict > Verdict::Finish && !(verdict == Verdict::Idle && has_unread())
 }

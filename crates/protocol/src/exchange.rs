@@ -20,9 +20,10 @@
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
 //!   connection, so a handler that may panic contains it (`panics`).
 //!
-//! The handler decides on status, fields and body. The connection adds `Date`, and controls the fields about itself:
-//! `Content-Length` (of a body whose length is known), `Transfer-Encoding`, `Connection`. The `Content-Length` of a
-//! stream is enforced: excess is not sent, and a body that is too short is cut off so that it does not look complete.
+//! The handler decides on status, fields and body. The connection controls the fields about itself: `Content-Length`
+//! (of a body whose length is known), `Transfer-Encoding`, `Connection`. In HTTP it also adds `Date`, and enforces the
+//! `Content-Length` of a stream: excess is not sent, and a body that is too short is cut off so that it does not look
+//! complete.
 
 use crate::body::Body;
 use crate::connection::Connection;

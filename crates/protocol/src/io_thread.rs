@@ -239,7 +239,7 @@ impl<H: Handler> IoThread<H> {
         };
         let closed = some.saturating_sub(marked(Verdict::Idle));
         let idle = all().filter_map(|(number, state)| Some((state.unused_since(now)?, number, state))).collect();
-        // An HTTP/2 client gets a GOAWAY first, from which it learns which of its requests were not processed.
+        // In HTTP/2 and 3 the client gets a GOAWAY first, which names the requests that were not processed.
         if give(idle, closed, |state| match (state.is_multiplexed(), state.verdict()) {
             (true, Verdict::None) => Verdict::LastResponse,
             (true, _) => Verdict::Drop,

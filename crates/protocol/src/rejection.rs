@@ -11,7 +11,7 @@ const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 pub enum Rejection {
     /// The data is not HTTP/1.
     Malformed,
-    /// The header is longer than the connection reads.
+    /// The header is too long or has too many lines.
     HeaderTooLarge,
     /// The header was not complete in time.
     HeaderTimeout,
