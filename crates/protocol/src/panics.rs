@@ -1,5 +1,5 @@
-//! A panic while a request runs ends only that request. Other requests on the connection (HTTP/2 streams, pipelined
-//! HTTP/1.1 requests) are not affected.
+//! Contains panics: one while a request runs does not affect other requests. But one in a response's body cuts the
+//! response off, which in HTTP/1 and FastCGI ends the connection.
 //!
 //! State that a panic leaves inconsistent belongs to its request and is dropped with it. Poisoned shared locks are used
 //! as they are (`PoisonError::into_inner`): the guarded state is consistent between any two statements.

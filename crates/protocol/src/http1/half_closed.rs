@@ -3,7 +3,7 @@
 //! the kernel of a client that has left then sends a reset.
 //!
 //! So the request continues and the socket is watched for a reset. If the response takes a while, one informational
-//! response is sent as a probe (102 Processing, which every HTTP/1.1 client must ignore). Once a response has begun, no
+//! response is sent as a probe (102 Processing, which every HTTP/1.1 client must accept). Once a response has begun, no
 //! probe is possible: if it then pauses, the client counts as gone. That matters for event streams, which nearly always
 //! end with a client that leaves during a pause.
 
@@ -71,7 +71,7 @@ impl HalfClosed {
     }
 }
 
-/// Probes a client that waits for its response. Returns when a response has paused for too long.
+/// Probes the client once. Returns when a response has paused for too long.
 async fn wait_and_ask(connection: &Connection, notice: &CloseNotice) {
     let (mut asked, mut pauses) = (false, 0);
     tokio::time::sleep(PROBE_AFTER).await;
