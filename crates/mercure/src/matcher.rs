@@ -18,13 +18,13 @@ pub enum MatchType {
 /// A mistake in a matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MatcherError {
-    #[error("a matcher type other than `exact` and `urlpattern`")]
+    #[error("a matcher's type is neither `exact` nor `urlpattern`")]
     Type,
-    #[error("a matcher of more than 4096 bytes")]
+    #[error("a matcher is longer than 4096 bytes")]
     Long,
-    #[error("a matcher with control or format characters")]
+    #[error("a matcher contains control or format characters")]
     Character,
-    #[error("a URL pattern that is invalid or too complex")]
+    #[error("a URL pattern is invalid or too complex")]
     Pattern,
 }
 

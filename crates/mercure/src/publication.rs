@@ -46,23 +46,23 @@ pub fn check_id(id: &str) -> Result<(), PublicationError> {
 /// A mistake in a publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PublicationError {
-    #[error("no `topic`")]
+    #[error("`topic` is missing")]
     NoTopic,
-    #[error("more than 100 topics")]
+    #[error("it has more than 100 topics")]
     ManyTopics,
-    #[error("a `topic`, an `id` or a `type` of more than 4096 bytes")]
+    #[error("a `topic`, the `id` or the `type` is longer than 4096 bytes")]
     LongName,
-    #[error("a `topic`, an `id` or a `type` with a control or format character")]
+    #[error("a `topic`, the `id` or the `type` contains a control or format character")]
     ControlCharacter,
-    #[error("an `id` that begins with `#` or is `earliest`: these are reserved")]
+    #[error("an `id` that begins with `#` or is `earliest` is reserved")]
     ReservedId,
-    #[error("the topic `*`, or one below the hub's own path: these are reserved")]
+    #[error("the topic `*` and those below the hub's own path are reserved")]
     ReservedTopic,
-    #[error("the `type` `mercure`, which is reserved")]
+    #[error("the `type` `mercure` is reserved")]
     ReservedType,
-    #[error("a `retry` that is not a number of milliseconds")]
+    #[error("`retry` is not a number of milliseconds")]
     Retry,
-    #[error("no id: the system has no random bytes")]
+    #[error("the system has no random bytes for its `id`")]
     NoRandom,
 }
 
