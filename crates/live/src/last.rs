@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_when_there_are_too_many_or_too_large_ones() {
+    fn the_oldest_updates_are_dropped_beyond_the_limits() {
         let (mut last, now) = (LastUpdates::default(), Instant::now());
         for number in 0..=MAX_TOPICS as u64 {
             last.set(number, &update(&number.to_string(), 1), now);

@@ -95,7 +95,7 @@ fn a_text_that_is_not_a_pattern_is_refused() {
 }
 
 #[test]
-fn the_path_of_a_topic_hides_nothing() {
+fn the_path_of_a_topic_is_resolved_and_decoded() {
     for (topic, path) in [
         ("https://example.com/.well-known/%6Dercure/x", Some("/.well-known/mercure/x")),
         ("/.well-known/mercure/../mercure/x", Some("/.well-known/mercure/x")),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_woken_without_a_runtime_and_if_it_ends() {
+    fn all_are_woken_without_a_runtime_and_when_it_ends() {
         let counter = Arc::new(Counter(AtomicUsize::new(0)));
         let wakers = || (0..TASKS).map(|_| Waker::from(counter.clone())).collect::<Vec<_>>();
         wake_all(wakers());

@@ -89,7 +89,7 @@ fn keys_of_every_kind_verify_their_tokens() {
 }
 
 #[test]
-fn the_key_of_a_token_is_that_of_its_id() {
+fn the_kid_of_a_token_selects_its_key() {
     let (one, other) = (hs256(SECRET), hs256(b"another secret of 32 bytes or more"));
     let keys = set(&[oct("1", SECRET), oct("2", b"another secret of 32 bytes or more")]).unwrap();
     let head = |id: &str| json!({ "alg": "HS256", "kid": id });

@@ -58,7 +58,7 @@ fn claims_are_read() {
 }
 
 #[test]
-fn tokens_that_prove_nothing_are_refused() {
+fn invalid_tokens_are_refused() {
     use TokenError as Error;
     let good = hs256(ALL);
     let (message, _) = good.rsplit_once('.').unwrap();

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_cannot_pretend_to_be_another_attribute() {
+    fn a_value_that_looks_like_another_attribute_is_escaped() {
         let mut text = String::new();
         escape(" Ann,CN=root\r\n#", &mut text);
         assert_eq!(text, "\\ Ann\\,CN\\=root\\0D\\0A#");

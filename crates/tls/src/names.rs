@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_could_lead_out_of_the_directory_is_no_name() {
+    fn a_name_that_could_leave_the_directory_is_invalid() {
         assert_eq!(of_client("Shop.Example.ORG.").unwrap(), "shop.example.org");
         for bad in [
             "",

@@ -100,7 +100,7 @@ mod tests {
     use howdah_fuzz_driver::Target;
 
     #[test]
-    fn streams_are_the_same_in_whatever_pieces_they_come() {
+    fn streams_are_read_alike_however_they_are_split() {
         let words: &[&[u8]] = &[
             b"\x01\x0e\0\0\xd1\xd7\xc1\x50\x08h",
             b"\0\x04abcd",
