@@ -28,8 +28,8 @@ pub enum NameScope {
     Private,
 }
 
-/// Normalizes a client's name to its stored form, or returns `None` if it is not a valid host. The result becomes a
-/// directory's name.
+/// Normalizes a client's name to its stored form; `None` unless it is a DNS name of at least two labels. The result
+/// becomes a directory's name.
 pub fn of_client(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let is_label = |label: &str| {
