@@ -21,7 +21,7 @@ pub trait HeldBytes: Send + Sync {
     /// Length in bytes; constant.
     fn len(&self) -> usize;
 
-    /// True if it has no byte.
+    /// `true` if there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -72,7 +72,7 @@ impl Whole {
         }
     }
 
-    /// True if it has no byte.
+    /// `true` if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -116,7 +116,7 @@ pub(crate) enum Kind {
     Whole(Whole),
     Stream(Stream),
     Files(FileBody),
-    /// No body: the upgraded protocol, which takes over the connection after a 101.
+    /// No body: the upgraded protocol, which takes over the connection or stream.
     Upgrade(Box<dyn Upgrade>),
 }
 
@@ -163,7 +163,7 @@ impl Body {
         Self::of(Kind::Stream(stream))
     }
 
-    /// A body of files, or of parts of them. If all of it is in memory, or none is left, it becomes such a body.
+    /// A body of files, or of parts of them. One that is in memory becomes a whole or an empty body.
     pub fn files(files: FileBody) -> Self {
         match files.as_memory() {
             Some(bytes) => Self::full(bytes.clone()),

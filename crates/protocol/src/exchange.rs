@@ -3,16 +3,16 @@
 //! A connection parses a [`Request`] and passes it to its [`Handler`], which returns a [`Response`]. All protocols use
 //! the same interface. Both sides keep to these rules:
 //!
-//! - **The request's body is pulled.** Nothing of it is read (and no `100 Continue` is sent) before the handler asks
-//!   for a part. A handler may respond before it has read the whole body: the connection then drops what has arrived.
-//!   If more is to come, it closes after the response; in HTTP/2 and 3 only the stream ends. `Connection: close` in a
-//!   response closes HTTP/1 and FastCGI connections.
-//! - **The handler's future is dropped when the client is gone**, at any await point. A client that has only closed its
-//!   sending side is not gone.
+//! - **The request's body is pulled.** Until the handler asks for a part, no `100 Continue` is sent, and HTTP/2 and 3
+//!   buffer at most a window. A handler may respond before it has read the whole body: the connection then drops what
+//!   has arrived. If more is to come, it closes after the response; in HTTP/2 and 3 only the stream ends.
+//!   `Connection: close` in a response closes HTTP/1 and FastCGI connections.
+//! - **The handler's future is dropped when the client is gone**, at any await point. In HTTP/1, a client that has only
+//!   closed its sending side is not gone.
 //! - **Informational responses (1xx) may be sent from any thread** while the future runs, through
 //!   [`Request::informational`]. Later ones are dropped.
-//! - **The response's body is pulled as well**, as fast as the client reads it. Each kind of body is sent in the
-//!   cheapest way that the connection has: files by `sendfile`, held memory without a copy.
+//! - **The response's body is pulled as well**, as fast as the client reads it. Plain HTTP/1 sends files by `sendfile`
+//!   and held memory without a copy.
 //! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then uses the
 //!   connection, or in HTTP/2 and 3 the request's stream. [`Head::asks_to_upgrade`] finds the requests that allow that.
 //! - **The response's end is reported** to the [`EndObserver`] that its body carries: the number of body bytes handed
@@ -79,7 +79,7 @@ pub struct Request {
     pub head: Box<Head>,
     /// Its body.
     pub body: RequestBody,
-    /// Sender of informational responses; `None` where there are none (HTTP/1.0, FastCGI).
+    /// Sender of informational responses; `None` in HTTP/1.0 and FastCGI, and for an extended CONNECT in HTTP/3.
     pub informational: Option<Informational>,
     /// The CGI variables from the web server (FastCGI), from which `head` was made.
     pub variables: Option<Box<Params>>,
@@ -139,9 +139,9 @@ impl Head {
         }
     }
 
-    /// `true` for a CONNECT with `:protocol` (RFC 8441, RFC 9220). Handlers see the equivalent HTTP/1.1 `GET`, with the
-    /// protocol in `Upgrade`, a field that clients cannot send over HTTP/2 and 3. A 2xx response to such a request
-    /// means that the stream has switched protocols.
+    /// `true` for a CONNECT with `:protocol` (RFC 8441, RFC 9220). Handlers see a `GET` with the protocol in `Upgrade`,
+    /// as in HTTP/1.1; clients cannot send that field over HTTP/2 and 3. A 2xx response to such a request means that
+    /// the stream has switched protocols.
     pub fn is_extended_connect(&self) -> bool {
         self.version >= Version::HTTP_2 && self.headers.contains_key(header::UPGRADE)
     }

@@ -1,7 +1,7 @@
 //! Start and shutdown of the I/O threads. Each has a `current_thread` runtime.
 //!
-//! A connection goes to the I/O thread with the fewest connections and stays there. The first I/O thread also accepts,
-//! so only the hand-over of a new connection crosses threads; with one thread, nothing does.
+//! A connection goes to the I/O thread with the fewest connections and stays there. The first I/O thread also accepts
+//! and reads UDP sockets, so only new connections and QUIC's received datagrams cross threads.
 
 use crate::connection::Shared;
 use crate::exchange::Handler;

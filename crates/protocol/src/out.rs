@@ -1,5 +1,5 @@
 //! Output of a connection: headers and short pieces in one buffer, so that one call sends a whole small response; then
-//! long pieces and files, uncopied.
+//! long pieces and files, which are not copied here.
 
 use crate::body::HeldBytes;
 use crate::connection::Connection;
@@ -102,8 +102,8 @@ impl Out {
         self.pieces.push_back(piece);
     }
 
-    /// Adds memory held elsewhere. The socket takes what it can directly from there; the rest is copied, so that a slow
-    /// reader holds nothing.
+    /// Adds memory held elsewhere. A socket without TLS takes what it can directly from there; the rest is copied, so
+    /// that a slow reader does not hold that memory.
     pub(crate) fn push_held(
         &mut self,
         held: &dyn HeldBytes,

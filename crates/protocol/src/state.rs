@@ -18,11 +18,11 @@ pub enum Verdict {
     /// Close after the next response: another process takes over, or room is needed. Until then HTTP/1 and FastCGI
     /// connections stay open; HTTP/2 and 3 send GOAWAY.
     LastResponse = 1,
-    /// Finish the running requests and accept no new ones (shutdown).
+    /// Shutdown: like `LastResponse`, and upgraded protocols end too.
     Finish = 2,
     /// Close unless a request has arrived: the idle timeout has passed, the server shuts down, or room is needed.
     Idle = 3,
-    /// A request's header took too long, or room is needed: respond with 408 and close.
+    /// A request's header took too long, or room is needed: respond with 408 (HTTP/1) and close.
     HeaderTimeout = 4,
     /// Drop the connection: the client reads too slowly or does not close, room is needed, or the grace time is over.
     Drop = 5,

@@ -85,7 +85,7 @@ impl<H: Handler> ConnectionDriver<H> {
         }
     }
 
-    /// Accepts no further requests. The connection ends when the present ones have been answered.
+    /// Sends GOAWAY. The connection ends when the requests that the client sent before it arrived have been answered.
     pub(crate) fn finish(&mut self) {
         self.finishing = true;
         if let Stage::Serving(connection) = &mut self.stage {

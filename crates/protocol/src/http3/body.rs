@@ -32,7 +32,7 @@ impl Slot {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 
-    /// The client's protocol violation in the part of the body that was read.
+    /// The fault with which reading the body failed.
     pub(super) fn fault(&self) -> Option<Fault> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             UnreadBody::Broken(fault) => Some(fault),
@@ -40,7 +40,7 @@ impl Slot {
         }
     }
 
-    /// Called after the response: drains the part of an unread body that has arrived, or sends STOP_SENDING.
+    /// Called after the response: drains what has arrived of an unread body, and sends STOP_SENDING if more is to come.
     pub(super) async fn settle(&self) -> Result<(), Fault> {
         let left = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let UnreadBody::Unread(mut parts) = left else { return Ok(()) };
@@ -123,7 +123,7 @@ pub(super) struct Parts<S> {
 
 const SHORTER: Fault = Fault::Stream(Code::MESSAGE_ERROR, "the body is shorter than its content-length");
 const LONGER: Fault = Fault::Stream(Code::MESSAGE_ERROR, "the body is longer than its content-length");
-const MISPLACED: Fault = Fault::Connection(Code::FRAME_UNEXPECTED, "a frame that is not allowed in a request");
+const MISPLACED: Fault = Fault::Connection(Code::FRAME_UNEXPECTED, "the request has a frame that is not allowed there");
 
 impl<S: Source> Parts<S> {
     pub(super) fn new(frames: Frames<S>, length: Option<u64>) -> Self {

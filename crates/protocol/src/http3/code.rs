@@ -33,7 +33,7 @@ impl From<Code> for VarInt {
     }
 }
 
-/// Errors in a client's data, and their scope.
+/// Reason for ending a stream or a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection cannot continue.
@@ -45,7 +45,7 @@ pub(super) enum Fault {
 }
 
 /// Reason for ending a stream whose head is not complete in time.
-pub(super) const HEAD_TOO_SLOW: &str = "a head takes too long";
+pub(super) const HEAD_TOO_SLOW: &str = "the head takes too long";
 
 impl Fault {
     /// The rejection and status for logs and counters, if the client violated the protocol.

@@ -40,9 +40,7 @@ pub(super) struct UniqueStreams {
 impl UniqueStreams {
     fn take(stream: &AtomicBool) -> Result<(), Fault> {
         match stream.swap(true, Relaxed) {
-            true => {
-                Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a second stream of a kind that may exist once"))
-            }
+            true => Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a unique stream was opened twice")),
             false => Ok(()),
         }
     }
@@ -67,7 +65,7 @@ pub(super) async fn listen(incoming: Incoming, once: &UniqueStreams) -> Result<(
             while poll_fn(|cx| frames.poll_raw(cx)).await?.is_some() {}
             Ok(())
         }
-        PUSH => return Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a push stream from a client")),
+        PUSH => return Err(Fault::Connection(Code::STREAM_CREATION_ERROR, "a client has opened a push stream")),
         _ => {
             frames.source().stop(Code::STREAM_CREATION_ERROR);
             return Ok(());
@@ -94,7 +92,7 @@ fn lenient(fault: Fault) -> Result<Option<u64>, Fault> {
 async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     match poll_fn(|cx| frames.poll_frame(cx)).await? {
         Some(kind::SETTINGS) => settings(&whole(frames, MAX_SETTINGS_LEN).await?)?,
-        Some(_) => return Err(Fault::Connection(Code::MISSING_SETTINGS, "a control stream without settings")),
+        Some(_) => return Err(Fault::Connection(Code::MISSING_SETTINGS, "a control stream begins without settings")),
         None => return Ok(()),
     }
     for _ in 0..MAX_CONTROL_FRAMES {
@@ -109,20 +107,20 @@ async fn control<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
             Some(kind) if kind::is_reserved(kind) => {
                 return Err(Fault::Connection(
                     Code::FRAME_UNEXPECTED,
-                    "a frame that is not allowed in a control stream",
+                    "the control stream has a frame that is not allowed there",
                 ));
             }
             Some(_) => {}
             None => return Ok(()),
         }
     }
-    Err(Fault::Connection(Code::EXCESSIVE_LOAD, "too many frames in a control stream"))
+    Err(Fault::Connection(Code::EXCESSIVE_LOAD, "the control stream has too many frames"))
 }
 
 /// The whole payload of a frame.
 async fn whole<S: Source>(frames: &mut Frames<S>, most: u64) -> Result<Bytes, Fault> {
     if frames.left() > most {
-        return Err(Fault::Connection(Code::EXCESSIVE_LOAD, "a frame in a control stream is too long"));
+        return Err(Fault::Connection(Code::EXCESSIVE_LOAD, "a frame of the control stream is too long"));
     }
     let mut payload = BytesMut::new();
     while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
@@ -133,13 +131,13 @@ async fn whole<S: Source>(frames: &mut Frames<S>, most: u64) -> Result<Bytes, Fa
 
 /// Checks the client's settings (RFC 9114 7.2.4). None of them affects what the server sends.
 fn settings(payload: &Bytes) -> Result<(), Fault> {
-    let wrong = Fault::Connection(Code::SETTINGS_ERROR, "invalid settings");
+    let wrong = Fault::Connection(Code::SETTINGS_ERROR, "the settings are invalid");
     let mut seen = Vec::new();
     let mut rest = payload.clone();
     while !rest.is_empty() {
         let (name, value) = (frames::number(&mut rest), frames::number(&mut rest));
         let (Some(name), Some(_)) = (name, value) else {
-            return Err(Fault::Connection(Code::FRAME_ERROR, "truncated settings"));
+            return Err(Fault::Connection(Code::FRAME_ERROR, "the settings are truncated"));
         };
         // HTTP/2 settings and duplicates are forbidden.
         if matches!(name, 2..=5) || seen.contains(&name) {
@@ -147,7 +145,7 @@ fn settings(payload: &Bytes) -> Result<(), Fault> {
         }
         seen.push(name);
         if seen.len() > 64 {
-            return Err(Fault::Connection(Code::EXCESSIVE_LOAD, "too many settings"));
+            return Err(Fault::Connection(Code::EXCESSIVE_LOAD, "there are too many settings"));
         }
     }
     Ok(())
@@ -158,7 +156,7 @@ fn number_of(payload: &Bytes) -> Result<u64, Fault> {
     let mut rest = payload.clone();
     frames::number(&mut rest)
         .filter(|_| rest.is_empty())
-        .ok_or(Fault::Connection(Code::FRAME_ERROR, "a frame whose payload is not one number"))
+        .ok_or(Fault::Connection(Code::FRAME_ERROR, "a frame's payload is not one number"))
 }
 
 /// Reads the QPACK encoder stream. Without a dynamic table, a client may only set its capacity to 0.
@@ -166,7 +164,7 @@ async fn encoder<S: Source>(frames: &mut Frames<S>) -> Result<(), Fault> {
     const SIZE_0: u8 = 0b0010_0000;
     while let Some(bytes) = poll_fn(|cx| frames.poll_raw(cx)).await? {
         if bytes.iter().any(|&byte| byte != SIZE_0) {
-            return Err(Fault::Connection(Code::ENCODER_STREAM_ERROR, "use of the dynamic table, which is disabled"));
+            return Err(Fault::Connection(Code::ENCODER_STREAM_ERROR, "the disabled dynamic table is used"));
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
     let mut headers = HeaderMap::new();
     for Line { name, value } in lines {
         match name.first() {
-            Some(b':') if !headers.is_empty() => return Err("a pseudo-header after a header"),
+            Some(b':') if !headers.is_empty() => return Err("a pseudo-header follows a header"),
             Some(b':') => {
                 let part = match &name[..] {
                     b":method" => &mut first.method,
@@ -36,54 +36,54 @@ pub(super) fn request(lines: Vec<Line>, extended: bool) -> Result<Head, Malforme
                     b":authority" => &mut first.authority,
                     b":path" => &mut first.path,
                     b":protocol" if extended => &mut first.protocol,
-                    _ => return Err("an unknown pseudo-header"),
+                    _ => return Err("a pseudo-header is unknown"),
                 };
                 if part.replace(value).is_some() {
-                    return Err("a repeated pseudo-header");
+                    return Err("a pseudo-header is repeated");
                 }
             }
             _ => {
-                let name = HeaderName::from_lowercase(&name).map_err(|_| "an invalid header name")?;
-                let value = HeaderValue::from_maybe_shared(trimmed(value)).map_err(|_| "an invalid header value")?;
+                let name = HeaderName::from_lowercase(&name).map_err(|_| "a header name is invalid")?;
+                let value = HeaderValue::from_maybe_shared(trimmed(value)).map_err(|_| "a header value is invalid")?;
                 if !may_be_sent(&name, &value) {
-                    return Err("a connection-specific header");
+                    return Err("a header is connection-specific");
                 }
-                headers.try_append(name, value).map_err(|_| "too many headers")?;
+                headers.try_append(name, value).map_err(|_| "there are too many headers")?;
             }
         }
     }
     one_length(&mut headers)?;
-    let method = first.method.ok_or("no :method")?;
-    let mut method = Method::from_bytes(&method).map_err(|_| "an invalid method")?;
+    let method = first.method.ok_or(":method is missing")?;
+    let mut method = Method::from_bytes(&method).map_err(|_| "the method is invalid")?;
     if let Some(protocol) = first.protocol {
         if method != Method::CONNECT {
-            return Err("a :protocol without CONNECT");
+            return Err(":protocol is only allowed with CONNECT");
         }
-        let offer = HeaderValue::from_maybe_shared(protocol).map_err(|_| "an invalid :protocol")?;
+        let offer = HeaderValue::from_maybe_shared(protocol).map_err(|_| ":protocol is invalid")?;
         headers.remove(CONTENT_LENGTH);
-        headers.try_insert(UPGRADE, offer).map_err(|_| "too many headers")?;
+        headers.try_insert(UPGRADE, offer).map_err(|_| "there are too many headers")?;
         method = Method::GET;
     }
     if first.authority.as_ref().is_some_and(|authority| !authority.iter().all(|&byte| byte > b' ' && byte != 0x7f)) {
-        return Err("an invalid byte in :authority");
+        return Err(":authority has an invalid byte");
     }
     let target = match (&method, first.scheme, first.path) {
         (&Method::CONNECT, None, None) if first.authority.is_some() => {
             Target::of_parts(Bytes::new(), first.authority, true)
         }
-        (&Method::CONNECT, ..) => return Err("a CONNECT with pseudo-headers besides :authority"),
+        (&Method::CONNECT, ..) => return Err("a CONNECT has pseudo-headers besides :authority"),
         (_, Some(scheme), Some(path)) => {
             if first.authority.as_ref().is_none_or(Bytes::is_empty) && !headers.contains_key(HOST) {
-                return Err("neither :authority nor host");
+                return Err(":authority and host are missing");
             }
             if path.is_empty() {
-                return Err("the :path is empty");
+                return Err(":path is empty");
             }
             Target::of_parts(path, first.authority, scheme.eq_ignore_ascii_case(b"https"))
         }
-        _ => return Err("no :scheme or no :path"),
+        _ => return Err(":scheme or :path is missing"),
     };
-    let target = target.map_err(|_| "an invalid :path")?;
+    let target = target.map_err(|_| ":path is invalid")?;
     Ok(Head { method, target, version: Version::HTTP_3, headers })
 }
 
@@ -114,7 +114,7 @@ fn one_length(headers: &mut HeaderMap) -> Result<(), Malformed> {
         || !text.iter().all(u8::is_ascii_digit)
         || lengths.any(|other| *other != first)
     {
-        return Err("an invalid content-length");
+        return Err("content-length is invalid");
     }
     headers.insert(CONTENT_LENGTH, first);
     Ok(())

@@ -59,7 +59,7 @@ const ANY_STREAM: u64 = (1 << 62) - 4;
 /// before it arrived.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks a connection to accept nothing new and to end after its present requests.
+/// Asks a connection to end after its present requests and those on their way.
 #[derive(Debug, Default)]
 pub(crate) struct ShutdownSignal {
     leave: Notify,

@@ -97,10 +97,10 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
         match poll_fn(|cx| frames.poll_frame(cx)).await? {
             Some(kind::HEADERS) => break,
             Some(kind) if kind::is_reserved(kind) => {
-                return Err(Fault::Connection(Code::FRAME_UNEXPECTED, "a request that does not begin with its head"));
+                return Err(Fault::Connection(Code::FRAME_UNEXPECTED, "the request does not begin with its head"));
             }
             Some(_) => {}
-            None => return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a request without a head")),
+            None => return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "the request has no head")),
         }
     }
     // An encoded header could be longer than the decoded one, but no real client sends that.
@@ -110,7 +110,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     let (mut block, mut charge) = (BytesMut::new(), link.connection.charge());
     while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
         if !charge.grow(bytes.len() as u64) {
-            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "no room for a head in `http.memory`"));
+            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "`http.memory` has no room for the head"));
         }
         block.extend_from_slice(&bytes);
     }
@@ -118,7 +118,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
         Ok(lines) => lines,
         Err(BlockError::TooLarge) => return Ok(HeadResult::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
         Err(BlockError::Invalid) => {
-            return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "an invalid header block"));
+            return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "the header block is invalid"));
         }
     };
     let mut head = head::request(lines, link.connection.shared.extended_connect)

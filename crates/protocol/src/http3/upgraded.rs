@@ -91,7 +91,7 @@ async fn upgrade(
     let (mut head, body) = response.into_parts();
     let (kind, delivery) = body.open();
     if !matches!(kind, Kind::Upgrade(_)) {
-        return Err(Fault::Stream(Code::INTERNAL_ERROR, "a response to an extended CONNECT that upgrades nothing"));
+        return Err(Fault::Stream(Code::INTERNAL_ERROR, "the response to an extended CONNECT has no upgrade"));
     }
     complete(&mut head.headers, &Method::GET, StatusCode::NO_CONTENT, &Body::empty());
     let mut first = BytesMut::new();
