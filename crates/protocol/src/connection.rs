@@ -30,8 +30,8 @@ pub struct Shared {
     /// Maximum bytes of a head that a connection reads; at least the maximum that the settings allow.
     pub head_buffer: usize,
     /// Maximum size of a header list in HTTP/2 and 3, which counts 32 extra bytes per line (RFC 9113 6.5.2, RFC 9114
-    /// 4.2.2). With compression, one byte on the wire may stand for kilobytes, so this limit bounds the work. Longer
-    /// ones get 431.
+    /// 4.2.2). In HTTP/2, one byte on the wire may stand for kilobytes, so this limit bounds the work. Longer ones get
+    /// 431.
     pub header_list: usize,
     /// Budgets for everything that waits.
     pub budgets: Budgets,

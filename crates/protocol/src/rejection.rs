@@ -9,7 +9,7 @@ const PROXY_PROTOCOL: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 /// Reason why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// The data is not HTTP/1.
+    /// The data is not a valid HTTP/1 request.
     Malformed,
     /// The header is too long or has too many lines.
     HeaderTooLarge,

@@ -243,7 +243,7 @@ pub fn serve(
             match renew() {
                 Ok(new) => until = new,
                 Err(error) => {
-                    tracing::error!("{error}");
+                    tracing::error!("{error}; next attempt in an hour");
                     tokio::time::sleep(Duration::from_secs(3600)).await;
                 }
             }

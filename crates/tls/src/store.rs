@@ -140,7 +140,7 @@ impl Store {
         of_sites && table.first_file.is_none() && table.own.is_empty() && table.own_default.is_none()
     }
 
-    /// `true` if there is a certificate for exactly this name, not a default one.
+    /// `true` if a certificate covers this name; default ones do not count.
     pub fn has(&self, name: &str) -> bool {
         let Some(name) = lookup_key(name, &mut [0; MAX_NAME_LEN]).map(str::to_owned) else { return false };
         let table = self.table.load();

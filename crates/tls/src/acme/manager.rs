@@ -55,7 +55,7 @@ struct LoadedName {
 
 impl Manager {
     /// Starts the task; call it within a runtime. Does not wait: names are loaded and ordered in the background. The
-    /// first name's certificate is also served to clients that send no name.
+    /// first name's certificate is also served to clients that send no name or an unknown one.
     ///
     /// # Errors
     /// The storage directory cannot be used.
@@ -116,7 +116,7 @@ fn directory_name(url: &str) -> String {
 
 struct ManagerTask {
     shared: Arc<Shared>,
-    /// The name whose certificate is served to clients that send none.
+    /// The name whose certificate is also served to clients that send none or an unknown one.
     default: Option<String>,
     names: HashMap<String, Entry>,
     due: BTreeSet<(SystemTime, String)>,
@@ -197,7 +197,7 @@ impl ManagerTask {
         gone.iter().for_each(|name| self.forget(name));
         let default = names.first().cloned();
         let mut new = Vec::new();
-        // Loads the default's certificate again, to serve it to clients without a name.
+        // A new default's certificate is loaded again: `adopt` makes it the store's default.
         for name in names {
             let is_known = self.names.get_mut(&name).map(|entry| entry.on_demand = false).is_some();
             if !is_known {

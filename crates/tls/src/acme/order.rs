@@ -14,7 +14,7 @@ use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum time for the authority to check the name, and to issue the certificate.
+/// Maximum time for the authority to check the name, and again to issue the certificate.
 const RETRY_POLICY: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(90));
 /// Maximum time for a whole order.

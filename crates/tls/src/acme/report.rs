@@ -22,7 +22,7 @@ pub struct NameReport {
     pub last_error: Option<String>,
 }
 
-/// State of all names. The manager updates it; `howdah status` reads it.
+/// State of all names, which the manager and the local CA update.
 #[derive(Debug, Default)]
 pub struct Report {
     names: Mutex<BTreeMap<String, NameReport>>,

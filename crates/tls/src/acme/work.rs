@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub(super) report: Arc<Report>,
     /// Storage for everything from this authority, including the certificates.
     pub(super) storage: Storage,
-    /// Client and account; `None` until the first order needs them.
+    /// Client and account; `None` until a task needs them.
     pub(super) access: Mutex<Option<(Client, Account)>>,
     pub(super) client: Mutex<Option<Client>>,
 }
