@@ -145,7 +145,7 @@ impl Hub {
         }
     }
 
-    /// Queues the last update of a topic that was published as `cached` for this subscriber; `false` if there is none.
+    /// Queues for this subscriber the last update of a topic that was published as `cached`; `false` if there is none.
     pub fn send_last(&self, subscriber: &Subscriber, topic: &str) -> bool {
         let state = self.0.state.lock();
         let Some(update) = state.last_updates.get(topic, Instant::now()) else { return false };

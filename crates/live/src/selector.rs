@@ -18,7 +18,7 @@ pub enum Selector {
 }
 
 impl Selector {
-    /// Parses a selector. A text that is not a URI template, or has too many expressions, matches only the topic of
+    /// Parses a selector. A text that is neither `*` nor a URI template within the bounds matches only the topic of
     /// that name.
     pub fn new(text: &str) -> Self {
         if text == "*" {

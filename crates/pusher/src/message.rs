@@ -67,18 +67,16 @@ impl Incoming {
         match &*raw.event {
             "pusher:ping" => Ok(Self::Ping),
             "pusher:subscribe" => {
-                let channel = text("channel").ok_or("pusher:subscribe without a channel")?;
+                let channel = text("channel").ok_or("pusher:subscribe has no channel")?;
                 Ok(Self::Subscribe { channel, auth: text("auth"), data: text("channel_data") })
             }
-            "pusher:unsubscribe" => {
-                text("channel").map(Self::Unsubscribe).ok_or("pusher:unsubscribe without a channel")
-            }
+            "pusher:unsubscribe" => text("channel").map(Self::Unsubscribe).ok_or("pusher:unsubscribe has no channel"),
             "pusher:signin" => match (text("auth"), text("user_data")) {
                 (Some(auth), Some(user_data)) => Ok(Self::SignIn { auth, user_data }),
-                _ => Err("pusher:signin without auth and user_data"),
+                _ => Err("pusher:signin has no auth or no user_data"),
             },
             name if name.starts_with("client-") => {
-                let channel = raw.channel.ok_or("an event without a channel")?;
+                let channel = raw.channel.ok_or("the event has no channel")?;
                 Ok(Self::Event { name: raw.event, channel, data: raw.data })
             }
             _ => Ok(Self::Nothing),
@@ -212,8 +210,8 @@ mod tests {
                     data: "text".into(),
                 }),
             ),
-            (r#"{"event":"client-x"}"#, Err("an event without a channel")),
-            (r#"{"event":"pusher:subscribe","data":[]}"#, Err("pusher:subscribe without a channel")),
+            (r#"{"event":"client-x"}"#, Err("the event has no channel")),
+            (r#"{"event":"pusher:subscribe","data":[]}"#, Err("pusher:subscribe has no channel")),
             ("[]", Err("the message is not JSON with an event")),
             ("", Err("the message is not JSON with an event")),
         ] {

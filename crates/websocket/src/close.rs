@@ -66,14 +66,14 @@ impl Close {
             return Ok(Self::NO_STATUS);
         }
         let Some((code, reason)) = payload.split_first_chunk() else {
-            return Err((Self::PROTOCOL_ERROR, "a close frame with a truncated code"));
+            return Err((Self::PROTOCOL_ERROR, "the close code is truncated"));
         };
         let code = u16::from_be_bytes(*code);
         if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-            return Err((Self::PROTOCOL_ERROR, "an invalid close code"));
+            return Err((Self::PROTOCOL_ERROR, "the close code is invalid"));
         }
         if std::str::from_utf8(reason).is_err() {
-            return Err((Self::INVALID_PAYLOAD, "a close reason that is not UTF-8"));
+            return Err((Self::INVALID_PAYLOAD, "the close reason is not UTF-8"));
         }
         Ok(Self { code: Some(code), reason: Bytes::copy_from_slice(reason) })
     }

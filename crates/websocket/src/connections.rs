@@ -181,7 +181,7 @@ impl Connections {
     pub fn open(self: &Arc<Self>, id: Box<str>, site: &str, hub: &Hub, charge: Charge) -> Registered {
         let mut registered = Registered::new(id, hub, charge, true);
         let mut sites = self.0.lock();
-        // The sites' names are few and stay.
+        // Entries are never removed: sites are few.
         let name = sites.get_key_value(site).map_or_else(|| site.into(), |(name, _)| name.clone());
         sites.entry(name.clone()).or_default().insert(ById(registered.link.clone()));
         drop(sites);

@@ -80,7 +80,7 @@ pub(crate) fn pack(data: &[u8]) -> Option<Vec<u8>> {
 
 /// Decompresses a message of up to `limit` bytes.
 pub(crate) fn unpack(data: &[u8], limit: usize) -> Result<Vec<u8>, Violation> {
-    let broken = (Close::PROTOCOL_ERROR, "a compressed message that cannot be decompressed");
+    let broken = (Close::PROTOCOL_ERROR, "the message cannot be decompressed");
     UNPACKER.with_borrow_mut(|unpacker| {
         unpacker.reset(false);
         let mut out = Vec::new();

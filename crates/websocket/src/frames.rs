@@ -142,22 +142,20 @@ impl Receiver {
         let (opcode, is_last) = (first & 0xf, first & 0x80 != 0);
         let broken = |reason| Err((Close::PROTOCOL_ERROR, reason));
         if second & 0x80 == 0 {
-            return broken("a frame without a mask");
+            return broken("a frame is not masked");
         }
         let may_be_packed = self.deflate && matches!(opcode, TEXT | BINARY);
         if first & 0x30 != 0 || (first & 0x40 != 0 && !may_be_packed) {
-            return broken("a reserved bit");
+            return broken("a reserved bit is set");
         }
         match opcode {
-            CLOSE | PING | PONG if !is_last => broken("a fragmented control frame"),
-            CLOSE | PING | PONG if usize::from(second & 0x7f) > MAX_CONTROL => {
-                broken("a control frame that is too long")
-            }
+            CLOSE | PING | PONG if !is_last => broken("a control frame is fragmented"),
+            CLOSE | PING | PONG if usize::from(second & 0x7f) > MAX_CONTROL => broken("a control frame is too long"),
             CLOSE | PING | PONG => Ok(()),
-            CONTINUATION if self.message.is_none() => broken("a continuation without a message"),
-            TEXT | BINARY if self.message.is_some() => broken("a message within a message"),
+            CONTINUATION if self.message.is_none() => broken("a continuation follows no message"),
+            TEXT | BINARY if self.message.is_some() => broken("a message begins within another"),
             CONTINUATION | TEXT | BINARY => Ok(()),
-            _ => broken("an unknown kind of frame"),
+            _ => broken("a frame has an unknown opcode"),
         }
     }
 
@@ -172,7 +170,7 @@ impl Receiver {
             short => (u64::from(short), 0),
         };
         if length < least || length > u64::MAX >> 1 {
-            return Err((Close::PROTOCOL_ERROR, "a length that is not in its shortest form"));
+            return Err((Close::PROTOCOL_ERROR, "a length is not in its shortest form"));
         }
         usize::try_from(length).map_err(|_| TOO_LARGE)
     }
@@ -240,7 +238,7 @@ impl PartialMessage {
         match std::str::from_utf8(&self.data[self.checked..]) {
             Ok(_) => self.checked = self.data.len(),
             Err(error) if error.error_len().is_none() && !end => self.checked += error.valid_up_to(),
-            Err(_) => return Err((Close::INVALID_PAYLOAD, "a text that is not UTF-8")),
+            Err(_) => return Err((Close::INVALID_PAYLOAD, "a text is not UTF-8")),
         }
         Ok(())
     }
