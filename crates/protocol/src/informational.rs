@@ -30,7 +30,7 @@ const MAX_LINES: usize = 1000;
 pub enum SendResult {
     /// Sent; or silently ignored because it is invalid or its request has its response.
     Done,
-    /// Dropped because the request exceeded its limits. `first` for the first one dropped of that request.
+    /// Dropped because a limit of the request or its connection is reached.
     TooMuch {
         /// No other one of this request was dropped before.
         first: bool,
