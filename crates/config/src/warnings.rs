@@ -22,7 +22,7 @@ impl Loaded {
         self.missing_php(&mut found);
         let variables = unknown_variables(&Environment::of_process().env);
         found.extend(variables.iter().filter(|variable| variable.is_slip()).map(ToString::to_string));
-        self.warm_ups_that_do_nothing(&mut found);
+        self.settings_of_snapshots_that_do_nothing(&mut found);
         self.snapshots_without_warm_up(&mut found);
         self.paths_open_above_protected_ones(&mut found);
         self.silent_sites(&mut found);
@@ -56,13 +56,16 @@ impl Loaded {
         }
     }
 
-    /// Warm-ups without effect: only the boot of a snapshot keeps their results.
-    fn warm_ups_that_do_nothing(&self, found: &mut Vec<String>) {
-        for pool in self.settings.pools.iter().filter(|pool| pool.mode != Mode::Snapshot && !pool.warmup.is_empty()) {
-            let (name, mode) = (&pool.name, pool.mode);
-            found.push(format!(
-                "warmup of the pool {name} has no effect in mode \"{mode}\": only snapshot pools have one"
-            ));
+    /// Boot files and warm-ups without effect: only a snapshot keeps their results.
+    fn settings_of_snapshots_that_do_nothing(&self, found: &mut Vec<String>) {
+        for pool in self.settings.pools.iter().filter(|pool| pool.mode != Mode::Snapshot) {
+            let keys = [("boot", pool.boot.is_some()), ("warmup", !pool.warmup.is_empty())];
+            for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
+                let (name, mode) = (&pool.name, pool.mode);
+                found.push(format!(
+                    "{key} of the pool {name} has no effect in mode \"{mode}\": only snapshot pools have one"
+                ));
+            }
         }
     }
 

@@ -68,7 +68,7 @@ pub(crate) const SYMFONY: Recipe = Recipe {
     for_one_host: false,
     visitors: Visitors::All,
     watched: Watched::Project,
-    gain: "1.6 to 4",
+    gain: "1.5 to 4",
 };
 
 pub(crate) const LARAVEL: Recipe = Recipe { name: "laravel", package: None, gain: "2 to 6", ..SYMFONY };

@@ -114,23 +114,21 @@ fn line_of(line: &str, logged: &Regex, kept: LineFilter) -> Option<Page> {
     if line.is_empty() || line.starts_with('#') {
         return None;
     }
+    let keeps = |path: &String, status: Option<char>| {
+        kept == LineFilter::All || (status.is_none_or(|class| matches!(class, '2' | '3')) && !is_file(path))
+    };
     if let Ok(entry) = serde_json::from_str::<serde_json::Value>(line) {
         let text = |names: [&str; 3]| names.iter().find_map(|name| entry[name].as_str()).map(str::to_owned);
-        let path = text(["uri", "path", "target"])?;
+        let status = entry["status"].to_string().chars().find(char::is_ascii_digit);
         return Some(Page {
             method: text(["method", "request_method", "verb"]).unwrap_or_else(|| "GET".to_owned()),
-            path: local(&path)?,
+            path: local(&text(["uri", "path", "target"])?).filter(|path| keeps(path, status))?,
             body: String::new(),
         });
     }
     if let Some(found) = logged.captures(line) {
-        let is_kept = kept == LineFilter::All || matches!(found[3].as_bytes().first(), Some(b'2' | b'3'));
-        let path = is_kept.then(|| local(&found[2])).flatten();
-        return path.filter(|path| kept == LineFilter::All || !is_file(path)).map(|path| Page {
-            method: found[1].to_owned(),
-            path,
-            body: String::new(),
-        });
+        let path = local(&found[2]).filter(|path| keeps(path, found[3].chars().next()))?;
+        return Some(Page { method: found[1].to_owned(), path, body: String::new() });
     }
     let mut words = line.splitn(3, ' ');
     let first = words.next()?;
@@ -287,7 +285,16 @@ mod tests {
         let logged = r#"192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET /cart?x=1 HTTP/1.1" 200 17 "-" "x""#;
         assert_eq!(page(logged), Some(Page::get("/cart?x=1")));
         assert_eq!(page(&logged.replace("200", "404")), None);
-        assert_eq!(page(r#"{"method":"GET","uri":"/j","status":200}"#), Some(Page::get("/j")));
+        for entry in
+            [r#"{"method":"GET","uri":"/j","status":200}"#, r#"{"uri":"/j","status":"302"}"#, r#"{"uri":"/j"}"#]
+        {
+            assert_eq!(page(entry), Some(Page::get("/j")), "{entry}");
+        }
+        for entry in
+            [r#"{"uri":"/j","status":404}"#, r#"{"uri":"/j","status":"500"}"#, r#"{"uri":"/j.css","status":200}"#]
+        {
+            assert_eq!(page(entry), None, "{entry}");
+        }
         assert_eq!(page("# a comment"), None);
         assert_eq!(page("/für"), Some(Page::get("/f%C3%BCr")));
         for wrong in ["/\u{1}", "/\u{fffd}x", &format!("/{}", "a".repeat(MAX_PATH)), "GET /\u{7f}", "a/b"] {

@@ -31,7 +31,7 @@ impl Hash {
             let cost = text.get(4..6).and_then(|cost| cost.parse().ok()).filter(|_| text.len() == 60);
             return match cost {
                 Some(cost) if (4..=MAX_BCRYPT_COST).contains(&cost) => Ok(Self::Bcrypt(text.into(), cost)),
-                Some(_) => Err(format!("takes too long to verify: bcrypt with a cost above {MAX_BCRYPT_COST}")),
+                Some(_) => Err(format!("has a bcrypt cost outside of 4 to {MAX_BCRYPT_COST}")),
                 None => Err("is a broken bcrypt hash".to_owned()),
             };
         }

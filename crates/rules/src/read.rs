@@ -48,7 +48,7 @@ impl Reader<'_> {
         self.unknown_keys(entries, &KEYS.iter().map(|key| key.name).collect::<Vec<_>>());
         let get = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node);
         let name = get("name").and_then(|node| self.text("name", node)).unwrap_or_else(|| place.to_owned());
-        let mut conditions = self.conditions(entries, true);
+        let mut conditions = self.conditions(entries);
         if conditions.path.is_empty() && !self.mount.is_empty() {
             conditions.path = self.whole_mount();
         }
@@ -57,7 +57,7 @@ impl Reader<'_> {
             if node.entries().is_empty() {
                 self.problem(node, "not", "expected a table of conditions");
             }
-            self.conditions(node.entries(), false)
+            self.conditions(node.entries())
         });
         let path = conditions.path.first().map(PathPattern::text);
         let mut actions = Vec::new();
@@ -122,7 +122,7 @@ impl Reader<'_> {
         self.mount = outer;
     }
 
-    fn conditions(&mut self, entries: &[Entry], with_exists: bool) -> Conditions {
+    fn conditions(&mut self, entries: &[Entry]) -> Conditions {
         let mut conditions = Conditions::default();
         for Entry { key, node, .. } in entries {
             match key.as_str() {
@@ -169,9 +169,6 @@ impl Reader<'_> {
                 "exists" => conditions.exists = self.each(key, node, kind),
                 _ => {}
             }
-        }
-        if !with_exists && conditions.path.is_empty() && !self.mount.is_empty() {
-            return conditions;
         }
         conditions
     }

@@ -3,11 +3,11 @@
 //!
 //! Names with PHP's extensions, in upper or lower case, are source (`is_source_name`). Names of the configuration and
 //! its copies (`is_copy_of`), and those in `static.never_send`, are withheld too. Some files are withheld under any
-//! name or link: `howdah.toml` and files of sites, `php.ini`, the scripts of pools, and the logs. Names are matched
+//! name or link: `howdah.toml` and files of sites, `php.ini`, the scripts of pools, and the logs, rotated ones included. Names are matched
 //! without the extension of a content coding, so `x.php.gz` is treated as `x.php`.
 
 use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ pub struct PrivateFiles {
     files: Vec<PathBuf>,
     /// Further files by their real path only: with a thousand sites, checking each file would be too expensive.
     further: HashSet<PathBuf>,
+    /// File names of logs by their directories. Rotated logs are withheld too: their names begin with the log's.
+    logs: HashMap<PathBuf, Vec<Vec<u8>>>,
     /// Device and inode of each file when the settings were loaded. An editor may keep the old file under another name.
     at_start: HashSet<(u64, u64)>,
 }
@@ -43,8 +45,9 @@ impl PrivateFiles {
     /// Collects the private files of these settings.
     pub fn new(settings: &Settings) -> Self {
         let mut files: Vec<PathBuf> = settings.config_file.iter().cloned().collect();
+        let mut logs = Vec::new();
         if let LogTarget::File(path) = &settings.log.error {
-            files.push(path.clone());
+            logs.push(path.clone());
         }
         for pool in &settings.pools {
             if let Some(config) = &pool.php.config {
@@ -52,27 +55,35 @@ impl PrivateFiles {
             }
             files.extend(pool.script.iter().chain(&pool.boot).cloned());
             if let LogTarget::File(path) = &pool.slow_log {
-                files.push(path.clone());
+                logs.push(path.clone());
             }
         }
         files.extend(settings.site_files.iter().cloned());
         for log in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {
             if let AccessTarget::File(path) = &log.access {
-                files.push(path.clone());
+                logs.push(path.clone());
             }
         }
+        files.extend(logs.iter().cloned());
         let mut known = HashSet::new();
         files.retain(|path| known.insert(path.clone()));
         let at_start = files.iter().filter_map(|path| identity(path)).collect();
         let further = files.split_off(files.len().min(MAX_EXAMINED));
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-        Self { files, further: further.into_iter().map(real).collect(), at_start }
+        let further = further.into_iter().map(real).collect();
+        Self { files, further, logs: by_directory(&logs), at_start }
     }
 
     /// `true` if the file at this path is private. The path must be free of links.
     fn is_at(&self, path: &Path) -> bool {
         let any = !self.files.is_empty() && identity(path).is_some_and(|(device, inode)| self.is_file(device, inode));
-        any || self.further.contains(path)
+        any || self.further.contains(path) || self.is_log(path)
+    }
+
+    fn is_log(&self, path: &Path) -> bool {
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let is_named = |logs: &Vec<Vec<u8>>| logs.iter().any(|log| name.as_bytes().starts_with(log));
+        self.logs.get(directory).is_some_and(is_named)
     }
 
     fn is_file(&self, device: u64, inode: u64) -> bool {
@@ -115,6 +126,16 @@ impl Withheld {
     pub fn is_file(&self, device: u64, inode: u64) -> bool {
         self.files.is_file(device, inode)
     }
+}
+
+fn by_directory(logs: &[PathBuf]) -> HashMap<PathBuf, Vec<Vec<u8>>> {
+    let mut names: HashMap<PathBuf, Vec<Vec<u8>>> = HashMap::new();
+    for log in logs {
+        let (Some(directory), Some(name)) = (log.parent(), log.file_name()) else { continue };
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        names.entry(directory).or_default().push(name.as_bytes().to_vec());
+    }
+    names
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {

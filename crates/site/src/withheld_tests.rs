@@ -131,7 +131,7 @@ fn a_configuration_and_its_copies_are_withheld() {
 fn private_files_are_withheld_under_any_name_even_after_replacement() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    for name in ["conf", "ini/php.ini", "error.log", "access.log", "worker", "other"] {
+    for name in ["conf", "ini/php.ini", "error.log", "access.log", "slow.log", "worker", "other"] {
         std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
         std::fs::write(at(name), "x").unwrap();
     }
@@ -141,8 +141,9 @@ fn private_files_are_withheld_under_any_name_even_after_replacement() {
         settings.pools[0].script = Some(at("worker"));
         settings.log.error = LogTarget::File(at("error.log"));
         settings.log.access = AccessTarget::File(at("access.log"));
+        settings.pools[0].slow_log = LogTarget::File(at("slow.log"));
     });
-    for (number, name) in ["conf", "ini/php.ini", "worker", "error.log", "access.log"].iter().enumerate() {
+    for (number, name) in ["conf", "ini/php.ini", "worker", "error.log", "access.log", "slow.log"].iter().enumerate() {
         let (link, hard) = (at(&format!("link{number}")), at(&format!("hard{number}")));
         std::os::unix::fs::symlink(at(name), &link).unwrap();
         std::fs::hard_link(at(name), &hard).unwrap();
@@ -156,4 +157,23 @@ fn private_files_are_withheld_under_any_name_even_after_replacement() {
     std::fs::write(at("new"), "y").unwrap();
     std::fs::rename(at("new"), at("conf")).unwrap();
     assert!(withheld.is_at(&at("kept")) && withheld.is_at(&at("conf")));
+}
+
+#[test]
+fn rotated_logs_are_withheld() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = dir.path().canonicalize().unwrap();
+    std::os::unix::fs::symlink(&real, dir.path().join("link")).unwrap();
+    let withheld = withheld(|settings| {
+        settings.log.access = AccessTarget::File(dir.path().join("link/access.log"));
+        settings.pools[0].slow_log = LogTarget::File(dir.path().join("slow.log"));
+    });
+    for name in ["access.log.1", "access.log-20261130.gz", "slow.log.2.gz", "slow.log"] {
+        let path = real.join(name);
+        std::fs::write(&path, "x").unwrap();
+        assert!(withheld.is_at(&path), "{name}");
+    }
+    for name in ["access", "my-slow.log", "below/slow.log.1"] {
+        assert!(!withheld.is_at(&real.join(name)), "{name}");
+    }
 }

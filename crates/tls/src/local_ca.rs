@@ -68,6 +68,9 @@ pub enum LocalCaError {
         /// The problem.
         why: String,
     },
+    /// The authority of a server may not be trusted.
+    #[error("the server's local CA cannot be trusted: {0}")]
+    Untrusted(&'static str),
     /// A key or certificate could not be created.
     #[error("the local CA cannot sign: {0}")]
     Signing(String),
@@ -187,14 +190,14 @@ fn private_names_only() -> NameConstraints {
 /// # Errors
 /// The reason why it is not.
 pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
-    let wrong = |why: String| Err(LocalCaError::Signing(why));
+    let wrong = |why| Err(LocalCaError::Untrusted(why));
     let mut certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
     let (Some(Ok(der)), None) = (certificates.next(), certificates.next()) else {
-        return wrong("it is not one certificate in PEM".to_owned());
+        return wrong("it is not one certificate in PEM");
     };
-    let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is not a certificate".to_owned()) };
+    let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is not a certificate") };
     let Ok(Some(constraints)) = parsed.name_constraints() else {
-        return wrong("it could certify any name".to_owned());
+        return wrong("it could certify any name");
     };
     let permitted: Vec<_> = constraints.value.permitted_subtrees.iter().flatten().collect();
     let is_private = |subtree: &&x509_parser::extensions::GeneralSubtree<'_>| match &subtree.base {
@@ -214,7 +217,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
         has(|name| matches!(name, GeneralName::DNSName(_))) && has(|name| matches!(name, GeneralName::IPAddress(_)));
     match both && permitted.iter().all(is_private) {
         true => Ok(()),
-        false => wrong("it could certify names that are not private".to_owned()),
+        false => wrong("it could certify names that are not private"),
     }
 }
 

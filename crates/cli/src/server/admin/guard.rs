@@ -23,7 +23,8 @@ pub(crate) type Refused = (StatusCode, &'static str);
 const FOREIGN_HOST: Refused =
     (StatusCode::FORBIDDEN, "without `admin_token` the admin endpoint responds to its address and localhost only");
 const FROM_A_PAGE: Refused = (StatusCode::FORBIDDEN, "the admin endpoint refuses requests from web pages");
-const NO_ORDER: Refused = (StatusCode::FORBIDDEN, "an order needs the field `X-Howdah: 1`");
+const NO_ORDER: Refused =
+    (StatusCode::FORBIDDEN, "an order needs the field `X-Howdah: 1` or a body of type application/json");
 const NO_TOKEN: Refused = (StatusCode::UNAUTHORIZED, "the admin endpoint needs `Authorization: Bearer TOKEN`");
 
 /// Requirements for connections and requests.

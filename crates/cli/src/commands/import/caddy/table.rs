@@ -34,7 +34,7 @@ pub(super) const GLOBALS: &[Row] = &[
     dropped("max_threads|max_idle_time", "workers may be a range: \"2-16\""),
     dropped("acme_eab", "set acme.eab"),
     dropped("on_demand_tls", "set acme.on_demand"),
-    dropped("shutdown_delay", "set grace"),
+    dropped("shutdown_delay", "wait before the signal to stop, as `preStop` of Kubernetes does"),
     dropped("preferred_chains|cert_issuer|key_type|events|pki|ocsp_stapling", "there is no counterpart"),
     dropped("protocols|timeouts|client_ip_headers|strict_sni_host|metrics|max_header_size", BUILT_IN),
 ];
