@@ -367,6 +367,11 @@ impl Howdah {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
+    /// Accepts the descriptors that are open now, such as a connection to a broker that was opened late.
+    pub(crate) fn accept_descriptors(&mut self) {
+        self.before = descriptors(self.pid());
+    }
+
     /// Records the state with which the end is compared, once it is stable.
     pub(crate) fn remember_descriptors(&mut self, workers: usize) {
         self.workers = workers;

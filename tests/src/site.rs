@@ -119,6 +119,13 @@ impl Site {
         site
     }
 
+    /// Accepts the descriptors that the server has open now: it opens its connection to NATS in the background.
+    pub fn accept_descriptors(&mut self) {
+        if let Server::Howdah(howdah) = &mut self.server {
+            howdah.accept_descriptors();
+        }
+    }
+
     /// Polls until PHP responds or, if PHP is expected not to start, until the server does.
     fn wait_until_ready(&mut self, static_only: bool) -> bool {
         let target = match self.target {

@@ -319,7 +319,7 @@ impl Zygote {
         };
         send(&self.socket, &message, &[])?;
         if self.shared_boot.template() == Some(child.pid) {
-            // Otherwise the dead template's snapshot would stay in memory beside that of the next one.
+            // Otherwise the dead template's snapshot would stay in memory together with that of the next one.
             zygote_memory::take_back();
         }
         for order in self.shared_boot.ended(child.pid) {

@@ -99,7 +99,7 @@ impl Passwords {
         let user = user.map_err(|_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))?;
         if user.is_none() {
             let client = client.map(|ip| ip.to_string()).unwrap_or_default();
-            tracing::warn!(target: "howdah::rules", %id, client, "wrong user or password");
+            tracing::warn!(target: "howdah::rules", request = %id, client, "wrong user or password");
         }
         Ok(user)
     }

@@ -105,7 +105,7 @@ impl SendfileDirectories {
         for (field, directories) in [(X_ACCEL_REDIRECT, &self.by_address), (X_SENDFILE, &self.by_path)] {
             if directories.is_empty() {
                 if !trusted && response.headers_mut().remove(&field).is_some() {
-                    tracing::warn!(target: "howdah::php", %id, "{field} dropped: no directory is configured for it");
+                    tracing::warn!(target: "howdah::php", request = %id, "{field} dropped: no directory is configured for it");
                 }
             } else if let Some(named) = response.headers_mut().remove(&field) {
                 // Dropping the old response discards the rest of its body.
@@ -133,7 +133,7 @@ fn respond(
     let found = found.as_deref().and_then(|path| below(directories, path));
     let log_refused = || {
         let named = named.as_bytes().escape_ascii();
-        tracing::warn!(target: "howdah::php", %id, %named, "{field} does not name a file that can be sent");
+        tracing::warn!(target: "howdah::php", request = %id, %named, "{field} does not name a file that can be sent");
     };
     let Some((files, path)) = found else {
         log_refused();

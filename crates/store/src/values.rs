@@ -11,7 +11,7 @@ pub(crate) const LOCK_LIFE: Duration = Duration::from_secs(30);
 /// Lifetime of announcements, in case a server never removes them.
 pub(crate) const ANNOUNCED_LIFE: Duration = Duration::from_secs(3600);
 
-/// What a broker stores. Errors: the broker is unreachable or too slow, or its reply is not valid.
+/// Values in a broker. Errors: the broker is unreachable or too slow, or its reply is not valid.
 pub(crate) trait Values: Send + Sync {
     fn get(&self, key: &str) -> io::Result<Option<Vec<u8>>>;
 

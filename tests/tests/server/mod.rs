@@ -2,6 +2,7 @@
 
 mod acme;
 mod acme_reload;
+mod acme_shared;
 mod admin;
 mod body_limits;
 mod boot_messages;

@@ -224,7 +224,7 @@ fn an_application_that_stops_booting_falls_back_without_losing_requests_and_reco
             .replace("return new Kernel", "if (Howdah\\mode() === 'snapshot') { exit(3); }\n    return new Kernel");
         project.write("public/index.php", &broken);
         served.wait_for_mode("classic");
-        served.wait_for_log("the pool default serves in classic mode, which takes 1.6 to 4 times the processor time");
+        served.wait_for_log("the pool default serves in classic mode, which takes 1.5 to 4 times the processor time");
         project.write("public/index.php", INDEX);
         served.wait_for_mode("snapshot");
         over.store(true, Ordering::Relaxed);

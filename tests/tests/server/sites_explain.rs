@@ -78,6 +78,57 @@ scenario!(
     },
 );
 
+scenario!(
+    explanations_of_htaccess_files_match_the_responses,
+    howdah_only = "`howdah explain` is Howdah's",
+    |s| {
+        s.php("who.php", "echo json_encode(['script' => __FILE__, 'info' => $_SERVER['PATH_INFO'] ?? '']);")
+            .file("a.txt", "x")
+            .file("list/b.txt", "x")
+            .file(
+                ".htaccess",
+                "RewriteEngine On\nRewriteRule ^old$ /a.txt [R=301,L]\nRewriteRule ^shown/(.*)$ who.php/$1 [L]\n\
+                 RewriteRule ^gone$ - [G]\nRewriteRule ^again$ a.txt [L]\n",
+            )
+            .file("closed/.htaccess", "Require all denied\n")
+            .file("closed/c.txt", "x")
+            .file("list/.htaccess", "Options +Indexes\n")
+            .file("wrong/.htaccess", "Nonsense\n")
+            .file("wrong/d.txt", "x")
+            .setting("htaccess", "true")
+            .allow_log("Nonsense")
+            .allow_log("a .htaccess file cannot be applied")
+    },
+    |site| {
+        for path in [
+            "/a.txt",
+            "/old",
+            "/shown/x/y",
+            "/gone",
+            "/again",
+            "/closed/c.txt",
+            "/list/",
+            "/list",
+            "/wrong/d.txt",
+            "/none",
+        ] {
+            let said = explain(site, &[&format!("http://localhost{path}")]);
+            let got = site.get(path);
+            let case = format!("{path}: {said:#}\n{got:?}");
+            if said["script"].is_null() {
+                assert_eq!(said["status"], got.status, "{case}");
+                assert_eq!(said["location"].is_null(), got.header("location").is_none(), "{case}");
+            } else {
+                let ran = got.expect(200).json();
+                assert_eq!(said["script"]["filename"], ran["script"], "{case}");
+                assert_eq!(said["script"]["path_info"], ran["info"], "{case}");
+            }
+        }
+        let said = explain(site, &["http://localhost/again"]).to_string();
+        assert!(said.contains("the path becomes /a.txt"), "{said}");
+    },
+);
+
 scenario!(the_steps_give_their_reasons, howdah_only = "sites are Howdah's", two_sites, |site| {
     let steps = |arguments: &[&str]| {
         let said = explain(site, arguments);

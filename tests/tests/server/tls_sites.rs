@@ -189,7 +189,7 @@ fn check_names_hosts_that_a_sites_certificates_do_not_cover() {
         ),
         (
             format!("{top}{}", site("\"shop.example\"", "min_version = \"1.3\"")),
-            "it is for all sites together and belongs to [tls] of howdah.toml",
+            "it applies to all sites and belongs to [tls] of howdah.toml",
         ),
     ] {
         let (good, said) = check(&toml);

@@ -174,7 +174,7 @@ fn handshakes_are_refused_by_the_script_and_for_other_origins_and_versions() {
             // Other requests for the path are served as usual.
             assert_eq!(site.get("/ws").status, 404);
             let explained = super::sites_explain::explain(site, &["/ws"]).to_string();
-            assert!(explained.contains("/chat.php gets their events"), "{explained}");
+            assert!(explained.contains("/chat.php gets its events"), "{explained}");
         },
     );
 }

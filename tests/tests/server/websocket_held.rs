@@ -40,7 +40,7 @@ fn a_coroutine_gets_the_messages_of_its_connection_and_answers() {
         one.send(TEXT, "next");
         assert_eq!(one.next(TEXT), "next");
         let why = site.get_ok("/chat.php");
-        assert!(why.contains("no \"open\" event"), "{why}");
+        assert!(why.contains("not the \"open\" event"), "{why}");
         let refused = WebSocket::ask(site, "/chat.php?refuse", &[]).map_err(|response| response.status);
         assert_eq!(refused.err(), Some(403));
     });
@@ -192,7 +192,7 @@ fn one_process_holds_many_connections_and_serves_other_requests() {
             for (number, socket) in sockets.iter_mut().enumerate() {
                 assert_eq!(socket.next(TEXT), format!("0 {number} 7"));
             }
-            assert!(site.get_ok("/chat.php").contains("no \"open\" event"));
+            assert!(site.get_ok("/chat.php").contains("not the \"open\" event"));
         },
     );
 }

@@ -35,62 +35,74 @@ impl Responder for Destination {
 
     fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
         let site = &*exchange.site.clone();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (head, path) = (&exchange.head, exchange.head.target.path());
         let lookup = rules::lookup(site, exchange);
-        let route = route::explain(site, path, &lookup, &explaining.notes);
-        if !may_be_served(site, exchange, &route, explaining) {
+        let route = route::explain(site, exchange.head.target.path(), &lookup, &explaining.notes);
+        let ruled = exchange.ruled.as_ref();
+        let path = ruled.and_then(|ruled| ruled.outcome.path.as_deref());
+        let served = Served { path, stands_in: ruled.is_some_and(|ruled| ruled.tried), route: Some(&route) };
+        if may_be_served(site, exchange, served, explaining) {
+            explain_route(exchange, route, &lookup, explaining);
+        }
+    }
+}
+
+/// Records for `howdah explain` what a route leads to.
+pub(crate) fn explain_route(
+    exchange: &Exchange,
+    route: Route,
+    lookup: &Lookup<'_>,
+    explaining: &mut ExplanationBuilder,
+) {
+    let (site, head) = (&*exchange.site, &exchange.head);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let why_there = if lookup.pool.is_some() { ", by a rule" } else { ", the site's own" };
+    let status = match route {
+        Route::Script(script) => {
+            let pools = &site.server.settings.pools;
+            let shown = |at: usize| pools.get(at).map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
+            let (mut pool, mode) = shown(script.pool);
+            let preferred = site.preferred.as_ref().filter(|preferred| exchange.is_for(preferred));
+            match preferred.and_then(|preferred| preferred.for_script(script.pool, &script.filename)).map(shown) {
+                Some((booted, in_mode)) => {
+                    explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe boots this script; while it cannot serve, \"{pool}\", mode \"{mode}\""));
+                    pool = booted;
+                }
+                None => explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{why_there}")),
+            }
+            explaining.notes.add("response", "the script's output");
+            explaining.found.script = Some(ScriptRun {
+                filename: text(&script.filename),
+                name: text(&script.name),
+                path_info: text(&script.path_info),
+                pool,
+            });
             return;
         }
-        let why_there = if lookup.pool.is_some() { ", by a rule" } else { ", the site's own" };
-        let status = match route {
-            Route::Script(script) => {
-                let pools = &site.server.settings.pools;
-                let shown = |at: usize| pools.get(at).map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
-                let (mut pool, mode) = shown(script.pool);
-                let preferred = site.preferred.as_ref().filter(|preferred| exchange.is_for(preferred));
-                match preferred.and_then(|preferred| preferred.for_script(script.pool, &script.filename)).map(shown) {
-                    Some((booted, in_mode)) => {
-                        explaining.notes.add("pool", format!("\"{booted}\", mode \"{in_mode}\": the recipe boots this script; while it cannot serve, \"{pool}\", mode \"{mode}\""));
-                        pool = booted;
-                    }
-                    None => explaining.notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{why_there}")),
-                }
-                explaining.notes.add("response", "the script's output");
-                explaining.found.script = Some(ScriptRun {
-                    filename: text(&script.filename),
-                    name: text(&script.name),
-                    path_info: text(&script.path_info),
-                    pool,
-                });
-                return;
+        Route::File(file) => {
+            let (files, name) = files_for(site, lookup, &file.name);
+            let sent = static_files::run(files, name, &file.path, head);
+            explaining.found.file = Some(file.path.display().to_string());
+            match sent {
+                Ok(Some(response)) => response.status(),
+                Ok(None) => StatusCode::NOT_FOUND,
+                Err(refusal) => refusal.status(),
             }
-            Route::File(file) => {
-                let (files, name) = files_for(site, &lookup, &file.name);
-                let sent = static_files::run(files, name, &file.path, head);
-                explaining.found.file = Some(file.path.display().to_string());
-                match sent {
-                    Ok(Some(response)) => response.status(),
-                    Ok(None) => StatusCode::NOT_FOUND,
-                    Err(refusal) => refusal.status(),
-                }
-            }
-            Route::AddSlash(path) => {
-                explaining.found.location = Some(redirect_to(&path, head.target.query()));
-                let safe = head.method == Method::GET || head.method == Method::HEAD;
-                if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT }
-            }
-            Route::Listing(_) => {
-                explaining.notes.add("route", "a directory listing, by a rule (`listing`)");
-                StatusCode::OK
-            }
-            Route::NotFound => StatusCode::NOT_FOUND,
-            Route::Unknown => StatusCode::SERVICE_UNAVAILABLE,
-            Route::Forbidden => StatusCode::FORBIDDEN,
-            Route::Invalid(_) => StatusCode::BAD_REQUEST,
-        };
-        explaining.respond(status, status.to_string());
-    }
+        }
+        Route::AddSlash(path) => {
+            explaining.found.location = Some(redirect_to(&path, head.target.query()));
+            let safe = head.method == Method::GET || head.method == Method::HEAD;
+            if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT }
+        }
+        Route::Listing(_) => {
+            explaining.notes.add("route", "a directory listing");
+            StatusCode::OK
+        }
+        Route::NotFound => StatusCode::NOT_FOUND,
+        Route::Unknown => StatusCode::SERVICE_UNAVAILABLE,
+        Route::Forbidden => StatusCode::FORBIDDEN,
+        Route::Invalid(_) => StatusCode::BAD_REQUEST,
+    };
+    explaining.respond(status, status.to_string());
 }
 
 /// Responds with the target of the request's path, or of the error page `page`.
@@ -219,19 +231,22 @@ fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
 }
 
 /// Returns `false` if rules end the request because of the name of the served file or script.
-fn may_be_served(site: &Site, exchange: &Exchange, route: &Route, explaining: &mut ExplanationBuilder) -> bool {
+pub(crate) fn may_be_served(
+    site: &Site,
+    exchange: &Exchange,
+    served: Served<'_>,
+    explaining: &mut ExplanationBuilder,
+) -> bool {
     let mut lines = Lines::default();
-    let ruled = exchange.ruled.as_ref();
-    let path = ruled.and_then(|ruled| ruled.outcome.path.as_deref());
-    let stands_in = ruled.is_some_and(|ruled| ruled.tried);
-    let judged = served::judge(site, exchange, Served { path, stands_in, route: Some(route) }, &mut lines);
+    let is_script = matches!(served.route, Some(Route::Script(_)));
+    let judged = served::judge(site, exchange, served, &mut lines);
     for line in lines.0 {
         explaining.notes.add("rule", format!("for the served file or script: {line}"));
     }
     let Some(judged) = judged else { return true };
     if let Some(stop) = judged.stop {
         rules::explain_end(stop, explaining);
-    } else if judged.php == Some(false) && matches!(route, Route::Script(_)) {
+    } else if judged.php == Some(false) && is_script {
         explaining.respond(StatusCode::FORBIDDEN, "403: a rule has `php = false`");
     }
     !explaining.is_settled()

@@ -1,8 +1,11 @@
 //! Phase "htaccess": evaluates the `.htaccess` files for a request and acts on the decision, in sites that enable them.
 //! It replaces the phase "destination": the files choose the destination, without the configured front controller.
 
+mod explain;
+
 use crate::applied_rules::Lookup;
 use crate::exchange::{Changes, Exchange, Purpose};
+use crate::explanation::ExplanationBuilder;
 use crate::forwarded::split_port;
 use crate::phase::rules::served::{self, Served};
 use crate::phase::{php, rules};
@@ -119,6 +122,10 @@ impl Responder for HtaccessFiles {
     ) -> Result<Option<Response>, Refusal> {
         Box::pin(run(context, exchange, body.take())).await.map(Some)
     }
+
+    fn explain(exchange: &mut Exchange, explaining: &mut ExplanationBuilder) {
+        explain::explain(exchange, explaining);
+    }
 }
 
 async fn run<U: Upstream>(
@@ -176,7 +183,7 @@ async fn serve<U: Upstream>(
         Some(Stop::Failed(failure)) => {
             let (id, reason) = (exchange.id, failure.reason);
             let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
-            tracing::error!(target: "howdah::htaccess", %id, target = &*target, "{reason}: the response is 500");
+            tracing::error!(target: "howdah::htaccess", request = %id, target = &*target, "{reason}: the response is 500");
             return Err(refused(exchange, StatusCode::INTERNAL_SERVER_ERROR));
         }
         Some(_) => return Err(refused(exchange, StatusCode::INTERNAL_SERVER_ERROR)),
@@ -203,6 +210,16 @@ fn declared_length(exchange: &Exchange) -> u64 {
     length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
+/// Whether the decision's file runs (`Some(true)`) or must not run as a script, and how it is looked up.
+fn lookup_of<'a>(site: &'a Site, exchange: &Exchange, decision: &Decision) -> (Option<bool>, Lookup<'a>) {
+    // A rule in the settings that forbids PHP here holds even if a `.htaccess` file, perhaps an upload, allows it.
+    let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
+    let php = if forbidden { Some(false) } else { decision.outcome.php };
+    let pool = exchange.ruled.as_ref().and_then(|ruled| Lookup::new(site, &ruled.outcome).pool);
+    let listing = decision.outcome.listing == Some(true);
+    (php, Lookup { pool, listing, ..Lookup::default() })
+}
+
 /// Responds with the file or script that the decision leads to. `as_page` is set for error pages.
 async fn target<U: Upstream>(
     context: &Context<U>,
@@ -212,13 +229,8 @@ async fn target<U: Upstream>(
     as_page: bool,
 ) -> Result<(Response, ResponseSource), Refusal> {
     let site = exchange.site.clone();
-    // A rule in the settings that forbids PHP here holds even if a `.htaccess` file, perhaps an upload, allows it.
-    let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
-    let php = if forbidden { Some(false) } else { decision.outcome.php };
     let path = decision.response.path();
-    let pool = exchange.ruled.as_ref().and_then(|ruled| Lookup::new(&site, &ruled.outcome).pool);
-    let listing = decision.outcome.listing == Some(true);
-    let lookup = Lookup { pool, listing, ..Lookup::default() };
+    let (php, lookup) = lookup_of(&site, exchange, decision);
     // Only routes of existing files are cached, so a file that a script has just written is found at once.
     let route = match decision.found {
         Some(Kind::File) => context.routes().settled(&site, path, php, &lookup, exchange.started),

@@ -243,7 +243,7 @@ fn a_proxy_without_a_server_behind_it_or_without_an_address_does_not_start() {
     let cases: [(&[&str], &str); 6] = [
         (&["--against", &own, "--listen", &any], "is the proxy's own address"),
         (&["--listen", ":0"], "--against"),
-        (&["--against", "last.json", "--listen", ":0"], "--listen needs the server"),
+        (&["--against", "last.json", "--listen", ":0"], "--listen needs a server"),
         (&["--against", "http://127.0.0.1:1", "--listen", &busy], "cannot listen on 127.0.0.1:"),
         (&["--against", "http://127.0.0.1:1", "--listen", "nonsense"], "cannot listen on nonsense"),
         (&["--against", "http://127.0.0.1:1", "--share", "5"], "--listen"),

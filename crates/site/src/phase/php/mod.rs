@@ -160,7 +160,7 @@ impl InterimSink for ToClient {
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
         if self.informational.send(status, headers) == (SendResult::TooMuch { first: true }) {
             let id = self.id;
-            tracing::warn!(target: "howdah::php", %id, "too many or too long informational responses: dropping the rest");
+            tracing::warn!(target: "howdah::php", request = %id, "too many or too long informational responses: dropping the rest");
         }
     }
 
@@ -191,10 +191,10 @@ fn log_fault(fault: &Fault, exchange: &Exchange) {
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
     let (target, trace) = (&*target, exchange.trace_id());
     if level == Level::Debug {
-        tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "request failed");
+        tracing::debug!(target: "howdah::request", request = %id, trace, target, %fault, "request failed");
     } else if others > 0 {
-        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, others, "request failed ({others} similar errors suppressed)");
+        tracing::warn!(target: "howdah::request", request = %id, trace, target, %fault, others, "request failed ({others} similar errors suppressed)");
     } else {
-        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, "request failed");
+        tracing::warn!(target: "howdah::request", request = %id, trace, target, %fault, "request failed");
     }
 }

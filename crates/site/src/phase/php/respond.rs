@@ -31,7 +31,7 @@ pub(super) fn respond(
     let status = match StatusCode::from_u16(php.status) {
         Ok(status) if php.status >= 200 => status,
         _ => {
-            tracing::warn!(target: "howdah::php", %id, status = php.status, "script set an invalid HTTP status");
+            tracing::warn!(target: "howdah::php", request = %id, status = php.status, "script set an invalid HTTP status");
             StatusCode::INTERNAL_SERVER_ERROR
         }
     };
@@ -96,7 +96,7 @@ fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
 
 fn log_refused(id: RequestId, request: &Head, why: &str) {
     let target = String::from_utf8_lossy(request.target.as_bytes());
-    tracing::warn!(target: "howdah::php", %id, %target, "script's response replaced by 500: it has {why}");
+    tracing::warn!(target: "howdah::php", request = %id, %target, "script's response replaced by 500: it has {why}");
 }
 
 /// Copies the headers that HTTP allows. `Content-Length` is returned instead of copied, because a complete body
@@ -127,7 +127,7 @@ fn copy_headers(
 }
 
 fn log_dropped(id: RequestId, name: &[u8], why: &str) {
-    tracing::warn!(target: "howdah::php", %id, header = %name.escape_ascii(), "header dropped: {why}");
+    tracing::warn!(target: "howdah::php", request = %id, header = %name.escape_ascii(), "header dropped: {why}");
 }
 
 fn is_number(text: &str) -> bool {

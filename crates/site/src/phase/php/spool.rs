@@ -100,19 +100,24 @@ impl SpoolError {
             Self::TooLarge => limits::too_large(room.limit.most, None, &exchange.head),
             Self::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
             Self::Broken(error) => {
-                tracing::debug!(target: "howdah::request", %id, %error, "request body ended early");
+                tracing::debug!(target: "howdah::request", request = %id, %error, "request body ended early");
                 Refusal::bad_request("a broken body")
             }
             Self::NoRoom => {
-                tracing::warn!(target: "howdah::request", %id, "request refused: no room for its body in `http.memory` or `http.spool`");
+                tracing::warn!(target: "howdah::request", request = %id, "request refused: no room for its body in `http.memory` or `http.spool`");
                 Refusal::over_budget()
             }
             Self::Storage(error) if is_out_of_descriptors(&error) => {
-                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the request body: 503");
+                tracing::error!(target: "howdah::request", request = %id, %error, "cannot spool the request body: 503");
                 Refusal::over_budget()
             }
             Self::Storage(error) => {
-                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the request body; is there room in the directory of temporary files (TMPDIR)?");
+                tracing::error!(
+                    target: "howdah::request",
+                    request = %id,
+                    %error,
+                    "cannot spool the request body; is there room in the directory of temporary files (TMPDIR)?"
+                );
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR)
             }
         }

@@ -105,7 +105,7 @@ fn refused(unreachable: &Unreachable, exchange: &Exchange) -> Refusal {
     let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
     let (id, status) = (exchange.id, unreachable.status.as_u16());
     let (proxy, trace) = (&*unreachable.proxy, exchange.trace_id());
-    tracing::warn!(target: "howdah::proxy", %id, trace, proxy, target = &*target, "{status}: {}", unreachable.why);
+    tracing::warn!(target: "howdah::proxy", request = %id, trace, proxy, target = &*target, "{status}: {}", unreachable.why);
     let refusal = Refusal::new(unreachable.status);
     if unreachable.status == StatusCode::SERVICE_UNAVAILABLE { refusal.retry_after(1) } else { refusal }
 }

@@ -248,7 +248,7 @@ fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
         Stop::Failed(failure) => {
             let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
             let (id, rule) = (exchange.id, &*failure.rule);
-            tracing::error!(target: "howdah::rules", %id, target = &*target, rule, "rule failed, responding with 500: {}", failure.reason);
+            tracing::error!(target: "howdah::rules", request = %id, target = &*target, rule, "rule failed, responding with 500: {}", failure.reason);
             Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
         }
     }
