@@ -217,7 +217,7 @@ namespace Howdah {
         /** True if the connection is open on this server, and no close was ordered. Waits for the server's answer. */
         public static function exists(string $connection): bool {}
 
-        /** The number of the site's connections on this server; with a channel, of those that are subscribed to it. */
+        /** The number of the site's connections on this server; with a channel, of those subscribed to it on all servers. */
         public static function count(?string $channel = null): int {}
 
         /**

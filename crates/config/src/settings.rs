@@ -129,6 +129,8 @@ settings! {
         config_file: Option<PathBuf> = None;
         /// Minimum time that the old process keeps its connections after an upgrade.
         drain: Duration = fixed_time("drain", Duration::from_secs(60));
+        /// Interval of heartbeats between servers that share channels.
+        presence_interval: Duration = fixed_time("presence_interval", Duration::from_secs(5));
         /// Origin of `user`.
         server_user: ServerUser = ServerUser::Named;
         /// Development mode, which only `howdah dev` sets: errors become pages that show source code, and no site

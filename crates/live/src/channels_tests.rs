@@ -33,7 +33,8 @@ fn member(id: &str) -> Option<Member> {
 struct Notes(Mutex<Vec<String>>);
 
 impl Watcher for Notes {
-    fn changed(&self, _: &Hub, topic: &str, subscriber: &str, change: &Change) {
+    fn changed(&self, _: &Hub, noted: &Noted) {
+        let Noted { topic, subscriber, change, .. } = noted;
         let change = match change {
             Change::Occupied => "occupied".to_owned(),
             Change::Vacated => "vacated".to_owned(),

@@ -3,7 +3,8 @@
 use crate::history::{History, Preceding};
 use crate::index::Index;
 use crate::last::LastUpdates;
-use crate::presence::{Change, PendingChange, Presence};
+use crate::presence::{Noted, Presence};
+use crate::rosters::Rosters;
 use crate::selector::any_matches;
 use crate::subscriber::{Event, Interest, QueueLimits, Subscriber};
 use crate::update::Update;
@@ -38,9 +39,8 @@ pub struct Hub(pub(crate) Arc<Shared>);
 
 /// Observes the channels of a hub.
 pub trait Watcher: std::fmt::Debug + Send + Sync {
-    /// Called after each change, in order, without the hub's lock. `subscriber` is the id of the subscriber that joined
-    /// or left. May publish, but not join or leave.
-    fn changed(&self, hub: &Hub, topic: &str, subscriber: &str, change: &Change);
+    /// Called after each change, in order, without the hub's lock. May publish, but not join or leave.
+    fn changed(&self, hub: &Hub, noted: &Noted);
 }
 
 #[derive(Debug)]
@@ -75,7 +75,9 @@ pub(crate) struct State {
     last_updates: LastUpdates,
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// Changes that the watcher has not been notified of yet.
-    pub(crate) changes: VecDeque<PendingChange>,
+    pub(crate) changes: VecDeque<Noted>,
+    /// Channels on all servers, if servers share them.
+    pub(crate) rosters: Option<Box<Rosters>>,
     is_closing: bool,
 }
 
@@ -100,6 +102,7 @@ impl Hub {
             last_updates: LastUpdates::default(),
             watcher: None,
             changes: VecDeque::new(),
+            rosters: None,
             is_closing: false,
         };
         let (state, notifying) = (Mutex::new(state), Mutex::new(()));
@@ -204,6 +207,9 @@ impl Hub {
         let mut wakers = Vec::new();
         let mut state = self.0.state.lock();
         state.is_closing |= closes;
+        if let Some(rosters) = state.rosters.as_mut().filter(|_| closes) {
+            rosters.close();
+        }
         let (begin, count) = (Instant::now(), state.all.len().max(1));
         for (at, subscriber) in state.all.values().enumerate() {
             let share = spread.mul_f64(at as f64 / count as f64);

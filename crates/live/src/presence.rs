@@ -13,6 +13,13 @@ pub struct Member {
     pub info: Option<Box<str>>,
 }
 
+impl Member {
+    /// Size of its id and data, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.id.len() + self.info.as_ref().map_or(0, |info| info.len())
+    }
+}
+
 /// A change of a channel's subscribers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
@@ -34,13 +41,25 @@ pub struct Channel {
     pub member: Option<Arc<Member>>,
 }
 
-/// A change that the watcher has not been notified of yet.
+/// The server that made a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This server. Also another that is gone or stopping, for which this server reports the change.
+    Own,
+    /// Another server, which reports it.
+    Other,
+    /// This server, after another one had declared it gone. Its own subscribers have not seen the removal.
+    Restored,
+}
+
+/// A change of a channel.
 #[derive(Debug)]
-pub(crate) struct PendingChange {
-    pub(crate) topic: Arc<str>,
-    /// The id of the subscriber that joined or left.
-    pub(crate) subscriber: Box<str>,
-    pub(crate) change: Change,
+pub struct Noted {
+    pub topic: Arc<str>,
+    /// The id of the subscriber that joined or left; empty if unknown.
+    pub subscriber: Box<str>,
+    pub change: Change,
+    pub origin: Origin,
 }
 
 /// The members of one channel by their ids, with the number of their connections.

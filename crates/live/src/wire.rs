@@ -76,12 +76,12 @@ impl Update {
     }
 }
 
-fn put(bytes: &mut BytesMut, text: &str) {
+pub(crate) fn put(bytes: &mut BytesMut, text: &str) {
     bytes.put_u32(u32::try_from(text.len()).unwrap_or(u32::MAX));
     bytes.put_slice(text.as_bytes());
 }
 
-fn text(bytes: &mut Bytes) -> Option<String> {
+pub(crate) fn text(bytes: &mut Bytes) -> Option<String> {
     let length = usize::try_from(bytes.try_get_u32().ok()?).ok()?;
     if length > bytes.len() {
         return None;

@@ -42,6 +42,7 @@ pub mod passwords;
 mod path_parts;
 pub mod phase;
 mod preferred_pool;
+mod presence;
 mod pusher;
 pub mod refusal;
 mod rejected;

@@ -1,5 +1,6 @@
 //! Mercure hubs: a site's keys and permissions, which are part of its settings, and its hub, which survives reloads.
 
+use crate::presence;
 use bytes::Bytes;
 use howdah_config::{MercureSettings, Secret, Settings, SiteSettings};
 use howdah_live::{Hub, Limits, Share};
@@ -100,11 +101,13 @@ pub struct Hubs {
     broker: Option<Broker>,
 }
 
-/// The hub of a site, and its log if several servers share it.
+/// The hub of a site, and its logs if several servers share it.
 #[derive(Debug, Clone)]
 struct SiteHub {
     hub: Hub,
     log: Option<Arc<Log>>,
+    /// The log of channels and members, if clients may join channels.
+    presence: Option<Arc<Log>>,
 }
 
 /// Publishes updates through a shared log.
@@ -132,7 +135,7 @@ impl SiteHub {
         if let Some(log) = &log {
             hub.share(Arc::new(LogShare(log.clone())));
         }
-        Self { hub, log }
+        Self { hub, log, presence: None }
     }
 }
 
@@ -176,7 +179,7 @@ impl Hubs {
     /// Waits until every hub has the shared history, or the broker is unavailable.
     pub async fn all_ready(&self) {
         let all: Vec<SiteHub> = self.all.lock().values().cloned().collect();
-        for log in all.iter().filter_map(|site| site.log.as_ref()) {
+        for log in all.iter().flat_map(|site| site.log.iter().chain(&site.presence)) {
             log.caught_up().await;
         }
     }
@@ -197,10 +200,27 @@ impl Hubs {
 
     /// Opens the hubs that sites use before the first request, because a subscriber may resume after any earlier
     /// update.
-    pub(crate) fn open(&self, sites: &[SiteSettings]) {
-        let has_hub =
-            |site: &&SiteSettings| site.mercure.is_used() || site.pusher.app.is_some() || has_connections(site);
-        sites.iter().filter(has_hub).for_each(|site| drop(self.of(&site.name)));
+    pub(crate) fn open(&self, sites: &[SiteSettings], presence_interval: Duration) {
+        for site in sites {
+            let has_channels = site.pusher.app.is_some() || has_connections(site);
+            if !has_channels && !site.mercure.is_used() {
+                continue;
+            }
+            let hub = self.of(&site.name);
+            if let (true, Some(broker)) = (has_channels, &self.broker)
+                && let Some(shared) = self.all.lock().get_mut(&site.name)
+            {
+                let open = || presence::share(&hub, &site.name, broker, presence_interval);
+                shared.presence.get_or_insert_with(open);
+            }
+        }
+    }
+
+    /// Declares this server gone to those that share its hubs.
+    pub async fn leave(&self) {
+        let all: Vec<SiteHub> = self.all.lock().values().cloned().collect();
+        let shared = all.into_iter().filter_map(|site| Some((site.hub, site.presence?))).collect();
+        presence::leave(shared).await;
     }
 
     /// Publishes the update of an order from a script of this site.

@@ -153,7 +153,7 @@ impl Server {
     /// Starts sharing hubs and rate limits with the other servers of this broker.
     pub fn share(&self, broker: Broker) {
         let _ = self.broker.set(broker);
-        self.hubs().open(&self.settings.all_sites());
+        self.hubs().open(&self.settings.all_sites(), self.settings.presence_interval);
     }
 
     pub(crate) fn broker(&self) -> Option<&Broker> {

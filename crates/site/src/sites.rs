@@ -107,14 +107,19 @@ impl Sites {
         &self.all
     }
 
-    /// Disconnects the subscribers of hubs and the clients of Pusher applications whose settings differ from `before`,
-    /// spread over this time; they reconnect. Also makes the Pusher applications of these sites watch their channels.
-    pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
+    /// Makes the Pusher applications of these sites watch their channels.
+    pub fn watch_channels(&self) {
         for site in &self.all {
             if let Some(pusher) = &site.pusher {
                 pusher.watch(&self.server.hubs().of(&site.settings.name));
             }
         }
+    }
+
+    /// Disconnects the subscribers of hubs and the clients of Pusher applications whose settings differ from `before`,
+    /// spread over this time; they reconnect. Also makes the Pusher applications of these sites watch their channels.
+    pub fn end_changed_subscriptions(&self, before: &Self, spread: Duration) {
+        self.watch_channels();
         for old in before.all.iter().filter(|site| site.mercure.is_some() || site.pusher.is_some()) {
             let new = self.all.iter().find(|site| site.settings.name == old.settings.name);
             let is_same = |new: &&Arc<Site>| {

@@ -84,6 +84,11 @@ impl Log {
         }
     }
 
+    /// `false` while the broker is known to be unreachable: entries are then delivered to this server alone.
+    pub fn is_reachable(&self) -> bool {
+        !self.end.outbox.lock().is_unreachable()
+    }
+
     /// Waits until the kept entries were read, or the broker is unreachable.
     pub async fn caught_up(&self) {
         let mut progress = self.end.progress.subscribe();

@@ -356,6 +356,8 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
     let broker = shared::broker(settings)?;
     if let Some(broker) = &broker {
         fronts.sites.server.share(broker.clone());
+        // Before the first client: this server may have to report changes of another one.
+        fronts.sites.watch_channels();
         fronts.sites.server.hubs().all_ready().await;
     }
     let certificates = certificates::start(&settings.acme, store.clone(), broker)?;
@@ -461,6 +463,7 @@ async fn stop(server: &Server, front: &mut Front) -> bool {
     if let Drained::Cut(connections) = drained {
         tracing::error!("grace period of {grace:?} is over: {connections} connections were cut");
     }
+    server.revision().sites.server.hubs().leave().await;
     server.stop_pools(grace.saturating_sub(began.elapsed())).await;
     drained == Drained::All
 }

@@ -5,7 +5,7 @@ mod webhooks;
 
 use crate::server::Server;
 use howdah_config::SiteSettings;
-use howdah_live::{Change, Hub, Watcher};
+use howdah_live::{Change, Hub, Noted, Origin, Watcher};
 use howdah_pusher::channel::{self, Kind};
 use howdah_pusher::{App, message};
 use serde_json::{Value, json};
@@ -62,7 +62,9 @@ struct Announcer {
 }
 
 impl Watcher for Announcer {
-    fn changed(&self, hub: &Hub, topic: &str, subscriber: &str, change: &Change) {
+    fn changed(&self, hub: &Hub, noted: &Noted) {
+        let Noted { topic, subscriber, change, origin } = noted;
+        let is_new = *origin != Origin::Restored;
         let Some(channel) = channel::name(topic).filter(|name| Kind::from_name(name) != Some(Kind::User)) else {
             return;
         };
@@ -70,7 +72,9 @@ impl Watcher for Announcer {
             Change::Occupied => json!({ "name": "channel_occupied", "channel": channel }),
             Change::Vacated => json!({ "name": "channel_vacated", "channel": channel }),
             Change::Added(member) => {
-                hub.notify(message::member_added(channel, member, subscriber));
+                if is_new {
+                    hub.notify(message::member_added(channel, member, subscriber));
+                }
                 json!({ "name": "member_added", "channel": channel, "user_id": &*member.id })
             }
             Change::Removed(member) => {
@@ -78,7 +82,7 @@ impl Watcher for Announcer {
                 json!({ "name": "member_removed", "channel": channel, "user_id": &*member.id })
             }
         };
-        if let Some(webhooks) = &self.webhooks {
+        if let Some(webhooks) = self.webhooks.as_ref().filter(|_| *origin != Origin::Other) {
             webhooks.push(event);
         }
     }

@@ -121,14 +121,21 @@ impl Socket {
         if kind != Kind::Public && !is_admitted() {
             return Err("the signature does not admit this connection to the channel".to_owned());
         }
-        let member = match kind {
-            Kind::Presence => Some(data.and_then(message::member).ok_or("channel_data without a user_id")?),
-            _ => None,
-        };
         let topic = channel::topic(name);
-        link.subscribe(&topic, member, None).map_err(|why: JoinError| why.to_string())?;
-        let members = (kind == Kind::Presence).then(|| self.hub.members(&topic));
-        Ok(message::subscribed(name, members.as_deref()))
+        let member = match kind {
+            Kind::Presence => data.and_then(message::member).ok_or("channel_data without a user_id")?,
+            _ => {
+                link.subscribe(&topic, None, None).map_err(|why: JoinError| why.to_string())?;
+                return Ok(message::subscribed(name, None));
+            }
+        };
+        link.subscribe(&topic, Some(member.clone()), None).map_err(|why: JoinError| why.to_string())?;
+        let mut members = self.hub.members(&topic);
+        // With several servers its own change may still be on its way.
+        if let Err(at) = members.binary_search_by(|other| other.id.cmp(&member.id)) {
+            members.insert(at, Arc::new(member));
+        }
+        Ok(message::subscribed(name, Some(&members)))
     }
 
     fn sign_in(&self, link: &Link, auth: &str, user_data: &str) {
