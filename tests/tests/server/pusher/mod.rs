@@ -20,13 +20,13 @@ pub(crate) fn pusher(setup: Setup) -> Setup {
 }
 
 /// A client that writes the protocol's messages by hand.
-struct Client {
-    socket: WebSocket,
+pub(crate) struct Client {
+    pub(crate) socket: WebSocket,
     id: String,
 }
 
 impl Client {
-    fn connect(site: &Site) -> Self {
+    pub(crate) fn connect(site: &Site) -> Self {
         let mut socket = WebSocket::open(site, "/app/the-key?protocol=7&client=js&version=8.4.0&flash=false");
         let first: Value = serde_json::from_str(&socket.next(TEXT)).unwrap();
         assert_eq!(first["event"], "pusher:connection_established");
@@ -35,12 +35,12 @@ impl Client {
         Self { socket, id: data["socket_id"].as_str().unwrap().to_owned() }
     }
 
-    fn say(&mut self, message: &Value) {
+    pub(crate) fn say(&mut self, message: &Value) {
         self.socket.send(TEXT, message.to_string());
     }
 
     /// The next message; its data is parsed if it is JSON in a string.
-    fn next(&mut self) -> Value {
+    pub(crate) fn next(&mut self) -> Value {
         let mut message: Value = serde_json::from_str(&self.socket.next(TEXT)).unwrap();
         if let Some(data) = message["data"].as_str().and_then(|data| serde_json::from_str(data).ok()) {
             message["data"] = data;
@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// Subscribes to a channel with the application's response to `query`; returns the server's answer.
-    fn subscribe(&mut self, site: &Site, channel: &str, query: &str) -> Value {
+    pub(crate) fn subscribe(&mut self, site: &Site, channel: &str, query: &str) -> Value {
         let target = format!("/app.php?do=auth&socket_id={}&channel_name={channel}{query}", self.id);
         let mut data: Value = site.get(&target).expect(200).json();
         data["channel"] = channel.into();
@@ -66,14 +66,14 @@ impl Client {
     }
 
     /// Waits for the answer to a ping: everything sent before has arrived by then.
-    fn ping(&mut self) {
+    pub(crate) fn ping(&mut self) {
         self.say(&json!({ "event": "pusher:ping", "data": {} }));
         assert_eq!(self.next()["event"], "pusher:pong");
     }
 }
 
 /// A request of the application's server to the HTTP API; returns status and document.
-pub(super) fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Value) {
+pub(crate) fn api(site: &Site, path: &str, query: &str, body: Option<&Value>) -> (u64, Value) {
     let target = format!("/app.php?do=api&path={path}{query}");
     let request = match body {
         Some(body) => Request::post(&target, "application/json", body.to_string()),

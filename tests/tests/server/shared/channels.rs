@@ -3,6 +3,7 @@
 use super::sharing;
 use crate::server::websocket_channels::{self, RULE, room, without_rule};
 use crate::server::websocket_events::{chat, open};
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::relay::Relay;
 use howdah_tests::servers::Server;
 use howdah_tests::websocket::TEXT;
@@ -22,6 +23,26 @@ fn a_script_reaches_the_connections_of_its_channel_on_every_server() {
             assert_eq!(socket.next(TEXT), number.to_string());
         }
     }
+    drop((sockets, redis));
+    sites.into_iter().for_each(Site::finish);
+}
+
+#[test]
+fn scripts_count_the_connections_of_a_channel_on_every_server() {
+    let redis = Server::redis(false);
+    let setup = sharing(chat(Setup::default()), "redis", redis.port).time("presence_interval", "1s");
+    let setup = setup.allow_log("reach other servers when it is back");
+    let sites = [(); 2].map(|()| Site::start(Mode::Classic, &setup));
+    let mut sockets: Vec<_> = [&sites[0], &sites[0], &sites[1]].map(|site| open(site, "room=a").0).into();
+    let is = |expected: &str| {
+        let counts = || sites.each_ref().map(|site| site.get_ok("/chat.php?count=a"));
+        assert!(eventually(PATIENCE, || counts().iter().all(|count| count == expected)), "{:?}", counts());
+    };
+    is("3");
+    sockets.remove(0).send(TEXT, "bye");
+    is("2");
+    sockets.remove(1).send(TEXT, "bye");
+    is("1");
     drop((sockets, redis));
     sites.into_iter().for_each(Site::finish);
 }

@@ -1,31 +1,15 @@
 //! One Mercure hub across several servers. Every update is counted: none may arrive twice, and none may be missing.
 
-use super::sharing;
+use super::{Broker, sharing};
 use crate::server::mercure::{HUB, Subscriber, bearer, hub, published, publisher};
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::relay::Relay;
-use howdah_tests::servers::Server;
 use howdah_tests::{Conn, Mode, Request, Setup, Site};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A broker for the hubs under test.
-struct Broker {
-    server: Server,
-    scheme: &'static str,
-}
-
 impl Broker {
-    fn redis() -> Self {
-        Self { server: Server::redis(false), scheme: "redis" }
-    }
-
-    fn nats() -> Self {
-        Self { server: Server::nats(), scheme: "nats" }
-    }
-
     /// A site whose hub is shared by this broker.
     fn setup(&self) -> Setup {
         self.setup_at(self.server.port)
@@ -36,28 +20,6 @@ impl Broker {
         let setup = sharing(hub(Setup::default()), self.scheme, port).http1("connections are counted");
         setup.allow_log("reach other servers when it is back")
     }
-
-    fn relay(&self, delay: Duration) -> Relay {
-        Relay::to(self.server.port, delay)
-    }
-}
-
-/// Scenarios with each broker.
-macro_rules! with_each_broker {
-    ($($scenario:ident),* $(,)?) => {
-        mod redis {
-            $(#[test]
-            fn $scenario() {
-                super::$scenario(super::Broker::redis());
-            })*
-        }
-        mod nats {
-            $(#[test]
-            fn $scenario() {
-                super::$scenario(super::Broker::nats());
-            })*
-        }
-    };
 }
 
 with_each_broker!(

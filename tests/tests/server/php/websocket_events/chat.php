@@ -1,6 +1,10 @@
 <?php
 $event = \Howdah\WebSocket::event();
 if ($event === null) {
+    if (isset($_GET['count'])) {
+        echo \Howdah\WebSocket::count($_GET['count']);
+        return;
+    }
     if (isset($_GET['publish'])) {
         \Howdah\WebSocket::publish($_GET['publish'], $_GET['text'] ?? str_repeat('x', (int) $_GET['long']));
     }
