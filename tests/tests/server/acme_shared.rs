@@ -2,7 +2,7 @@
 
 use super::acme::{Ports, has_certificate, needs_pebble, once, root_file};
 use howdah_skip::skip;
-use howdah_tests::pebble::Pebble;
+use howdah_tests::pebble::{self, Pebble};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Setup, Site};
