@@ -2,11 +2,19 @@
 
 use super::acme::{Ports, has_certificate, needs_pebble, once, root_file};
 use howdah_skip::skip;
-use howdah_tests::pebble::{self, Pebble};
+use howdah_tests::pebble::{self, Authority, Pebble};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::{Mode, Setup, Site};
 use std::process::Command;
+use tempfile::TempDir;
+
+/// A server with its own directory that shares certificates at `address`, a value in TOML.
+fn sharing(ports: &Ports, state: &TempDir, authority: &Authority, names: &[&str], address: &str) -> Setup {
+    let state = format!("{:?}", state.path().display().to_string());
+    let setup = ports.server_in(&state, Setup::default(), authority, names);
+    setup.setting("acme.challenges", "[\"http-01\"]").setting("share", address)
+}
 
 /// Two servers with separate directories. The authority connects only to the first one, whichever has ordered.
 #[test]
@@ -37,13 +45,7 @@ fn servers_share_certificates_in_redis_and_continue_without_it() {
     let names = ["one.example.org", "two.example.org", "three.example.org"];
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let other = Ports::hold();
-    let setup = |ports: &Ports, state: &tempfile::TempDir| {
-        let state = format!("{:?}", state.path().display().to_string());
-        ports
-            .server_in(&state, Setup::default(), &authority, &names)
-            .setting("acme.challenges", "[\"http-01\"]")
-            .setting("share", &address)
-    };
+    let setup = |ports: &Ports, state: &TempDir| sharing(ports, state, &authority, &names, &address);
     let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
     let second = Site::start(Mode::Classic, &setup(&other, &states[1]));
     for name in names {
@@ -88,13 +90,7 @@ fn servers_share_certificates_in_nats_and_continue_without_it() {
     let names = ["one.example.org", "two.example.org"];
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let other = Ports::hold();
-    let setup = |ports: &Ports, state: &tempfile::TempDir| {
-        let state = format!("{:?}", state.path().display().to_string());
-        ports
-            .server_in(&state, Setup::default(), &authority, &names)
-            .setting("acme.challenges", "[\"http-01\"]")
-            .setting("share", &address)
-    };
+    let setup = |ports: &Ports, state: &TempDir| sharing(ports, state, &authority, &names, &address);
     let mut first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
     let mut second = Site::start(Mode::Classic, &setup(&other, &states[1]));
     for name in names {
