@@ -311,7 +311,8 @@ settings! {
         ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
         /// Values like `ini` that neither scripts nor `.user.ini` files can change.
         ///
-        /// They override `ini`. Sections `[PATH=…]` and `[HOST=…]` of `php.ini` still apply.
+        /// They override `ini`. In classic and snapshot mode, sections `[PATH=…]` and `[HOST=…]` of `php.ini` override
+        /// them. `PHP_ADMIN_VALUE`, sent over FastCGI by a web server in front, does so in every mode.
         admin_ini: BTreeMap<String, String> = "{}" example(r#"{ open_basedir = "/srv/app:/tmp", memory_limit = "128M" }"#);
         /// Environment variables for PHP.
         env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);

@@ -35,7 +35,8 @@ const fn default_connections() -> usize {
 settings! {
     /// Protocol, limits and timeouts of the HTTP front.
     pub struct HttpSettings at "http" {
-        /// Maximum pause of a client that sends a request body (then 408) or reads a response (then the connection is closed).
+        /// Maximum pause of a client that sends a request body (then 408) or reads a response (then the connection is
+        /// closed, or the stream in HTTP/2 and HTTP/3).
         client_timeout: Duration = r#""60s""# example(r#""20s""#);
         /// Time that a connection stays open without a request.
         idle_timeout: Duration = r#""75s""# example(r#""15s""#);
@@ -47,7 +48,7 @@ settings! {
         max_body: Option<ByteSize> = "PHP's `post_max_size` in the pool that runs the script, at least 8M; 8M for proxies" auto(of_php)
             example(r#""1G""#);
         /// Memory for everything that waits: bodies, responses to slow clients, compression. Above it requests get 503,
-        /// and slow clients are disconnected earlier. The server itself and PHP are not included.
+        /// and responses to slow clients are cut off earlier. The server itself and PHP are not included.
         memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)
             in(1048576, 1099511627776) restart(true) example(r#""64M""#);
         /// Space for bodies and responses that do not fit in memory: files without names in `$TMPDIR`, else in `/var/tmp`

@@ -24,9 +24,10 @@ settings! {
         /// `X-Real-IP`, or `Forwarded` (RFC 7239), or none. Values sent by clients that are not trusted proxies are
         /// dropped.
         forwarded: ForwardedFields = r#""x-forwarded""# example(r#""forwarded""#);
-        /// Maximum time until a server begins its response, from the last part of the request's body; then 504. A response
-        /// that pauses, or an upgraded connection (a WebSocket) that is silent in both directions, for this long and for
-        /// at least 5 minutes is closed.
+        /// Maximum time until a server begins its response, from the last part of the request's body; then 504.
+        ///
+        /// Responses and upgraded connections (WebSockets) without any data for this long, and for at least 5 minutes,
+        /// are cut off.
         response_timeout: Duration = r#""60s""# example(r#""5m""#);
         /// Read a request's body completely before connecting, so that slow clients do not occupy a server. It is kept
         /// in memory or temporary files, as for PHP.

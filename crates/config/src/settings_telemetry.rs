@@ -47,7 +47,8 @@ settings! {
         delay: Duration = Duration::from_secs(1);
         /// Maximum number of spans that wait; further ones are dropped and counted: `OTEL_BSP_MAX_QUEUE_SIZE`.
         queue: usize = 8192;
-        /// Number of spans that are sent at once: `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`.
+        /// Number of waiting spans at which they are sent before `delay` has passed: `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`.
+        /// All spans of a request are sent together, so a batch may be a few spans larger.
         batch: usize = 512;
     }
 }
