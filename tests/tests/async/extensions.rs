@@ -189,10 +189,10 @@ fn phps_cached_file_status_is_the_requests_own() {
 
 /// Every third statement calls the function. Regression: the counter included statements of other requests.
 #[test]
-fn ticks_are_counted_by_request() {
+fn ticks_are_counted_per_request() {
     every_client_sees_with(
-        |s| s.library("ticks.php", php!("extensions/ticks_are_counted_by_request_ticks.php")),
-        php!("extensions/ticks_are_counted_by_request_script.php"),
+        |s| s.library("ticks.php", php!("extensions/ticks_are_counted_per_request_ticks.php")),
+        php!("extensions/ticks_are_counted_per_request_script.php"),
         "3@",
     );
 }

@@ -102,9 +102,9 @@ fn each_worker_has_its_own_redis_connection() {
     each_worker_has_its_own(&redis(&server));
 }
 
-/// A connection whose state cannot be repeated is no hindrance; but then each worker boots.
+/// A connection whose state cannot be restored does not prevent snapshots, but each worker then boots separately.
 #[test]
-fn a_redis_connection_that_the_boot_has_set_up_later_has_each_worker_boot() {
+fn a_redis_connection_configured_at_boot_makes_each_worker_boot() {
     let server = Server::redis(false);
     let mut kind = redis(&server);
     kind.boot += "$db->rawCommand('CLIENT', 'SETNAME', 'shop');";

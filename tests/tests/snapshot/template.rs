@@ -242,32 +242,32 @@ fn boots_alone(boot: &str, because: &str) {
 }
 
 #[test]
-fn a_connection_opened_at_boot_has_each_worker_boot() {
+fn a_connection_opened_at_boot_makes_each_worker_boot() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     boots_alone(&format!("$line = stream_socket_client('tcp://127.0.0.1:{port}');"), "a connection was opened at boot");
 }
 
 #[test]
-fn a_file_opened_for_writing_at_boot_has_each_worker_boot() {
+fn a_file_opened_for_writing_at_boot_makes_each_worker_boot() {
     boots_alone("$file = fopen(\"/tmp/howdah-$id\", 'w+'); unlink(\"/tmp/howdah-$id\");", "a file was opened at boot");
 }
 
 #[test]
-fn a_process_started_at_boot_has_each_worker_boot() {
+fn a_process_started_at_boot_makes_each_worker_boot() {
     boots_alone("$process = proc_open(['cat'], [['pipe', 'r']], $pipes);", "a process was started at boot");
 }
 
 #[test]
-fn a_lock_taken_at_boot_has_each_worker_boot() {
+fn a_lock_taken_at_boot_makes_each_worker_boot() {
     boots_alone("$file = fopen(__FILE__, 'r'); flock($file, LOCK_SH);", "a file is locked");
 }
 
 /// Regression: SQLite locks data that it reads, as long as there are rows left. The file was opened again for each
 /// worker, which lost the first worker its lock.
 #[test]
-fn a_lock_of_a_file_that_is_read_has_each_worker_boot() {
-    boots_alone(php!("template/a_lock_of_a_file_that_is_read_has_each_worker_boot.php"), "a file was opened at boot");
+fn an_open_sqlite_query_at_boot_makes_each_worker_boot() {
+    boots_alone(php!("template/an_open_sqlite_query_at_boot_makes_each_worker_boot.php"), "a file was opened at boot");
 }
 
 in_each_way!(

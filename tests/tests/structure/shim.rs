@@ -49,7 +49,7 @@ fn defined(code: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn functions_of_c_are_seen() {
+fn external_c_functions_are_found() {
     let text = "/* old(void) { */\n#define X(y) {\nstatic int own(void) {\n    other();\n}\n\nconst char *given(int a,\n                  int b) {\n}\n\
                 __attribute__((noinline)) bool also(void) {\n}\nint declared(void);\nPHP_FUNCTION(Howdah_log) {\n}\n\
                 zend_module_entry entry = {\n    call(1),\n};\n";
