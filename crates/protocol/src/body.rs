@@ -43,11 +43,11 @@ pub trait HeldBytes: Send + Sync {
     fn send_after(&self, before: &[IoSlice<'_>], socket: BorrowedFd<'_>) -> io::Result<usize>;
 }
 
-/// A body that is complete, wherever it is.
+/// A complete body in memory.
 pub enum Whole {
     /// In the server's own memory.
     Memory(Bytes),
-    /// Elsewhere, valid until the task yields.
+    /// In shared memory; valid until the task yields.
     Held(Box<dyn HeldBytes>),
 }
 
@@ -153,7 +153,7 @@ impl Body {
         Self::whole(bytes.into())
     }
 
-    /// A body that is complete, wherever it is.
+    /// A complete body in memory; empty if it has no bytes.
     pub fn whole(whole: Whole) -> Self {
         Self::of(if whole.is_empty() { Kind::Empty } else { Kind::Whole(whole) })
     }

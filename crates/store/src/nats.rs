@@ -61,8 +61,8 @@ impl Nats {
     }
 }
 
-/// The name of a stream, a bucket or a key, from which [`decoded`] gets the text back: it cannot contain dots, spaces or
-/// stars.
+/// Encodes a text as the name of a NATS stream, subject or key: without dots, spaces and wildcards, which NATS forbids
+/// or interprets. [`decoded`] reverses it.
 pub(crate) fn encoded(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for byte in text.bytes() {

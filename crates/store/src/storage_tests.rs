@@ -191,7 +191,7 @@ fn a_lock_taken_over_by_another_server_is_not_released(server: Server) {
     assert!(values.take_lock(KEY, "own").unwrap() && extend(&broker, KEY, "own"));
     assert!(values.take_lock(KEY, "own").unwrap(), "asked again after a lost reply");
     assert!(!values.take_lock(KEY, "other").unwrap());
-    // The lock had expired and is free, so this server can take it again.
+    // As if the lock had expired: it is free, so `extend` takes it again.
     values.release_lock(KEY, "own").unwrap();
     assert!(!values.extend_lock(KEY, "own").unwrap());
     assert!(extend(&broker, KEY, "own"));

@@ -82,7 +82,8 @@ fn by_page(report: &Report, out: &mut String) {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     if pages.len() > PAGES {
-        let _ = writeln!(out, "and {} more: --html and --json have all, with memory", pages.len() - PAGES);
+        let _ =
+            writeln!(out, "and {} more: --html and --json list all pages, with their memory use", pages.len() - PAGES);
     }
     if modes.iter().any(|mode| mode.safe_routes() < report.routes.len()) {
         out.push_str("!: not safe there\n");

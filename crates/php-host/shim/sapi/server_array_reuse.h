@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* Maximum number of kept arrays. */
+/* Number of arrays kept in async mode, for concurrent requests. Worker and snapshot mode keep one. */
 #define SHIM_KEPT_SERVER_ARRAYS 32
 /* Releases the $_SERVER arrays that a resident script's requests share, while PHP's memory still exists. */
 void shim_kept_forget(void);

@@ -1,5 +1,6 @@
-//! The order and placement of requests: the waiting queue with the line before it (`admission_queue`), the scheduler
-//! that assigns requests to lanes, and the limits on requests (`quarantine`, `shares`).
+//! The order and placement of requests: the queue (`waiting`), admission to a full queue (`admission_queue`), the
+//! scheduler that assigns requests to lanes, the limits on routes and crashing paths (`shares`, `quarantine`), and the
+//! measured waits for on-demand workers (`cold_starts`).
 
 pub(crate) mod admission_queue;
 pub(crate) mod cold_starts;

@@ -19,7 +19,7 @@ pub struct RequestReport {
     /// The target as the client sent it.
     pub uri: String,
     pub content_length: u64,
-    /// The user name that the client sent, if any.
+    /// `REMOTE_USER`: the user whose password was verified, by this server or by the web server in front.
     pub user: Option<String>,
     /// The script's path in the file system.
     pub script: String,

@@ -119,7 +119,7 @@ impl Supervisor {
                     tracing::warn!(
                         pool = name,
                         workers = self.target,
-                        "workers use {all} MiB, more than `max_pool_memory`, with the minimum number of workers"
+                        "workers use {all} MiB, more than `max_pool_memory`, even with the minimum number of workers: raise it or lower `workers`"
                     );
                 }
                 return;

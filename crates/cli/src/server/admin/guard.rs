@@ -2,9 +2,9 @@
 //!
 //! On a Unix socket the kernel identifies the client. Root, the server's user, and users admitted by the socket's
 //! permissions may connect; descendants of the server may not, because they run PHP. On an address the client is
-//! unknown. Any web page can make a browser send requests there, so the guard refuses browsers: they send the page's
-//! host and origin, and no custom header without a preflight request. With a token, the guard also refuses clients that
-//! do not send it.
+//! unknown. Any web page can make a browser send requests there, so the guard refuses all pages but the dashboard:
+//! browsers send the page's host and origin, and no custom header without a preflight request. With a token, the guard
+//! accepts any host, but refuses clients that do not send the token.
 
 use crate::control::outcome::ORDER;
 use crate::server::upgrade::TakeOver;
@@ -123,7 +123,8 @@ impl Guard {
     }
 
     /// Checks a request's origin. The dashboard is the only page that may send requests, and it may give orders only if
-    /// the settings allow it. The host was checked before, so a same-origin page is this server's.
+    /// the settings allow it. A same-origin page under a foreign name (DNS rebinding) gets no data: without a token its
+    /// host was refused before, and with a token it would have to know that.
     fn may_come_from(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> bool {
         let site = fields.get("sec-fetch-site").map(|site| site.as_bytes());
         let is_own_page = site == Some(b"same-origin");

@@ -170,7 +170,7 @@ static void run_body(void *self) {
     ((coroutine *)self)->body(self);
 }
 
-/* Ends a coroutine: its object survives, and its joiners continue. */
+/* Ends a coroutine and wakes its joiners. Its object lives on only while it is referenced elsewhere. */
 static void end(coroutine *self) {
     self->state = COROUTINE_ENDED;
     count--;

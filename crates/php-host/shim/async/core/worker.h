@@ -4,11 +4,13 @@
 
 #include "shim.h"
 
-/* Drains the worker because its state is no longer trusted: running requests are finished, then the process ends. */
+/* Drains the worker, because its state is no longer trusted or its limits are reached (shim_used_up()): running
+ * requests are finished, then the process ends. */
 void async_drain(void);
 bool async_draining(void);
-/* Records that the server sends no more requests; true if the worker ends soon, for either reason. */
+/* Records that the server sends no more requests. */
 void async_stop(void);
+/* True if the worker ends soon: it is draining, or the server sends no more requests. */
 bool async_leaving(void);
 /* Called when all requests are done and no more will arrive: everything that still runs must end. */
 void async_end(void);

@@ -214,7 +214,8 @@ static void call_destructors(void) {
     zend_fiber_switch_unblock();
 }
 
-/* True for classes whose objects hold only memory and other objects, nothing outside of the process. */
+/* True if the object's free_obj can be skipped: it holds only memory, other objects, and streams (SplFileObject), which
+ * close_resources() has closed before. */
 static bool has_no_external_resources(const zend_object *object) {
     if (object->handlers->free_obj == zend_object_std_dtor || object->ce == zend_ce_closure ||
         object->ce == zend_ce_generator) {
