@@ -33,7 +33,8 @@ pub struct PoolStatus {
     pub snapshot_template: Option<u32>,
     /// In snapshot mode, the reason why each worker boots separately instead.
     pub snapshot_unshared: Option<String>,
-    /// In snapshot mode, true if `warmup` left state that all visitors would share, so that the pool serves without it.
+    /// In snapshot mode, true if `warmup` failed or left state that all visitors would share, so that the pool serves
+    /// without it.
     pub snapshot_warmup_refused: bool,
     /// In snapshot mode, problems with the requests of `warmup`.
     pub snapshot_warmup: Vec<String>,

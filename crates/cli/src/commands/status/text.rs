@@ -141,7 +141,7 @@ fn boot(out: &mut String, pool: &Value) {
         let _ = writeln!(out, "  each worker boots separately: {}", plain_lines(why));
     }
     if pool["snapshot_warmup_refused"] == true {
-        let _ = writeln!(out, "  SERVING WITHOUT WARM-UP, as its values would be shared by all visitors:");
+        let _ = writeln!(out, "  SERVING WITHOUT WARM-UP, which failed or would share values between visitors:");
     }
     for finding in list(&pool["snapshot_warmup"]) {
         let _ = writeln!(out, "  warm-up: {}", shown(finding));
