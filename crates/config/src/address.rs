@@ -97,7 +97,7 @@ impl fmt::Display for ListenAddr {
     }
 }
 
-/// A peer whose `Forwarded` and `X-Forwarded-*` fields are trusted.
+/// A peer whose `http.trusted_headers` are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrustedProxy {
     /// Every peer on a Unix socket.

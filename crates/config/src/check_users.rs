@@ -1,4 +1,5 @@
-//! Checks the users of the server and of PHP against the user that starts the server; also checks file permissions.
+//! Checks the users of the server and of PHP against the user that starts the server; also limits, control groups, and
+//! who can reach the admin endpoint.
 
 use std::path::Path;
 

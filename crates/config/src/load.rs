@@ -1,5 +1,5 @@
 //! Loads settings: finds and reads `howdah.toml`, reads every section through its sources, resolves computed values,
-//! and checks the result. All I/O of this crate happens here, in `check`, and when `Cli` is parsed.
+//! and checks the result.
 
 use std::path::{Path, PathBuf};
 

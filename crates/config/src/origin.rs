@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,
-    /// A line of `howdah.toml`.
+    /// A line of `howdah.toml` or of a site file.
     File(Arc<PathBuf>, usize),
     /// A flag, or `ROOT`.
     Flag(String),

@@ -50,14 +50,16 @@ settings! {
             example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock", "fastcgi:unix:/run/php/howdah.sock"]"#);
         /// Address of the admin endpoint, which `howdah status`, `reload` and `stop` use: `unix:PATH` or `ADDR:PORT`.
         ///
-        /// Anyone who can connect to it can stop the server, so prefer a Unix socket.
+        /// Anyone who can connect to it, and has the `admin_token` if one is set, can stop the server. Prefer a Unix
+        /// socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
             auto(default_admin) flag("admin") restart(true) example(r#""unix:/run/howdah/admin.sock""#);
-        /// Group that may use the admin socket too; `""` for its owner only, the user that starts the server.
+        /// Group that may use the admin socket too; `""` for root and its owner only, the user that starts the server.
         ///
         /// Scripts of the server are always refused.
         admin_group: Option<String> = r#""""# restart(true) example(r#""adm""#);
-        /// Token that requests to an admin address must send as `Authorization: Bearer TOKEN`; `""` for none.
+        /// Token that requests must send as `Authorization: Bearer TOKEN` if `admin` is a TCP address; `""` for none. A
+        /// Unix socket ignores it.
         ///
         /// Without a token any process on this machine, scripts included, can stop the server there, and requests must name
         /// the address or `localhost` as their host.
@@ -71,11 +73,11 @@ settings! {
         /// none.
         ///
         /// A small process stays root and starts PHP, each pool as its `user`. Scripts can signal processes of their
-        /// user and read its files, so the server uses a separate user if possible: `howdah`, with the groups of the
-        /// pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as this
-        /// user too.
+        /// user and read its files, so the server uses a separate user if possible: `howdah`, with the primary groups
+        /// of the pools' users, so that it can read what it serves. If a user is set here and none for PHP, PHP runs as
+        /// this user too.
         user: Option<String> = "if `php.user` is set: `howdah` if that account exists, else `php.user`" auto(no_user) restart(true) example(r#""howdah""#);
-        /// Serve as root, and run PHP as root, if no user is set.
+        /// Allow the server and PHP to run as root: if no user is set, or if it is `root`.
         allow_root: bool = "false" flag("allow-root") restart(true) example("true");
         /// For debugging: let other processes of the same user read the memory of the server and of PHP, and let the kernel
         /// write their core files.
@@ -83,7 +85,7 @@ settings! {
         /// Number of I/O threads. PHP runs in separate processes, see `workers`, and needs the other cores.
         threads: usize = "half the number of processors" auto(default_threads) in(1, 64) restart(true) example("2");
         /// Time that running requests have to finish at a stop. After an upgrade the old process keeps its connections for
-        /// this long, and for at least a minute; each closes with its next response.
+        /// this long, or for a minute if that is longer, unless all of them have closed before.
         grace: Duration = r#""30s""# example(r#""10s""#);
         /// File names tried in order for a directory.
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
@@ -92,11 +94,13 @@ settings! {
         /// Application that is served: `auto` looks for a known one in the directory if there is no `howdah.toml`; `none`
         /// for no application; or its name, such as `wordpress`.
         ///
-        /// Its rules come before those of `[[rule]]`: what is private, where visitors upload to, its front controller. With
-        /// `mode` snapshot or worker and no `script` or `boot`, the server boots `symfony` and `laravel`, and in
-        /// snapshot mode `wordpress` and `drupal`, once for many requests. The front controller then runs in a pool named
-        /// after the application, in a site `SITE.APP`. Other scripts, and the front controller while that pool does not
-        /// serve, run in classic mode. An application that `auto` has found boots in mode snapshot if `mode` is not set.
+        /// Its rules come before those of `[[rule]]`: what is private, where visitors upload to, its front controller.
+        /// With `mode` snapshot or worker and no `script` or `boot`, the server boots `symfony` and `laravel`, and in
+        /// snapshot mode `wordpress` and `drupal`, once for many requests. The front controller then runs in a pool
+        /// named after the application, in a site `SITE.APP`. Other requests run in classic mode: for other scripts,
+        /// while that pool does not serve, and with `wordpress` and `drupal` all but `GET` and `HEAD` of anonymous
+        /// visitors. An application that `auto` has found boots in mode snapshot if `mode` is not set, Symfony only
+        /// with the package `symfony/runtime`.
         ///
         /// One of `adminer`, `bedrock`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`,
         /// `nextcloud`, `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`,
@@ -127,7 +131,7 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
-        /// Minimum time that the old process keeps its connections after an upgrade.
+        /// Lower limit of the time for which the old process may keep its connections after an upgrade.
         drain: Duration = fixed_time("drain", Duration::from_secs(60));
         /// Interval of heartbeats between servers that share channels.
         presence_interval: Duration = fixed_time("presence_interval", Duration::from_secs(5));
@@ -199,11 +203,12 @@ settings! {
         spare_workers: SpareWorkers = "0" example(r#""1-2""#);
         /// Maximum number of concurrent requests per worker in mode `async`; further ones wait in the `queue`.
         concurrency: usize = "100" in(1, 10000) example("500");
-        /// Maximum time of a request in PHP. After it the client gets 504 and the worker is replaced; 0 for none.
+        /// Maximum time of a request in PHP. After it the client gets 504, or its response is cut off if it has begun,
+        /// and the worker is replaced; 0 for none.
         ///
         /// In mode `async` the request is cancelled; the worker is replaced only if it has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# example(r#""5m""#);
-        /// Maximum processor time of a request. After it the client gets 504 and the worker is replaced; 0 for none.
+        /// Maximum processor time of a request, with the consequences of `deadline`; 0 for none.
         ///
         /// It counts like PHP's `max_execution_time` (without waiting and programs that a script starts), but scripts
         /// cannot catch or extend it. Not available in mode `async`.
@@ -217,9 +222,8 @@ settings! {
         /// If the queue stays long for this time, the limit falls to 2 s, or to half of this if that is less, until the
         /// queue is short again.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
-        /// Time in PHP after which a request is recorded in the slow log, with its PHP stack; 0 for never.
-        ///
-        /// Routes can override it.
+        /// Time in PHP after which a request is recorded in the slow log, with its PHP stack; 0 for never. A pool
+        /// makes at most 10 entries per second, after a burst of 20.
         slow_log_after: Option<Duration> = "0" example(r#""5s""#);
         /// Destination of the slow log, like `log.error`. Pools may share one.
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
@@ -246,7 +250,8 @@ settings! {
         /// session, cookie or token.
         warmup_check: bool = "true" example("false");
         /// Learn frequent GETs from the traffic, and warm up new workers with them in addition to `warmup`. For
-        /// snapshot pools with a script; on by default if `app` boots the application, and for Octane's script.
+        /// snapshot pools with a script; on by default if `app` boots Symfony, Laravel or WordPress, and for Octane's
+        /// script without `warmup`.
         ///
         /// Learned paths are requested without cookies and `Authorization`. They are kept in the state directory
         /// (`acme.state`) for the next start.
@@ -256,8 +261,8 @@ settings! {
         ///
         /// Applies to pools in other modes than classic, and to requests without a body, cookies or other headers that
         /// may identify or authorize a client. They are compared with the first pool in classic mode that has the same
-        /// root; for a pool that boots the `app` of a site, with the site's fallback. The default is 1000 for an
-        /// application that `app = "auto"` boots.
+        /// root; for a pool that boots the `app` of a site, with the site's fallback. The default is 1000 if
+        /// `app = "auto"` boots the application and `mode` is not set.
         compare_one_in: u32 = "0" in(0, 1000000000) example("1000");
         /// Path at which this pool's sites show its status like PHP-FPM, with `?json`, `?xml`, `?html`, `?openmetrics`
         /// and `?full`; `""` for none. With `?ping` it is PHP-FPM's ping page: `pong`, or 503 while the pool cannot
@@ -265,7 +270,7 @@ settings! {
         ///
         /// The admin address always has `/pools/NAME/status`.
         status_path: Option<String> = r#""""# example(r#""/fpm-status""#);
-        /// Glob patterns of files, relative to the directory of `howdah.toml`, whose changes reload the pool.
+        /// Glob patterns of files, relative to the directory of the file that sets them, whose changes reload the pool.
         ///
         /// For development. `*` matches text within a name, `**` any directories, `{a,b}` either; hidden names must be
         /// spelled out.

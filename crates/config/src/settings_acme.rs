@@ -37,7 +37,7 @@ settings! {
         /// `share`: one orders, the others load the result.
         ///
         /// It is created for the server's user only. Anyone who can read it can impersonate your site.
-        state: PathBuf = "`$STATE_DIRECTORY`, else `/var/lib/howdah` for root, else `$XDG_STATE_HOME/howdah` or `~/.local/state/howdah`"
+        state: PathBuf = "`$STATE_DIRECTORY`, else `/var/lib/howdah` for root (`/var/lib/howdah-USER` if that belongs to another user), else `$XDG_STATE_HOME/howdah` or `~/.local/state/howdah`"
             auto(default_state) flag("state") example(r#""/srv/shared/howdah""#);
     }
     plus {

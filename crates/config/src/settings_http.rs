@@ -82,7 +82,8 @@ settings! {
         probes: bool = "false" example("true");
     }
     plus {
-        /// Maximum time from the first byte of a request to the end of its header; then 408.
+        /// Maximum time from the first byte of an HTTP/1 or FastCGI request to the end of its header; then 408 in
+        /// HTTP/1, and the connection is closed.
         header_timeout: Duration = fixed_time("http.header_timeout", Duration::from_secs(10));
         /// Maximum size of a request header, all fields together; then 431.
         max_header_bytes: ByteSize = ByteSize(64 << 10);
@@ -103,7 +104,7 @@ settings! {
 settings! {
     /// Files that are sent without PHP.
     pub struct StaticSettings at "static" {
-        /// Send files whose path has a part that starts with a dot. `.well-known` is always sent.
+        /// Send files whose path has a part that starts with a dot. `/.well-known/` does not need it.
         dotfiles: bool = "false" example("true");
         /// Names of files that are never sent, in any case; `*` matches any text, and `!` before a name exempts it.
         ///
@@ -115,11 +116,11 @@ settings! {
         /// Symbolic links to follow: `always`, `never`, those that stay `inside` the root, or also those into these
         /// directories outside of it, if root created the links, as Debian's packages do. The root itself may be a link.
         ///
-        /// Other links get 404, and the log names each once.
+        /// Other links get 404, and the log names each once, up to 1000 per root.
         follow_symlinks: LinkPolicy = r#"["/usr/share", "/usr/lib", "/var/lib"]"# example(r#"["/usr/share", "/etc/webapps"]"#);
         /// Directories of files that scripts may send with `X-Accel-Redirect: ADDRESS`, by the start of the address.
         ///
-        /// Clients cannot request these addresses, so the directories must lie outside of `root`. Symbolic links in
+        /// The directories must lie outside of `root`, so that clients cannot request their files. Symbolic links in
         /// them are not followed, and PHP source is not sent.
         x_accel_redirect: BTreeMap<String, String> = "{}" example(r#"{ "/protected/" = "/srv/files" }"#);
         /// Directories of files that scripts may send with `X-Sendfile: PATH`, with the restrictions of

@@ -33,10 +33,10 @@ settings! {
         /// in memory or temporary files, as for PHP.
         buffer: bool = "false" example("true");
         /// Maximum number of concurrent requests per server, upgraded connections included. Further ones wait for 5
-        /// seconds, then get 503. 0 for no limit.
+        /// seconds, at up to 3 servers in turn, then get 503. 0 for no limit.
         max_connections: usize = "0" in(0, 1000000) example("200");
-        /// Path to probe on each server every 5 seconds; a server gets no requests while its status is not 200 to 399.
-        /// `""` for none.
+        /// Path to probe on each server, 5 seconds after the previous probe. While the status is not 200 to 399,
+        /// requests go to other servers if one of these is up. `""` for none.
         health: Option<String> = r#""""# example(r#""/healthz""#);
         /// CA certificates to verify `https` servers with (PEM); `""` for the system's.
         ca: Option<PathBuf> = r#""""# example(r#""/etc/ssl/internal-ca.pem""#);
@@ -54,9 +54,9 @@ settings! {
         pause: Duration = fixed_time("proxy.pause", Duration::from_secs(300));
         /// Time that idle connections to servers are kept.
         keep_alive_timeout: Duration = fixed_time("proxy.keep_alive_timeout", Duration::from_secs(30));
-        /// Time that a failed server gets no requests.
+        /// Time for which a server is avoided after 3 failures in a row.
         fail_timeout: Duration = fixed_time("proxy.fail_timeout", Duration::from_secs(10));
-        /// Interval of health probes.
+        /// Pause between two health probes of a server.
         health_interval: Duration = fixed_time("proxy.health_interval", Duration::from_secs(5));
     }
 }

@@ -112,7 +112,8 @@ pub struct SiteSettings {
 }
 
 impl SiteSettings {
-    /// The hosts for which the server can obtain a certificate: neither `*` patterns nor names without a domain.
+    /// The hosts for which the server can obtain or create a certificate: neither `*` patterns nor names without a dot,
+    /// except `localhost`.
     pub(crate) fn certifiable_hosts(&self) -> impl Iterator<Item = &String> {
         self.hosts.iter().filter_map(|host| match host {
             HostPattern::Exact(name) if name.contains(['.', ':']) || name == "localhost" => Some(name),

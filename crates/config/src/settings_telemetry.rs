@@ -15,7 +15,8 @@ settings! {
     /// Traces by OpenTelemetry: a span for each request, sent to a collector by OTLP.
     pub struct TelemetrySettings at "telemetry" {
         /// Address of the collector for OTLP over HTTP with protobuf. `/v1/traces` is appended if missing. Without it no
-        /// traces are made. `"env"`: `OTEL_EXPORTER_OTLP_ENDPOINT`, or `http://localhost:4318` if that is not set.
+        /// traces are made. `"env"`: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, else `OTEL_EXPORTER_OTLP_ENDPOINT`, else
+        /// `http://localhost:4318`.
         ///
         /// With an endpoint, the standard environment variables fill in missing settings, and those that end in
         /// `_HEADERS` name headers of each export, such as an API key. Scripts never inherit them.
@@ -37,7 +38,7 @@ settings! {
         attributes: BTreeMap<String, String> = BTreeMap::new();
         /// Additional CA certificates to verify the collector with: `OTEL_EXPORTER_OTLP_CERTIFICATE`.
         ca_file: Option<PathBuf> = None;
-        /// Append nothing to the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
+        /// Append nothing to the endpoint: it is that of `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
         exact_endpoint: bool = false;
         /// Requests to sample: `OTEL_TRACES_SAMPLER`.
         sampler: Sampler = Sampler::ParentRatio;

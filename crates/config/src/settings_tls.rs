@@ -20,9 +20,9 @@ settings! {
         /// In a site they apply to its hosts, before those of the top level.
         certificates: Vec<CertificateFiles> = "[]"
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
-        /// Obtain or create certificates: for the names in `[acme]`, else for the hosts of all sites, else for
-        /// `localhost`. Without `listen` the server then listens on ports 80 and 443, or for `localhost` on 8080 and
-        /// 8443 of this machine.
+        /// Obtain or create certificates: for the names in `[acme]`, else for the hosts of sites without
+        /// `certificates`, else for `localhost`. Without `listen` the server then listens on ports 80 and 443, or for
+        /// `localhost` on 8080 and 8443 of this machine.
         ///
         /// `--tls auto` does the same. In a site: for its hosts, in addition to the names in `[acme]`.
         auto: bool = "false" example("true");
@@ -36,8 +36,8 @@ settings! {
         /// Redirect requests without TLS: 301 for GET and HEAD, 308 for other methods. `/.well-known/acme-challenge/`
         /// is still served.
         redirect: bool = "false" example("true");
-        /// Enable HTTP/3: over UDP, on the port of every `https://` address in `listen`. Responses over HTTP/1.1 and
-        /// HTTP/2 advertise it by `Alt-Svc`.
+        /// Enable HTTP/3: over UDP, on the port of every `https://` address in `listen`. Responses over TLS advertise
+        /// it by `Alt-Svc`.
         ///
         /// **Experimental**, until more clients have been tested. The firewall must allow UDP.
         http3: bool = "false" restart(true) example("true");

@@ -122,7 +122,8 @@ impl Loaded {
     }
 }
 
-/// `true` if the permissions give this user the permission `bit`. Missing files and access control lists are ignored.
+/// `true` if the permissions give this user the permission `bit`; also for missing files and those with an access
+/// control list.
 fn may(account: &Account, path: &Path, bit: u32) -> bool {
     let Ok(found) = std::fs::metadata(path) else { return true };
     let has_list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 0][..]).is_ok_and(|size| size > 0);

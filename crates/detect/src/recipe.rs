@@ -3,11 +3,11 @@
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// Value of the setting `app`, and name of its pool and its PHP file.
+    /// Value of the setting `app`, and name of its PHP file and, without `[[site]]`, of its pool.
     pub name: &'static str,
     /// The script that it replaces, relative to the document root. All other scripts stay in classic mode.
     pub script: &'static str,
-    /// The Composer package that it requires to boot the application.
+    /// The Composer package without which it boots no application that was only detected.
     pub package: Option<&'static str>,
     /// `true` if it works in worker mode too, not only in snapshot mode.
     pub in_worker_mode: bool,

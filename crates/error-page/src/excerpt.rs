@@ -6,7 +6,7 @@ use std::io::Read;
 
 /// Number of lines before and after.
 const CONTEXT_LINES: u32 = 6;
-/// Longer files are not read, longer lines are truncated.
+/// Longer files are not shown, longer lines are truncated.
 const MAX_FILE_LEN: u64 = 4 * 1024 * 1024;
 const MAX_LINE_LEN: usize = 300;
 
@@ -18,7 +18,7 @@ pub(crate) struct Line {
     pub(crate) is_it: bool,
 }
 
-/// The lines around a place, from the current file. Empty if the file is unreadable or has no such line.
+/// The lines around a place, from the current file. Empty if the file is unreadable or too long, or has no such line.
 pub(crate) fn around(place: &Place) -> Vec<Line> {
     let Some(text) = read(&place.file) else { return Vec::new() };
     // An error at the end of a file is reported one line after the last.

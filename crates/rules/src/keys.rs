@@ -32,7 +32,7 @@ macro_rules! keys {
 }
 
 keys! {
-    Rule "name" "The rule's name in logs and in `howdah explain`, and in metrics if it has a `pool`, `proxy`, `workers` or `weight`. Default: its position, `rule[0]` being the first, and in metrics its first path." r#""no-uploads""#;
+    Rule "name" "The rule's name in logs and in `howdah explain`, and in metrics if it has a `pool`, `proxy`, `websocket`, `workers` or `weight`. Default: its position, `rule[0]` being the first, and in metrics its first path." r#""no-uploads""#;
     Rule "last" "`true`: if this rule applies, later ones are not evaluated." "true";
     Condition "host" "The requested host, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
     Condition "path" "The path, decoded: `*` stands for any text, slashes included; `~` begins a regular expression, whose groups are `$1` or `${name}` in targets." r#"["/uploads/*", "*.bak"]"#;
@@ -51,17 +51,17 @@ keys! {
     Action "try_files" "Paths tried in turn; one that ends in a slash must be a directory. The last is used in any case, and may be a status." r#"["$path", "$path/", "=404"]"#;
     Action "php" "`false`: scripts are refused; their source is never sent." "false";
     Action "pool" "The pool that runs scripts." r#""admin""#;
-    Action "workers" "Maximum number of the pool's workers that run these requests at once. Further ones wait, so that a slow page leaves workers for others." "2";
+    Action "workers" "Maximum number of these requests that a pool runs at once. Further ones wait, so that a slow page leaves workers for others." "2";
     Action "weight" "Relative share of the workers' time while requests wait; other requests of the same client have 1." "4";
     Action "deadline" "Maximum time in PHP, overriding the pool's `deadline`; `0` for no limit." r#""2m""#;
-    Action "queue_timeout" "Maximum wait for a worker, overriding the pool's `queue_timeout`." r#""500ms""#;
+    Action "queue_timeout" "Maximum wait for a worker, overriding the pool's `queue_timeout`; `0` for none: the request gets 503 unless a worker is free." r#""500ms""#;
     Action "websocket" "The path of the script that gets the events of WebSocket connections, which the server holds. `cors` lists further origins that may connect." r#""/chat.php""#;
     Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
     Action "request_headers" "Request headers for PHP and upstream servers; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
     Action "max_body" "Maximum size of a request body; larger ones get 413." r#""512M""#;
     Action "headers" "Response headers: set to this value, or removed by `\"\"`. `+` before a name adds one of that name, `?` sets it if the response has none." r#"{ X-Frame-Options = "DENY", X-Powered-By = "", "?Referrer-Policy" = "same-origin" }"#;
-    Action "cache_control" "`Cache-Control` of responses that have none; or a table of media types and values." r#"{ "text/css" = "max-age=86400", "image/*" = "max-age=604800" }"#;
-    Action "types" "The media types of responses to which this rule's `headers` and `cache_control` apply." r#"["text/html"]"#;
+    Action "cache_control" "`Cache-Control` of responses with a status below 400 that have none; or a table of media types and values." r#"{ "text/css" = "max-age=86400", "image/*" = "max-age=604800" }"#;
+    Action "types" "The media types of responses to which this rule's `headers` apply, and its `cache_control` unless that is a table." r#"["text/html"]"#;
     Action "cors" "Origins whose scripts may read responses: `origins`, `methods`, `headers`, `expose`, `credentials`, `max_age`. The server answers preflight requests." r#"{ origins = ["https://app.example"], credentials = true }"#;
     Action "mime" "Media types of files by file name extension." r#"{ wasm = "application/wasm" }"#;
     Action "error_pages" "Paths of error pages, by status or `4xx`, `5xx`." r#"{ 404 = "/404.html", 5xx = "/sorry.html" }"#;
@@ -73,7 +73,7 @@ keys! {
     Action "limit" "Maximum rate (`rate`, with `burst` in advance) and number of concurrent requests (`connections`) of each client; beyond that it gets 429." r#"{ rate = "5/s", burst = 10, connections = 4 }"#;
     Action "auth" "Requires a user name and password (Basic), from an htpasswd `file` or from `users`; `only` limits it to some of them. `false` ends the requirement." r#"{ realm = "Staff", file = "/etc/howdah/users" }"#;
     Action "maintenance" "Responds with 503 and the page `page`, with `retry_after`; only while the file `flag` exists, if one is named." r#"{ page = "/maintenance.html", flag = "/run/app.down" }"#;
-    Action "rewrite" "Replaces the path for later rules and for the file or script. The request's query is appended; `?` at the end drops it." r#""/index.php?title=$1""#;
+    Action "rewrite" "Replaces the path for later rules and for the file or script. The request's query is appended, unless the target contains `$query`; `?` at the end drops it." r#""/index.php?title=$1""#;
     Action "redirect" "Redirects the client to another address, with 302 or `status`; the query is handled as by `rewrite`." r#""https://www.example.org$path""#;
     Action "status" "Ends the request with this status, or sets that of `redirect`." "404";
     Action "body" "The text of a response with `status`." r#""ok\n""#;

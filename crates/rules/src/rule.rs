@@ -146,18 +146,18 @@ pub struct Route {
 pub struct Share {
     /// Position among the shares of all sites; set once all of them are known.
     pub number: u16,
-    /// Maximum number of the route's concurrent requests; 0 for no limit.
+    /// Maximum number of the route's concurrent requests in a pool; 0 for no limit.
     pub workers: usize,
     /// Weight while requests are queued; a client's other requests have 1.
     pub weight: u32,
 }
 
-/// Time limits of requests; `None` if the rule sets none, zero for no limit.
+/// Time limits of requests; `None` if the rule sets none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// Maximum time in PHP.
+    /// Maximum time in PHP; zero for no limit.
     pub deadline: Option<Duration>,
-    /// Maximum time in the queue for a worker.
+    /// Maximum time in the queue for a worker; zero if the request must not wait.
     pub queue: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
 //! `howdah check`: prints the effective settings, and checks whether a server could start with them: logs, addresses,
-//! the PHP of each pool. It creates no log or socket, and does not disturb a running server.
+//! the PHP of each pool. It creates no log, listens on no address, and does not disturb a running server.
 
 use crate::commands::sandbox;
 use crate::control::client;
@@ -153,8 +153,9 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
 }
 
 /// Checks that the settings' addresses can be bound. Addresses of a running server with these settings are skipped, and
-/// sockets that systemd keeps for the server are the server's. If no server runs, a used address (the server to be
-/// replaced may have it) and a missing directory in `/run` (created when the service starts) are only warnings.
+/// sockets that systemd keeps for the server are the server's. Only warnings: a used address if no server runs (the
+/// server to be replaced may have it), a missing directory in `/run` (created when the service starts), and an address
+/// that this user may not bind.
 fn addresses(settings: &Settings, found: &mut Findings) {
     let http3 = settings.listen.iter().filter_map(|addr| match addr {
         ListenAddr::Https(udp) if settings.tls.http3 => Some(*udp),

@@ -20,7 +20,7 @@ const WORSE: u8 = 1;
 /// File name that stands for standard output.
 const STDOUT: &str = "-";
 
-/// Number of pages to request, unless `--pages` says otherwise.
+/// Maximum number of pages to request, unless `--pages` sets another.
 const PAGES: u64 = 40;
 
 /// Exit status if nothing could be tested.

@@ -100,7 +100,7 @@ fn of_plain(root: &str) -> String {
     page
 }
 
-/// The last part, which all files share.
+/// The addresses and the user, which all files share.
 fn rest() -> String {
     let listen = "\n# Addresses. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
          # acme.names for certificates.\n\

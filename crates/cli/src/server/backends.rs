@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 /// # Errors
 /// Invalid proxies, such as certificates that cannot be read.
 ///
-/// Unchanged proxies keep their state from `before`.
+/// Unchanged proxies without TLS keep their state from `before`.
 pub(crate) fn proxies(
     settings: &Settings,
     metrics: &Metrics,

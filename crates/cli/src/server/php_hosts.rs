@@ -7,7 +7,7 @@ use howdah_config::Settings;
 use std::fmt::Write;
 
 /// Describes the PHP of each pool, as comments, because the rest of `howdah check` is a `howdah.toml`. Missing programs
-/// are reported as errors of the settings.
+/// are reported elsewhere: as errors of the settings that name them, else as a warning.
 ///
 /// # Errors
 /// Programs that do not run, each with the reason.

@@ -188,7 +188,8 @@ impl Pools {
         self.pools.iter().position(|pool| pool.name() == name)
     }
 
-    /// Maximum size of a form that PHP accepts in the pool at this position; `None` if unlimited.
+    /// Maximum size of a form that PHP accepts in the pool at this position; `None` if unlimited, or before its first
+    /// boot.
     pub(crate) fn form_limit(&self, pool: usize) -> Option<u64> {
         self.pools.get(pool)?.form_limit()
     }

@@ -42,7 +42,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Builds the parts from these settings; unchanged parts of `before` are reused.
+    /// Builds the parts from these settings; unchanged proxies without TLS are taken from `before`.
     ///
     /// # Errors
     /// An invalid setting, with its name.

@@ -1,8 +1,8 @@
 //! `howdah serve`: starts all parts of the server, handles signals and orders, and shuts the parts down.
 //!
-//! Shutdown order, which loses no accepted request: stop accepting → connections finish → pools finish and end their
-//! processes → I/O threads end → logs are flushed → the admin endpoint closes. A second stop signal ends everything
-//! immediately.
+//! Shutdown order, which loses no accepted request that ends within `grace`: stop accepting → connections finish →
+//! pools finish and end their processes → I/O threads end → logs are flushed → the admin endpoint closes (after an
+//! upgrade: first). A second stop signal ends the process immediately.
 
 use crate::control::client;
 use crate::server::admin;
@@ -54,7 +54,7 @@ const STARTING_EACH: Duration = Duration::from_secs(10);
 /// Serves until stopped.
 ///
 /// Work that needs root's rights comes first: log files, addresses, the launcher. Then the server switches to its user.
-/// Only after that does it start threads, read clients' data, or have PHP started.
+/// Only after that does it read clients' data or have PHP started, or start threads other than those that write logs.
 pub(crate) fn run(loaded: &Loaded, reread: SettingsLoader, sockets: InheritedListeners) -> Result<()> {
     howdah_transport::listen_fds::keep_from_children().context("cannot keep inherited descriptors from PHP")?;
     let program = own_program::of_this_process().context("cannot determine the path of this program")?;

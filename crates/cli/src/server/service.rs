@@ -31,7 +31,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which unsent notifications are repeated.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Maximum number of queued messages. The oldest are dropped first, because later ones supersede them.
+/// Maximum number of queued messages; beyond it the oldest are dropped.
 const MAX_WAITING: usize = 64;
 
 /// Prefix of the names of stored sockets.
