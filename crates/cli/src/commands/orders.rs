@@ -21,7 +21,8 @@ pub(crate) fn upgrade(admin: &AdminAddress) -> Result<ExitCode> {
     order_within(admin, "/upgrade", UPGRADE_TIMEOUT)
 }
 
-/// Stops the server. Returns when it has ended, so that another one can start immediately.
+/// Stops the server. Returns when it has ended, so that another one can start immediately; fails if that takes longer
+/// than `RESPONSE_TIMEOUT`.
 pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     // The server's end closes this connection: connections to the admin endpoint close last.
     let mut until_the_end = connect(&admin.addr, RESPONSE_TIMEOUT)?;

@@ -6,7 +6,7 @@ use hyper::header::HeaderName;
 use hyper::{Response, StatusCode};
 use serde::{Deserialize, Serialize};
 
-/// Header field that every order must carry.
+/// Header field that an order by POST must carry, unless its body is JSON.
 pub(crate) const ORDER: HeaderName = HeaderName::from_static("x-howdah");
 
 /// Response to an order, or an error response.

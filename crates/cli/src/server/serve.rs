@@ -430,8 +430,8 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
     }
 }
 
-/// Closes each connection after its next response, because another process serves now. Returns when all are closed,
-/// when their time is over, or on a stop signal.
+/// Closes each HTTP/1 and FastCGI connection after its next response and sends GOAWAY on the others, because another
+/// process serves now. Returns when all are closed, when their time is over, or on a stop signal.
 async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &ReadySuccessor) {
     let revision = server.revision();
     let longest = revision.settings.grace.max(revision.settings.drain);

@@ -191,7 +191,8 @@ impl Tls {
         watch
     }
 
-    /// Keeps the session ticket keys of `before` if nothing else in the TLS configuration changes.
+    /// Keeps the HTTP/3 configuration of `before`, and its session ticket keys for TCP if nothing else in the TLS
+    /// configuration changes.
     pub(crate) fn inherit_from(&mut self, before: &Self, was: &Settings, is: &Settings) {
         // The file of a client authority may have new contents under the same name.
         let same = is.tls.client_auth == ClientAuth::Off

@@ -26,7 +26,8 @@ const SETTLE_TIME: Duration = Duration::from_millis(150);
 
 /// A reload that begins within this time after the last one counts as quick.
 const QUICK: Duration = Duration::from_secs(10);
-/// Number of quick reloads in a row without a delay. An application that writes files it watches would reload forever.
+/// Number of quick reloads in a row from which they are delayed. An application that writes files it watches would
+/// reload forever.
 const MAX_QUICK: u32 = 10;
 /// First delay after that, which doubles each time, and the maximum delay.
 const FIRST_DELAY: Duration = Duration::from_secs(1);

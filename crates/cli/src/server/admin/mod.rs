@@ -1,11 +1,11 @@
-//! The admin endpoint: HTTP/1.1 on a separate Unix socket (or a loopback address), used by `howdah status`, `reload`
-//! and `stop`, by scrapers and by health checks.
+//! The admin endpoint: HTTP/1.1 on a separate Unix socket or TCP address, used by `howdah status`, `reload` and `stop`,
+//! by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
 //! `GET /livez`, `GET /readyz`, requests about one pool (`pools`; its pages over FastCGI too, `fastcgi`), `POST /stop`,
 //! other orders (`orders`); FrankenPHP's paths are in `frankenphp`.
-//! Clients can stop the server, so by default only the server's user can access the socket file, and `guard` checks
-//! connections and requests.
+//! Clients can stop the server, so by default only the user that starts it and root can access the socket file, and
+//! `guard` checks connections, and requests other than `/livez` and `/readyz`.
 
 mod fastcgi;
 mod frankenphp;
@@ -157,7 +157,8 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Stops accepting and lets running responses finish: some of them report the end of the server.
+    /// Stops accepting and lets running responses finish, for up to `DRAIN_TIMEOUT`: some of them report the end of the
+    /// server.
     pub(crate) async fn end(mut self) {
         let _ = self.end.send(true);
         let _ = self.task.await;

@@ -238,7 +238,7 @@ impl Server {
         Ok(outcome)
     }
 
-    /// Starts the new workers; returns when every pool serves.
+    /// Starts the new workers; returns when every pool without a fallback serves.
     async fn boot(&self, old: &Revision, settings: &Arc<Settings>) -> Result<Arc<Pools>, String> {
         let configs = pools::configs(settings, self.fixed.budgets)?;
         let pools = Arc::new(Pools::prepare(configs, &self.fixed.context, settings, &old.pools));
@@ -256,7 +256,7 @@ impl Server {
         Ok(pools)
     }
 
-    /// Retires a revision that failed its tests; requests that it has begun may finish.
+    /// Retires a new revision that will not serve; requests that it has begun may finish.
     fn give_up(self: &Arc<Self>, old: &Revision, new: Arc<Revision>, unused: IdleSignal) {
         self.keep_counts_of(&old.settings);
         if let Err(why) = self.fixed.certificates.follow(&old.settings.acme) {
@@ -308,7 +308,8 @@ impl Server {
         done
     }
 
-    /// Notifies the service manager that the server is ready, with the state of its pools.
+    /// Notifies the service manager that the server is ready, with the state of its pools, and stores the listening
+    /// sockets with it.
     pub(crate) fn notify_ready(&self) {
         let pools = &self.revision().pools;
         let status = match pools.ready() {

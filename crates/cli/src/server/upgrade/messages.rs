@@ -32,7 +32,7 @@ pub(super) enum ToSuccessor {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub(super) enum FromSuccessor {
-    /// Every pool can serve.
+    /// Every pool without a fallback can serve.
     Ready {
         pid: u32,
         /// Positions of the sockets that the current settings do not name.
