@@ -1,6 +1,6 @@
 //! Runs all pages in one process, by several visitors in turn, and finds pages that show state of another page, and the
-//! page that left it. Each differing page is requested again after each suspect alone, so that a page which only shows
-//! another's leak is not blamed.
+//! page that left it. That page is found by bisecting the pages before, and is then requested alone before the
+//! differing one, so that a page which only shows another's leak is not blamed.
 
 use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};

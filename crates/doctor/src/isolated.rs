@@ -1,6 +1,6 @@
 //! Tests each page alone, in a process that has served only one other page before, whose first request triggers late
-//! initialization. Checks the state that the page leaves, and whether the second visitor gets the response of classic
-//! mode. All findings here are caused by the page itself.
+//! initialization. Checks the state that the page leaves, and whether each visit gets the response of classic mode. The
+//! cause of a finding is the page itself, or the other page if the response differs only after that.
 
 use crate::compare::{Difference, Expected, Words};
 use crate::findings::{Finding, Severity};

@@ -109,7 +109,7 @@ pub(crate) fn frequent(pages: &[Page]) -> Vec<String> {
     gets.take(LEARNT).map(|page| page.path.clone()).collect()
 }
 
-/// Parses a line: `/path`, `https://host/path`, `POST /path body`, or a common access log format.
+/// Parses a line: `/path`, `https://host/path`, `POST /path body`, or an access log's in the common format or as JSON.
 fn line_of(line: &str, logged: &Regex, kept: LineFilter) -> Option<Page> {
     if line.is_empty() || line.starts_with('#') {
         return None;
