@@ -1,5 +1,5 @@
 //! Step debugging under `dev`: a separate pool with Xdebug, and rules that send debugging requests to it. Other
-//! requests run without Xdebug and have no overhead.
+//! requests run without Xdebug, or with it turned off if `php.ini` loads it.
 
 use crate::server::pools;
 use howdah_budget::Budgets;

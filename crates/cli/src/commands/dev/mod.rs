@@ -1,7 +1,7 @@
 //! `howdah dev`: `serve` with features for developers that must not be exposed to strangers.
 //!
-//! `dev` consists of settings (`settings`) and text (`banner`); the server implements the features. Only error pages
-//! have no setting: `Settings::development` is set here and nowhere else.
+//! `dev` consists of settings (`settings`) and text (`banner`); the server implements the features. Error pages and
+//! page reloads have no setting: `Settings::development` and `Settings::page_files` are set here and nowhere else.
 
 mod addresses;
 mod banner;

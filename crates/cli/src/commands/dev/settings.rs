@@ -6,7 +6,7 @@ use howdah_config::{
 };
 use std::path::Path;
 
-/// Sets flags for settings that keep their defaults.
+/// Sets flags for settings that keep their defaults, and classic mode also if a recipe would boot the application.
 pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
     let is_open = |name: &str| given.origins.of(name) == Origin::Default;
     let set = |flags: &mut ServeFlags, name: &str, value: &str| {

@@ -1,5 +1,5 @@
-//! `howdah-fpm`: this program under a name that ends in that, or in that and a PHP version (`howdah-fpm8.2`). It
-//! accepts PHP-FPM's command line and configuration, so that a service unit only needs another program path.
+//! `howdah-fpm`: this program under that name, or that name and a PHP version (`howdah-fpm8.2`). It accepts PHP-FPM's
+//! command line and configuration, so that a service unit only needs another program path.
 
 mod arguments;
 mod daemon;
