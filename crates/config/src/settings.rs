@@ -242,7 +242,7 @@ settings! {
         /// Measured every few seconds, with shared memory counted proportionally (PSS). Above it the largest workers
         /// end after their request, and no more are started than fit, down to the `MIN` of `workers`.
         max_pool_memory: Option<ByteSize> = "0" example(r#""2G""#);
-        /// Maximum time for PHP to start, boot script included.
+        /// Maximum time for PHP to start, and for each worker to boot, with the boot script and the warm-up.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that snapshot mode requests before it takes the snapshot.
         warmup: Vec<String> = "[]" flag("warmup") example(r#"["/", "/login"]"#);

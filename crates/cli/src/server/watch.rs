@@ -3,7 +3,7 @@
 //! The server polls the files instead of using the kernel's notifications. Polling works on every file system (shared
 //! directories of containers and network mounts send no notifications), sees files that appear later, and has no limit
 //! on their number. The interval grows with the duration of a poll, so that polling takes at most a twentieth of one
-//! core.
+//! core while no file changes.
 
 use howdah_config::{Glob, Settings};
 use howdah_pool::Pool;
