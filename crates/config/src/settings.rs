@@ -56,7 +56,7 @@ settings! {
             auto(default_admin) flag("admin") restart(true) example(r#""unix:/run/howdah/admin.sock""#);
         /// Group that may use the admin socket too; `""` for root and its owner only, the user that starts the server.
         ///
-        /// Scripts of the server are always refused.
+        /// Scripts of the server may not use it.
         admin_group: Option<String> = r#""""# restart(true) example(r#""adm""#);
         /// Token that requests must send as `Authorization: Bearer TOKEN` if `admin` is a TCP address; `""` for none. A
         /// Unix socket ignores it.
@@ -144,7 +144,8 @@ settings! {
         page_files: Vec<String> = Vec::new();
         /// Set if the settings come from a configuration of PHP-FPM.
         fpm: Option<FpmServer> = None;
-        /// The pools of PHP workers. The first is called `default` and runs everything that no route sends elsewhere.
+        /// The pools of PHP workers. The first is called `default`, except under `howdah-fpm`, and runs the scripts of
+        /// sites and routes that name no other.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// The recipe's boot, if the top level is the only site.
         booted: Option<RecipePool> = None;
@@ -347,7 +348,7 @@ settings! {
     plus {}
 }
 
-/// The name of the pool that is always there.
+/// The name of the pool whose settings are at the top level.
 pub const DEFAULT_POOL: &str = "default";
 
 impl Settings {

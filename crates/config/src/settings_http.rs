@@ -38,7 +38,7 @@ settings! {
         /// Maximum pause of a client that sends a request body (then 408) or reads a response (then the connection is
         /// closed, or the stream in HTTP/2 and HTTP/3).
         client_timeout: Duration = r#""60s""# example(r#""20s""#);
-        /// Time that a connection stays open without a request.
+        /// Time that a connection stays open without a request, after its first one; before that at most 10 seconds.
         idle_timeout: Duration = r#""75s""# example(r#""15s""#);
         /// Maximum size of a request body; then 413.
         ///
@@ -82,8 +82,9 @@ settings! {
         probes: bool = "false" example("true");
     }
     plus {
-        /// Maximum time from the first byte of an HTTP/1 or FastCGI request to the end of its header; then 408 in
-        /// HTTP/1, and the connection is closed.
+        /// Maximum time from the first byte of a request to the end of its header; also until the first request of a
+        /// connection begins. Then HTTP/1 gets 408 if the header has begun, and the connection is closed; HTTP/3 resets
+        /// the stream. HTTP/2 has the limit for the first request only.
         header_timeout: Duration = fixed_time("http.header_timeout", Duration::from_secs(10));
         /// Maximum size of a request header, all fields together; then 431.
         max_header_bytes: ByteSize = ByteSize(64 << 10);

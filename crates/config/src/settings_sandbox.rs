@@ -20,8 +20,8 @@ settings! {
         /// Files and directories that may be read, in addition to the root, the application around it, PHP and its
         /// libraries.
         read: Vec<PathBuf> = "[]" example(r#"["/srv/shared/translations"]"#);
-        /// Directories for data: files there can be written, but are never run as PHP, neither by a request nor by
-        /// `include`. Missing directories are created.
+        /// Directories for data: files there can be written, but are not run as PHP, neither by a request nor by
+        /// `include`, except in directories of `write_code`. Missing directories are created.
         write: Vec<PathBuf> = "[]" example(r#"["public/wp-content/uploads"]"#);
         /// Directories of PHP files that the application writes, such as compiled templates. They can be included, but
         /// not requested.
