@@ -41,8 +41,8 @@ settings! {
             auto(default_state) flag("state") example(r#""/srv/shared/howdah""#);
     }
     plus {
-        /// Maximum pause after failures, before a random change of up to a quarter. The first pause is a minute, or a fifth
-        /// of this if that is less, and doubles with each failure.
+        /// Maximum pause after failures, before a random change of up to a quarter. The first pause is a minute, or a
+        /// fifth of this if that is less, and doubles with each failure.
         retry: Duration = fixed_time("acme.retry", Duration::from_secs(12 * 3600));
     }
 }
