@@ -199,7 +199,7 @@ impl Body {
         }
     }
 
-    /// The bytes of a body that is in memory (empty for an empty one).
+    /// The bytes of a body in the server's own memory (empty for an empty one).
     pub fn as_full(&self) -> Option<&Bytes> {
         static EMPTY: Bytes = Bytes::new();
         match &self.kind {
@@ -229,8 +229,8 @@ impl Body {
         }
     }
 
-    /// Charges a whole body to the connection for as long as any of it waits there. Returns `false` if the budget has
-    /// no room.
+    /// Charges a whole body to the connection while any of it waits there, unless it is small or HTTP/1 takes it from
+    /// held memory. Returns `false` if the budget has no room.
     #[must_use]
     pub fn hold(&mut self, connection: &Connection) -> bool {
         let multiplexed = connection.state.is_multiplexed();

@@ -18,7 +18,8 @@ const HANDSHAKE: u8 = 22;
 const RECORD_HEAD: usize = 5;
 const MESSAGE_HEAD: usize = 4;
 
-/// Waits until the certificate that the client needs exists or is refused. Returns the data that the client has sent.
+/// Waits until the certificate that the client needs exists, or is not obtained now. Returns the data that the client
+/// has sent.
 pub(crate) async fn wait(stream: &TcpStream, client: Option<IpAddr>, demand: &Demand) -> Bytes {
     let sent = hello(stream).await;
     if let Some(name) = name_in(&sent)
@@ -54,7 +55,7 @@ fn read(stream: &TcpStream, sent: &mut Vec<u8>) -> io::Result<usize> {
     Ok(length)
 }
 
-/// `true` if the first handshake message is complete, possibly in several records. TLS refuses anything else.
+/// `true` if the first handshake message is complete, possibly in several records, or if TLS will refuse the data.
 fn is_complete(bytes: &[u8]) -> bool {
     let (mut rest, mut head, mut length) = (bytes, [0; MESSAGE_HEAD], 0);
     loop {
@@ -78,7 +79,7 @@ fn is_complete(bytes: &[u8]) -> bool {
     }
 }
 
-/// The requested server name; `None` if no certificate would be obtained for the connection.
+/// The requested server name; `None` if there is none, for invalid data, and for ACME challenges.
 fn name_in(mut sent: &[u8]) -> Option<String> {
     let mut acceptor = Acceptor::default();
     while !sent.is_empty() {

@@ -197,8 +197,8 @@ async fn supervise<T>(state: &State, mut step: impl FnMut(&mut Context<'_>, Verd
     .await
 }
 
-/// Reads until the protocol is known; the bytes read stay in `ahead` for its driver. `None` if the client closed.
-/// `at_once`: try a read before the socket's readiness is known.
+/// Reads until the protocol is known; the bytes read stay in `ahead` for its driver. `None` if the client has closed or
+/// the socket failed. `at_once`: try a read before the socket's readiness is known.
 fn speaks_h2(
     socket: &mut Socket,
     connection: &Connection,

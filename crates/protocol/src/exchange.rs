@@ -7,18 +7,19 @@
 //!   buffer at most a window. A handler may respond before it has read the whole body: the connection then drops what
 //!   has arrived. If more is to come, it closes after the response; in HTTP/2 and 3 only the stream ends.
 //!   `Connection: close` in a response closes HTTP/1 and FastCGI connections.
-//! - **The handler's future is dropped when the client is gone**, at any await point. In HTTP/1, a client that has only
-//!   closed its sending side is not gone.
+//! - **The handler's future is dropped when the connection notices that the client is gone**, at any await point. While
+//!   a body or a pipelined request is unread, HTTP/1 does not look. In HTTP/1, a client that has only closed its
+//!   sending side is not gone.
 //! - **Informational responses (1xx) may be sent from any thread** while the future runs, through
 //!   [`Request::informational`]. Later ones are dropped.
-//! - **The response's body is pulled as well**, as fast as the client reads it. Plain HTTP/1 sends files by `sendfile`
-//!   and held memory without a copy.
+//! - **The response's body is pulled as well**, as fast as the client reads it. Plain HTTP/1 sends files of more than
+//!   16 KiB by `sendfile`, and as much held memory without a copy as the socket takes at once.
 //! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** instead of a body, which then uses the
 //!   connection, or in HTTP/2 and 3 the request's stream. [`Head::asks_to_upgrade`] finds the requests that allow that.
 //! - **The response's end is reported** to the [`EndObserver`] that its body carries: the number of body bytes handed
 //!   over, and `true` if the body was complete.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
-//!   connection, so a handler that may panic contains it (`panics`).
+//!   connection, or in HTTP/2 and 3 the stream, so a handler that may panic contains it (`panics`).
 //!
 //! The handler decides on status, fields and body. The connection controls the fields about itself: `Content-Length`
 //! (of a body whose length is known), `Transfer-Encoding`, `Connection`. In HTTP it also adds `Date`, and enforces the
@@ -50,14 +51,16 @@ pub trait Handler: Send + Sync + 'static {
     /// and again when an HTTP/3 client's address changes. `None`: a Unix socket.
     fn trusts(&self, peer: Option<IpAddr>) -> bool;
 
-    /// Called for each request that the connection refuses before it reaches `handle`.
+    /// Called for each invalid, too large, too slow or too early request: it does not reach `handle`. Not called if
+    /// `http.memory` has no room for its header.
     fn rejected(&self, _: &Rejected<'_>) {}
 }
 
 /// Maximum number of bytes of a request line that are reported.
 const MAX_LINE: usize = 256;
 
-/// Counts a refused request and reports it to the handler. `input` holds the bytes received of it.
+/// Counts a refused request and reports it to the handler. `input` holds the bytes received of it, if they are known;
+/// for invalid FastCGI variables, the reason.
 pub(crate) fn report_rejected(
     handler: &impl Handler,
     connection: &Connection,
@@ -180,7 +183,8 @@ impl Reason {
 #[derive(Debug, Clone)]
 pub struct StandardError(pub Bytes);
 
-/// Reason why a body could not be read to its end: the client disconnected or violated the protocol.
+/// Reason why a body could not be read to its end: the client disconnected or violated the protocol, or the response
+/// has begun.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Source of a [`RequestBody`], implemented by each protocol.

@@ -19,7 +19,7 @@ const CHUNK: u64 = 128 << 10;
 /// everything.
 const MAX_READ: u64 = 16 * 1024;
 
-/// A file, parts of it, or nothing.
+/// Files, parts of files and pieces of memory, in order.
 #[derive(Debug, Default)]
 pub struct FileBody {
     /// Never contains an empty piece.

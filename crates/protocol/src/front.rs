@@ -31,7 +31,7 @@ pub struct Front {
 /// Result of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
-    /// Every request was answered.
+    /// All connections have ended within the grace time.
     All,
     /// The grace time ran out; this many connections were cut.
     Cut(usize),
@@ -111,9 +111,9 @@ impl Front {
         tokio::time::timeout(longest, gone).await.is_ok()
     }
 
-    /// Stops accepting (and removes the files of Unix sockets), lets running requests end, closes idle connections once
-    /// no request is likely to be on its way, and drops what is left after `grace`. The threads keep running the other
-    /// tasks on their runtimes until `end`.
+    /// Stops accepting (and removes the files of its own Unix sockets), lets running requests end, closes idle
+    /// connections once no request is likely to be on its way, and drops what is left after `grace`. The threads keep
+    /// running the other tasks on their runtimes until `end`.
     pub async fn drain(&mut self, grace: Duration) -> Drained {
         let mut closing = self.listeners.close_all();
         let ended = std::mem::take(&mut self.ended);

@@ -308,7 +308,7 @@ impl<H: Handler> Unstarted<H> {
         self.handle.clone()
     }
 
-    /// Runs the I/O thread on the current thread's runtime until it is drained or aborted.
+    /// Runs the I/O thread on the current thread's runtime until it has left, is drained or is aborted.
     pub async fn run(self) {
         let Self { thread, mut receiver, handle } = self;
         drop(handle);

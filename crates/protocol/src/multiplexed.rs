@@ -70,7 +70,8 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
 pub(crate) const TOO_LONG: &str = "the body is longer than its Content-Length";
 pub(crate) const TOO_SHORT: &str = "the body is shorter than its Content-Length";
 
-/// Logs a response whose body differs in length from its `Content-Length`. The script is at fault.
+/// Logs a response whose body differs in length from its `Content-Length`. The script, or the server behind a proxy, is
+/// at fault.
 pub(crate) fn warn_of_length(why: &str) {
     tracing::warn!(target: "howdah::conn", "response cut off: {why}");
 }

@@ -67,7 +67,7 @@ pub struct Rejected<'a> {
     pub rejection: Rejection,
     /// The status of the response, or the closest one if the protocol only has error codes.
     pub status: StatusCode,
-    /// The first line that came in, or the beginning of it.
+    /// Its first line or the beginning of it; empty if unknown. For invalid FastCGI variables, the reason.
     pub line: &'a [u8],
 }
 

@@ -1,7 +1,7 @@
 //! A connection's socket: reads, writes of memory, and writes of files without a copy (`sendfile`).
 //!
 //! A partial write is reported to tokio as "would block", so that the next attempt waits for readiness instead of
-//! making a call that is known to fail. Nothing here blocks.
+//! making a call that is known to fail. Nothing here waits for the peer, but reading a file may wait for the disk.
 
 use crate::files::{FilePart, truncated};
 use crate::tls_socket::TlsSocket;

@@ -31,7 +31,7 @@ pub enum Verdict {
 /// The timeouts of a connection, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// From a request's first byte to the end of its header.
+    /// From a request's first byte to the end of its header; also from accept to a connection's first byte.
     pub header: u64,
     /// Between two requests.
     pub idle: u64,
@@ -43,13 +43,14 @@ pub struct Timeouts {
     pub min_rate: u64,
 }
 
-/// Milliseconds after accept during which a shutdown does not close a connection without a request. The request may
-/// still be on its way: retransmitted after packet loss, or delayed by a client that waits for a processor.
+/// Milliseconds after accept during which a shutdown, in the first half of its grace time, does not close a connection
+/// without a request. The request may still be on its way: retransmitted after packet loss, or delayed by a client that
+/// waits for a processor.
 const FIRST_REQUEST: u64 = 2000;
 
-/// Milliseconds after the last response of a kept-alive connection during which a shutdown does not close it. An active
-/// client sends its next request soon, and the response to that announces the close. HTTP/1.1 cannot rule out a close
-/// that crosses a request; this makes it rare.
+/// Milliseconds after the last response of a kept-alive connection during which a shutdown, in the first half of its
+/// grace time, does not close it. An active client sends its next request soon, and the response to that announces the
+/// close. HTTP/1.1 cannot rule out a close that crosses a request; this makes it rare.
 const NEXT_REQUEST: u64 = 1000;
 
 /// Milliseconds that a connection may wait for a request, or for the rest of a header, before it may be closed to make

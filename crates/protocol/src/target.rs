@@ -2,7 +2,7 @@
 //!
 //! nginx accepts nearly any byte in a target, and scripts see it unchanged in `REQUEST_URI`, so nothing is encoded,
 //! decoded or normalised here. Only control characters, spaces and DEL are refused, because they could be taken for the
-//! end of the target.
+//! end of the target. In HTTP/2, `http::Uri` refuses more bytes and drops the fragment.
 
 use bytes::Bytes;
 use http::Uri;

@@ -77,7 +77,8 @@ impl TlsSocket {
         loop {
             let blocked = self.poll_flush(cx)?.is_pending();
             if !self.session.is_handshaking() {
-                // The unwritten rest is session tickets, which can wait.
+                // The unwritten rest is session tickets, or in TLS 1.2 the server's last messages. `poll_read` flushes
+                // it.
                 return Poll::Ready(Ok(()));
             }
             if blocked {
@@ -240,8 +241,8 @@ impl TlsSocket {
     }
 }
 
-/// `true` if a connection that begins with this byte speaks HTTP: no TLS record begins with a letter, every request
-/// does.
+/// `true` if a connection that begins with this byte speaks HTTP: no TLS record begins with a letter, common methods
+/// do.
 pub(crate) fn speaks_http(first: Option<u8>) -> bool {
     first.is_some_and(|byte| byte.is_ascii_alphabetic())
 }

@@ -10,8 +10,8 @@ pub trait Upgraded: AsyncRead + AsyncWrite + Send + Unpin {
     fn is_to_end(&self) -> bool;
 }
 
-/// An upgraded protocol: [`Body::upgrade`](crate::Body::upgrade). It is dropped when the client is gone or the server's
-/// grace time is over.
+/// An upgraded protocol: [`Body::upgrade`](crate::Body::upgrade). It may be dropped at any await point, for example if
+/// the client does not read, or at the end of the server's grace time.
 pub trait Upgrade: Send {
     /// Runs the protocol. The connection, or the stream in HTTP/2 and 3, ends when the future does.
     fn run(self: Box<Self>, client: Box<dyn Upgraded>) -> Pin<Box<dyn Future<Output = ()> + Send>>;

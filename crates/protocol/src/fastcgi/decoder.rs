@@ -113,7 +113,7 @@ impl Decoder {
     /// Decodes the next event; `None` if more input is needed. Answers to management records are written to `out`.
     ///
     /// # Errors
-    /// The input is not FastCGI; the connection cannot be read any further.
+    /// The input violates the protocol; the connection cannot be read any further.
     pub fn next(&mut self, input: &mut BytesMut, out: &mut Vec<u8>) -> Result<Option<Event>, Malformed> {
         loop {
             if self.remaining > 0 {

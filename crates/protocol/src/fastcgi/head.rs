@@ -9,8 +9,8 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::response::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
 
-/// Makes the head of a request. Hop-by-hop fields are left out, as they concern the client's connection to the web
-/// server; scripts see them in the variables.
+/// Makes the head of a request. `Connection`, `Upgrade`, `Transfer-Encoding` and `Expect` are left out, as they concern
+/// the client's connection to the web server; scripts see them in the variables.
 ///
 /// # Errors
 /// The method is missing or invalid.

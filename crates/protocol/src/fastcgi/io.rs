@@ -27,9 +27,9 @@ pub(super) enum Next {
     Request(RequestStart),
     /// The variables of the request with this number exceed the limit.
     TooLarge(u16),
-    /// The input is not FastCGI.
+    /// The input violates the protocol.
     Malformed,
-    /// The request was not complete in time.
+    /// The request's variables were not complete in time.
     TimedOut,
     /// The connection has no further request.
     End,

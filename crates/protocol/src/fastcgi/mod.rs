@@ -37,8 +37,9 @@ use std::time::{Instant, SystemTime};
 /// Bytes of a body that may wait for the socket before its source is polled for more.
 const FLUSH_THRESHOLD: usize = 64 * 1024;
 
-/// Returns `true` if the peer may connect: from this machine, or listed in `http.trusted_proxies` (PHP-FPM's
-/// `listen.allowed_clients`). Restricted because a FastCGI client chooses the script to run.
+/// Returns `true` if the peer may connect: over a Unix socket, from a loopback address, or listed in
+/// `http.trusted_proxies` (PHP-FPM's `listen.allowed_clients`). Restricted because a FastCGI client chooses the script
+/// to run.
 pub(crate) fn may_connect(peer: &Peer) -> bool {
     peer.trusted || peer.addr.is_none_or(|addr| addr.is_loopback())
 }
@@ -127,7 +128,7 @@ async fn run<H: Handler>(
             is_read
         }
         Err(Interrupted::Error(error)) => {
-            // Buffered data is still sent, but not the end that would make the response look complete.
+            // One attempt to send buffered data, but not the end that would make the response look complete.
             let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
             return Err(error);
         }

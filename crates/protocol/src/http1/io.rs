@@ -34,9 +34,9 @@ const LONG_READ: usize = 64 * 1024;
 #[allow(clippy::large_enum_variant)] // The usual one is the large one, and is moved once.
 pub(super) enum Next {
     Request(Parsed),
-    /// Invalid data.
+    /// Invalid data, or a header that is too large.
     Refused(StatusCode),
-    /// The header was not complete in time; a 408 has been sent.
+    /// The header was not complete in time; one attempt was made to send a 408.
     TimedOut,
     /// The connection has no further request.
     End,
@@ -136,7 +136,8 @@ impl Io {
         }
     }
 
-    /// Adds bytes to the head. A request that arrives whole, as most do, is parsed in the read buffer without a copy.
+    /// Adds bytes to the head. A request that arrives whole, as most do, is parsed in the read buffer, without a copy
+    /// to `input`.
     fn take_in(&mut self, came: &[u8]) -> Option<Next> {
         if self.input.is_empty()
             && let Ok(Some((parsed, length))) = parse::parse(came)

@@ -42,7 +42,7 @@ use upgraded::Client;
 /// Bytes of a body that may wait for the socket before its source is polled for more.
 const AHEAD: usize = 64 * 1024;
 
-/// Number of pipelined requests handled before the task yields.
+/// Number of requests after which the task yields: pipelined ones might never make it wait.
 const TURN: u32 = 16;
 
 /// Serves a connection to its end, or until it is upgraded. `ahead` holds the bytes already read.
@@ -67,7 +67,8 @@ pub(crate) async fn close_refused(connection: &Arc<Connection>, socket: Socket) 
     close(&io, true).await
 }
 
-/// Serves requests one after the other. An error means that a request or response was cut off.
+/// Serves requests one after the other. An error means that the socket failed, or that a request or response was cut
+/// off.
 async fn requests<H: Handler>(
     handler: &H,
     connection: &Arc<Connection>,
@@ -179,7 +180,7 @@ async fn finish_response(io: &Arc<Mutex<Io>>, context: ResponseContext, begun: B
     let bodiless = context.is_head || framing == Framing::None;
     let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
     if sent.is_err() {
-        // Buffered data is still sent, but not the end that would make the response look complete.
+        // One attempt to send buffered data, but not the end that would make the response look complete.
         let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
     }
     sent.map(|()| goes_on)
@@ -316,7 +317,7 @@ async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, deliv
             flush(io).await?;
         }
         if left == Some(0) && stream.remaining().is_none_or(|remaining| remaining == 0) {
-            // The client has the whole announced length. One more poll, only to log an excess.
+            // The whole announced length is in the output. One more poll, only to log an excess.
             let more = poll_fn(|cx| Poll::Ready(poll_part(io, &mut stream, cx))).await;
             if !is_cut && matches!(more, Poll::Ready(Ok(Some(_)))) {
                 warn_of_length(TOO_LONG);

@@ -17,7 +17,7 @@ pub(super) struct ObservedSocket {
     socket: Socket,
     connection: Arc<Connection>,
     ahead: Bytes,
-    /// Bytes up to the head of the first frame that have not been read yet.
+    /// Bytes up to the first frame's flags that have not been read yet.
     before_frames: usize,
     outgoing: Outgoing,
     refusals: Arc<Refusals>,

@@ -1,7 +1,7 @@
 //! A stream that has left HTTP for another protocol (RFC 8441): its DATA frames, for the upgraded protocol.
 //!
-//! For timeouts and the shutdown it counts as a running request, as in HTTP/1. A client that does not read is dropped
-//! as with a response's body.
+//! For timeouts and the shutdown it counts as a running request, as in HTTP/1. If the client does not read, the stream
+//! is reset, as with a response's body.
 
 use super::{SendWindow, poll_room};
 use crate::connection::Connection;

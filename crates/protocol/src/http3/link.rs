@@ -102,7 +102,7 @@ impl Link {
     }
 
     /// Called before a part of a body is sent: sets the send window to twice the congestion window, or to the minimum
-    /// while memory is scarce.
+    /// while memory is scarce. Short parts and small differences change nothing.
     pub(super) fn set_window(&self, part: usize) {
         const WORTH_ASKING: usize = 16 << 10;
         if part < WORTH_ASKING {

@@ -1,5 +1,5 @@
-//! Both halves of a QUIC stream. If dropped early, they are reset, so that the client sees an incomplete response:
-//! quinn itself would finish a dropped stream as if it were complete.
+//! Both halves of a QUIC stream. If dropped early, the sending half is reset, so that the client sees an incomplete
+//! response: quinn itself would finish a dropped stream as if it were complete.
 
 use super::code::{Code, Fault};
 use super::frames::Source;

@@ -1,8 +1,8 @@
 //! A stream that leaves HTTP/3 for another protocol (RFC 9220): its handler, and its DATA frames for the upgraded
 //! protocol.
 //!
-//! For timeouts and the shutdown it counts as a running request, as in HTTP/1. A client that does not read is dropped
-//! as with a response's body.
+//! For timeouts and the shutdown it counts as a running request, as in HTTP/1. If the client does not read, the stream
+//! is reset, as with a response's body.
 
 use super::body::Parts;
 use super::code::{Code, Fault};
@@ -74,7 +74,7 @@ pub(super) async fn serve<H: Handler>(
     Ok(None)
 }
 
-/// Keeps the connection open until the client has everything.
+/// Keeps the connection open until the client has everything, for the write timeout at most.
 async fn served(link: &Link, stopped: impl Future<Output = ()>) {
     link.served();
     let timeout = Duration::from_millis(link.connection.timeouts().write);
