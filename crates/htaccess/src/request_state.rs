@@ -23,7 +23,7 @@ pub(crate) struct RequestState<'a> {
     pub user: Option<String>,
     /// The method that directives see: GET for an error page.
     pub method: &'a str,
-    /// A subrequest: rules with `NS` are skipped, and directives see GET.
+    /// A subrequest: rules with `NS` or `R` are skipped, and `%{REQUEST_METHOD}` is GET.
     pub subrequest: bool,
     /// Variables of the outer request, which this subrequest would replace.
     pub outer: Option<Environment>,

@@ -21,7 +21,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) enum Parsed {
     Nothing,
     Rules(Box<Read>),
-    /// The file is invalid: requests below the directory end with 500.
+    /// The file is invalid or unreadable: requests below the directory end with 500.
     Broken,
 }
 
@@ -118,7 +118,7 @@ impl Store {
         Ok(parsed)
     }
 
-    /// Parses a file and logs its problems. Each version is parsed, and so logged, only once.
+    /// Parses a file and logs its problems. Each version is parsed, and so logged, once while it is cached.
     fn read(&self, directory: &[u8], path: &[u8], system: &dyn System) -> Parsed {
         let name = String::from_utf8_lossy(path);
         let text = match system.read(path, limits::FILE) {

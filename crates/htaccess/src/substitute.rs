@@ -1,4 +1,4 @@
-//! Texts with `$1` references, in which nothing else is special.
+//! Texts with references: `$1` to a group, `&` to the whole match. A backslash escapes `$`, `&` and itself.
 
 use crate::limits;
 use crate::pattern::Captures;

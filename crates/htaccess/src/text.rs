@@ -44,7 +44,7 @@ impl SyntaxError {
 /// Splits a file into lines. A backslash at a line's end continues the line, even in a comment, as in Apache.
 ///
 /// # Errors
-/// A tag without its `>`, a NUL byte, or a file that is too long.
+/// A malformed tag, a NUL byte, too many directives, or a file that is too long.
 pub fn lines(text: &[u8]) -> Result<Vec<Line>, SyntaxError> {
     if text.len() > limits::FILE {
         return Err(SyntaxError::new(1, format!("the file is longer than {} bytes", limits::FILE)));

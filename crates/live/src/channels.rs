@@ -149,8 +149,8 @@ impl Hub {
         });
     }
 
-    /// Shares changed numbers of subscribers, and sends a heartbeat if `beats`. `is_reachable`: the log works, as far as
-    /// is known.
+    /// Shares changed numbers of subscribers, and sends a heartbeat if `beats`. `is_reachable`: the log works, as far
+    /// as is known.
     pub fn tick_presence(&self, beats: bool, is_reachable: bool) {
         self.with_rosters(|state, rosters| rosters.tick(beats, is_reachable, &state.index));
     }
@@ -212,8 +212,8 @@ impl Hub {
 }
 
 impl State {
-    /// Notes a change on this server. If servers share channels, it goes to the log, and the watcher is notified when it
-    /// comes back.
+    /// Notes a change on this server. If servers share channels, it goes to the log, and the watcher is notified when
+    /// it comes back.
     fn note(&mut self, topic: &Arc<str>, subscriber: &Subscriber, change: Change) {
         if self.rosters.is_none() && self.watcher.is_none() {
             return;

@@ -85,7 +85,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub struct Joined {
     pub subscription: Subscription,
-    /// The update before the first one that the subscriber gets; `Earliest` if the client asked for an unknown id.
+    /// The update before the first one that the subscriber gets; `Earliest` also if the client asked for an unknown id.
     pub preceding: Preceding,
 }
 
@@ -219,7 +219,7 @@ impl Hub {
         wake_all(wakers);
     }
 
-    /// `true` if a subscriber would get a private update of this topic.
+    /// `true` if a subscriber that is not `trusted` would get a private update of this topic.
     pub fn is_watched(&self, topic: &Arc<str>) -> bool {
         let topics = std::slice::from_ref(topic);
         self.0

@@ -1,6 +1,7 @@
-//! Channels on all servers that share a broker. Each server has a roster: its channels and members. Only its own entries in
-//! a shared log change it. All servers read the same entries in the same order, so they derive the same changes, and each
-//! change has exactly one maker, which reports it. Own changes take effect when they come back from the log.
+//! Channels on all servers that share a broker. Each server has a roster: its channels and members. Only its own
+//! entries in a shared log change it. All servers read the same entries in the same order, so they derive the same
+//! changes, and each change has exactly one maker, which reports it. Own changes take effect when they come back from
+//! the log.
 
 use crate::index::Index;
 use crate::presence::{Change, Member, Noted, Origin, Presence};
@@ -238,7 +239,7 @@ impl Rosters {
         }
     }
 
-    /// Checks that no entry of this server is missing, and requests its roster otherwise. `false`: the entry's rows must
+    /// Checks that no entry of its server is missing, and requests its roster otherwise. `false`: the entry's rows must
     /// be ignored, because the server has no roster here or the entry is a duplicate.
     fn follows(&mut self, entry: &Entry) -> bool {
         let Entry { server, number, content } = entry;
@@ -291,7 +292,7 @@ impl Rosters {
         notes.all
     }
 
-    /// The origin of this server's changes. If it is leaving, the first server that stays reports them.
+    /// The origin of a server's changes. If it is leaving, the first server that stays reports them.
     fn origin(&self, server: u64) -> Origin {
         let mut staying = self.servers.iter().filter(|(_, roster)| !roster.is_leaving).map(|(server, _)| *server);
         let is_leaving = self.servers.get(&server).is_some_and(|roster| roster.is_leaving);

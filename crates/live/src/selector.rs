@@ -56,7 +56,7 @@ impl Selector {
         }
     }
 
-    /// Maximum number of bytes that it keeps in memory.
+    /// Estimate of the bytes that it keeps in memory, for budgets.
     pub fn size(&self) -> usize {
         let compiled = match self {
             Self::All | Self::Exact(_) => 0,

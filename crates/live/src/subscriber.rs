@@ -18,7 +18,7 @@ const MAX_IDLE_CAPACITY: usize = 8;
 pub struct Interest {
     /// The subscriber gets updates with a topic that one of these matches.
     pub selectors: Vec<Selector>,
-    /// The subscriber gets private updates only if one of these matches one of their topics.
+    /// Unless it is `trusted`, the subscriber gets private updates only if one of these matches one of their topics.
     pub allowed: Vec<Selector>,
     /// The application chooses the channels, so the subscriber gets their private updates too.
     pub trusted: bool,
@@ -31,7 +31,7 @@ pub struct Interest {
 }
 
 impl Interest {
-    /// `true` if the subscriber gets this update.
+    /// `true` if the subscriber gets this update by its selectors.
     pub fn wants(&self, update: &Update) -> bool {
         any_matches(&self.selectors, &update.topics) && self.is_allowed(update)
     }
@@ -269,7 +269,7 @@ impl Queue {
         }
         self.bytes += update.size();
         self.updates.push_back(update.clone());
-        // A single update is always accepted, whatever its size.
+        // A single update is within the limits, whatever its size.
         let (max_updates, max_bytes) = (self.queue_limits.max_updates.max(1), self.queue_limits.max_bytes);
         while self.updates.len() > max_updates || (self.bytes > max_bytes && self.updates.len() > 1) {
             if self.queue_limits.slow == SlowPolicy::Disconnect {

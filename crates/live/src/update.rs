@@ -55,7 +55,7 @@ impl Update {
         self.forms.0[form as usize].get_or_init(encode)
     }
 
-    /// Bytes that it keeps in memory.
+    /// Bytes that it keeps in memory, without its forms.
     pub fn size(&self) -> usize {
         let topics: usize = self.topics.iter().map(|topic| topic.len() + size_of::<Arc<str>>()).sum();
         size_of::<Self>() + self.id.len() + topics + self.data.len()

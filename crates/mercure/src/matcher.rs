@@ -52,7 +52,7 @@ impl MatchType {
         }
     }
 
-    /// The type of a selector that [`Self::selector`] has made.
+    /// The type of a selector that [`Self::selector`] has made; `*` counts as exact.
     pub(crate) fn of(selector: &Selector) -> Self {
         if matches!(selector, Selector::Url(_)) { Self::UrlPattern } else { Self::Exact }
     }

@@ -113,7 +113,7 @@ impl Publication {
     /// The update.
     ///
     /// # Errors
-    /// A name is missing, too long, or contains control characters.
+    /// The topic is missing, there are too many, or a name is too long, reserved or contains control characters.
     pub fn into_update(self) -> Result<Update, PublicationError> {
         use PublicationError as Error;
         let given = self.id.filter(|id| !id.is_empty());

@@ -11,8 +11,8 @@ use howdah_tls::Session;
 use howdah_tls::acme::Demand;
 use std::sync::{Arc, OnceLock};
 
-/// Minimum size of a connection's head buffer. Larger than the settings may allow, so that a header that is too long is
-/// read and refused with the right status.
+/// Minimum size of a connection's head buffer. Usually larger than the settings allow, so that a header that is too
+/// long is read and refused with the right status.
 const MIN_HEAD_BUFFER: usize = 256 * 1024;
 
 /// Header lines of an HTTP/2 or 3 request that fit into `header_list`. Cookies may be separate lines there.

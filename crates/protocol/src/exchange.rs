@@ -8,8 +8,8 @@
 //!   has arrived. If more is to come, it closes after the response; in HTTP/2 and 3 only the stream ends.
 //!   `Connection: close` in a response closes HTTP/1 and FastCGI connections.
 //! - **The handler's future is dropped when the connection notices that the client is gone**, at any await point. While
-//!   a body or a pipelined request is unread, HTTP/1 does not look. In HTTP/1, a client that has only closed its
-//!   sending side is not gone.
+//!   a part of the body or a pipelined request is unread, HTTP/1 notices it only when the handler reads or the response
+//!   is written. In HTTP/1, a client that has only closed its sending side is not gone.
 //! - **Informational responses (1xx) may be sent from any thread** while the future runs, through
 //!   [`Request::informational`]. Later ones are dropped.
 //! - **The response's body is pulled as well**, as fast as the client reads it. Plain HTTP/1 sends files of more than

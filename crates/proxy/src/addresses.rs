@@ -1,6 +1,6 @@
-//! The addresses of a server that is configured by host name. The system's resolver blocks a thread, so each name is
-//! resolved by one thread at a time, on behalf of all I/O threads and requests. While the resolver does not answer, the
-//! last result stays in use.
+//! The addresses of a server that is configured by host name. The system's resolver blocks a thread, so a server's name
+//! is resolved by one thread at a time, on behalf of all I/O threads and requests. While the resolver does not answer,
+//! the last result stays in use.
 
 use std::fmt;
 use std::io;

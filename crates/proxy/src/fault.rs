@@ -13,7 +13,7 @@ pub enum FaultKind {
     Broken,
     /// The server has reached its maximum number of requests.
     Busy,
-    /// The client disconnected or its body is too large: not the server's failure.
+    /// The client disconnected, its body is too large, or its request cannot be forwarded: not the server's failure.
     Body,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Progress {
     complete: AtomicBool,
     /// The body waits for the client.
     starved: AtomicBool,
-    /// The client disconnected before the end of the body.
+    /// The body could not be read to its end.
     broken: AtomicBool,
     /// The response has arrived: the body is not read any further.
     over: AtomicBool,

@@ -100,7 +100,8 @@ impl App {
     /// Checks the signature of a request of the HTTP API.
     ///
     /// # Errors
-    /// The request was not signed by this application, or too long ago.
+    /// The request was not signed by this application, its body differs, or its time is too far from the server's
+    /// clock.
     pub fn verify(
         &self,
         (method, path): (&str, &str),

@@ -2,9 +2,9 @@
 //! broker.
 //!
 //! Reading order: `storage` (the interface for certificates and accounts), `state_dir` (a directory), `address` and
-//! `broker` (a server that several of ours use), `redis`, `nats`, `values` (what a broker stores) with `redis_values` and
-//! `nats_values`, `lock` (a lock that expires), `log` (a log that all servers append to and deliver from) with `outbox`,
-//! `redis_log` and `nats_log`.
+//! `broker` (a server that several of ours use), `redis`, `nats`, `values` (what a broker stores) with `redis_values`
+//! and `nats_values`, `lock` (a lock that expires), `log` (a log that all servers append to and deliver from) with
+//! `outbox`, `redis_log` and `nats_log`.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -37,7 +37,8 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Opens a log. `deliver` gets every entry once, beginning with those kept by the log; it must not block.
+    /// Opens a log. `deliver` gets every entry once, beginning with those kept by the log, unless the log has dropped
+    /// it before it was read. It must not block.
     pub fn open(broker: &Broker, name: &str, deliver: impl Fn(Received) + Send + Sync + 'static) -> Self {
         let progress = watch::Sender::new(false);
         let caught_up = progress.subscribe();

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::io;
 use tokio::sync::{Notify, watch};
 
-/// Number of entries that a log keeps for servers that connect later.
+/// Number of entries that a log keeps for servers that connect later; Redis may keep some more.
 pub(crate) const KEPT: usize = 1024;
 /// Maximum number of entries written at once.
 const BATCH: usize = 128;

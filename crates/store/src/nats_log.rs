@@ -58,7 +58,8 @@ pub(crate) async fn write(nats: Arc<Nats>, end: Arc<LogShared>) {
     }
 }
 
-/// Writes entries in order, all or up to an error. NATS drops those that it has already.
+/// Writes entries in order. After an error, any of them may have been stored. NATS drops those that it got within its
+/// duplicate window.
 async fn append(
     nats: &Nats,
     context: &mut Option<Context>,

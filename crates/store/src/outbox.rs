@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 const MAX_WAITING: usize = 8 << 20;
 /// Maximum size of an entry in bytes: NATS accepts a megabyte by default.
 pub(crate) const MAX_ENTRY: usize = (1 << 20) - 1024;
-/// Maximum number of servers whose numbers are known. The log holds no more entries.
+/// Maximum number of servers whose numbers are known: the log holds about as many entries.
 const MAX_ORIGINS: usize = 1024;
 /// Bytes of an entry before its payload: the origin and the number.
 const HEAD: usize = 16;

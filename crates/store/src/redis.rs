@@ -1,4 +1,5 @@
-//! Commands to Redis over one connection, which is reopened when it breaks. Every command has a time limit.
+//! Commands to Redis over one connection, which is reopened when it breaks. Logs open their own. Every command has a
+//! time limit.
 
 use crate::address::Address;
 use ::redis::aio::MultiplexedConnection;
@@ -19,7 +20,8 @@ pub(crate) use ::redis::{Value, cmd};
 
 /// Default time limit of a command with all its steps: name resolution, connecting, encryption, authentication.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after a failed connection in which all commands fail at once, so that they do not wait one after the other.
+/// Time after a failed connection or a command without a reply in which all commands fail at once, so that they do not
+/// wait one after the other.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// A client of one Redis.
@@ -181,7 +183,8 @@ impl Link {
 }
 
 impl Link {
-    /// Runs several commands in one batch, up to the first that fails. The caller sets the time limit.
+    /// Runs several commands in one batch and returns the first error; the commands after it run all the same. The
+    /// caller sets the time limit.
     pub(crate) async fn run_all(&self, commands: &Pipeline) -> io::Result<()> {
         let count = commands.len();
         let replies = self.connection.clone().send_packed_commands(commands, 0, count).await;

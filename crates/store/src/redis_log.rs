@@ -35,7 +35,7 @@ pub(crate) async fn write(redis: Arc<Redis>, end: Arc<LogShared>) {
     }
 }
 
-/// Writes entries in order, all or up to an error.
+/// Writes entries in order. After an error, any of them may have been written.
 async fn append(redis: &Redis, link: &mut Option<Link>, key: &str, entries: &[Bytes]) -> io::Result<()> {
     let link = match link {
         Some(link) => link,
@@ -111,7 +111,7 @@ fn entries(reply: Value) -> Option<Vec<(String, Bytes)>> {
             let [Value::BulkString(id), Value::Array(fields)] = <[Value; 2]>::try_from(entry).ok()? else {
                 return None;
             };
-            // An entry with another field is not ours; skip it.
+            // An entry without a value is not ours: it counts as empty and is ignored.
             let content = match fields.into_iter().nth(1) {
                 Some(Value::BulkString(content)) => content,
                 _ => Vec::new(),

@@ -18,7 +18,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// Maximum length of a file; a chain has a few kilobytes.
 const MAX_FILE_LEN: u64 = 1 << 20;
 
-/// Remaining lifetime, in seconds, below which a warning is logged.
+/// Remaining lifetime, in seconds, below which there is a warning, for certificates that are valid for more than twice
+/// as long.
 const EXPIRY_WARNING: u64 = 7 * 24 * 3600;
 
 /// A checked certificate with its key.

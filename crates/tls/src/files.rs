@@ -53,7 +53,7 @@ impl Files {
         Self::load_over(pairs, None)
     }
 
-    /// Loads all pairs. A pair that was loaded `before` and can no longer be read is kept.
+    /// Loads all pairs. A pair that was loaded `before` and that the user may no longer read is kept.
     ///
     /// # Errors
     /// As for `load`.
@@ -79,7 +79,7 @@ impl Files {
         if errors.is_empty() { Ok(Self { loaded }) } else { Err(errors) }
     }
 
-    /// The earlier certificate from the same files, if they cannot be read now.
+    /// The earlier certificate from the same files, if the user may not read one of them now.
     fn stands_in(&self, pair: &Pair) -> Option<&Loaded> {
         let is_closed = |path: &Path| {
             std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)

@@ -5,7 +5,7 @@
 //! files, reloaded while the server runs), `acme` (certificates from an ACME authority), `local_ca` (certificates that
 //! the server signs itself), `session` (variables for PHP), `client` (TLS to other servers).
 //!
-//! No other process has private keys or the secrets of session tickets in memory: PHP runs in processes that were
+//! No PHP process has private keys or the secrets of session tickets in memory: all descend from processes that were
 //! started by exec.
 #![forbid(unsafe_code)]
 

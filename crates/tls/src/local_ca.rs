@@ -2,7 +2,8 @@
 //! created on first use and kept in the state directory. Machines that install it (`howdah trust`) trust its
 //! certificates.
 //!
-//! It can sign only private names, so even a stolen key cannot impersonate a public site.
+//! Its name constraints permit only private names: clients that enforce them reject a certificate for a public site,
+//! even if the key was stolen.
 
 use crate::acme::{NameReport, Report};
 use crate::certificate::Certificate;
@@ -221,8 +222,8 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
     }
 }
 
-/// Serves a certificate for these names, with `is_default` also to clients with unknown names, and renews it until the
-/// task is aborted. Call it within a runtime.
+/// Serves a certificate for these names, with `is_default` also to clients with unknown names if the settings name no
+/// certificate files, and renews it until the task is aborted. Call it within a runtime.
 ///
 /// # Errors
 /// The first certificate cannot be created.

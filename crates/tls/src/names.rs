@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Top-level names outside the public DNS: RFC 6761 (localhost, test), RFC 8375 (home.arpa), RFC 6762 (local), and
+/// Suffixes of names outside the public DNS: RFC 6761 (localhost, test), RFC 8375 (home.arpa), RFC 6762 (local), and
 /// `internal`, which ICANN has reserved.
 pub const PRIVATE_SUFFIXES: &[&str] = &["localhost", "test", "internal", "local", "home.arpa"];
 

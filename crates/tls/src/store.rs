@@ -93,8 +93,8 @@ impl Store {
         self.replace_all_files(certificates.into_iter().map(|certificate| (None, certificate)));
     }
 
-    /// Adds certificates that the server created or obtained, replacing earlier ones of the same names. Certificates of
-    /// the settings' files take precedence.
+    /// Adds certificates that the server created or obtained, replacing earlier ones of the same names. Of certificates
+    /// with the same name, those of the settings' files take precedence.
     pub fn insert<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
         self.change(|table| {
             let own = Arc::make_mut(&mut table.own);

@@ -47,7 +47,7 @@ pub(crate) enum Next {
 }
 
 impl Link {
-    /// `false` once a close was ordered or the connection has ended.
+    /// `false` once the connection is to end, or has ended.
     pub fn is_open(&self) -> bool {
         self.subscriber.ended().is_none()
     }
@@ -80,7 +80,7 @@ impl Link {
     /// Subscribes to a channel. With `after`, messages of the history after that id are queued first.
     ///
     /// # Errors
-    /// The connection has too many channels, or the name is empty or too long.
+    /// The connection has too many channels, the name is empty or too long, or the member is too large.
     pub fn subscribe(&self, channel: &str, member: Option<Member>, after: Option<&str>) -> Result<(), JoinError> {
         self.hub.join(&self.subscriber, channel, member, after)
     }

@@ -1,4 +1,5 @@
-//! The end of a connection, whatever the cause: messages already read are handled, then the close event.
+//! The end of a connection, whatever the cause: messages already read are handled, up to the first failure, then the
+//! close event. Both share one time limit.
 
 use crate::close::Close;
 use crate::connections::Registered;

@@ -54,7 +54,7 @@ pub fn message(data: &[u8], binary: bool) -> Update {
     Update { data, binary, ..Update::default() }.with_form(Form::Frame, plain)
 }
 
-/// An update as a frame; compressed if `packed` and that is shorter.
+/// An update as a frame; compressed if `packed`, it is long enough, and that is shorter.
 pub(crate) fn encoded(update: &Update, packed: bool) -> Bytes {
     let first = if update.binary { BINARY } else { TEXT };
     let plain = update.form(Form::Frame, || frame(first, &update.data));

@@ -141,7 +141,7 @@ struct SessionTask {
     /// The frame that is being sent.
     out: Bytes,
     unflushed: bool,
-    /// The pong that answers the last ping.
+    /// The pong that answers the client's last ping, or else this server's ping.
     pong: Option<Bytes>,
     closing: Closing,
     metrics: Arc<Metrics>,
@@ -188,7 +188,7 @@ impl SessionTask {
         Poll::Pending
     }
 
-    /// Ready if a message was handled or its handling has begun.
+    /// Ready if a message was handled.
     fn poll_handler(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(end) = &mut self.teardown.0 else { return Poll::Pending };
         if end.handling.is_none() {
@@ -221,7 +221,7 @@ impl SessionTask {
         self.timer.as_mut().reset(closing_deadline);
     }
 
-    /// Called while the client reads nothing: checks for a close, such as that of a client that is too slow.
+    /// Called while output waits for the client: checks for a close, such as that of a client that is too slow.
     fn check_link(&mut self) {
         if self.closing == Closing::NotStarted
             && self.closing_deadline.is_none()
@@ -429,7 +429,7 @@ impl SessionTask {
         }
     }
 
-    /// Closes the connection after a random time of at most half the grace time.
+    /// Closes the connection after a random time of at most half the grace time and `MAX_SPREAD`.
     fn schedule_close(&mut self) {
         if self.close_at.is_none() {
             let spread = (self.grace / 2).min(MAX_SPREAD);

@@ -101,7 +101,7 @@ pub(crate) enum Test {
     /// `-eq5` and similar comparisons.
     Number(Compare, i64),
     Expression(Expression),
-    /// `-U` and `-F`, which hold for every path.
+    /// `-U` and `-F`, which hold for every text that is not empty.
     Always,
 }
 

@@ -2,10 +2,10 @@
 //! side (`shutdown(SHUT_WR)`) and want the response; most have left. Over TCP, both look alike until something is sent:
 //! the kernel of a client that has left then sends a reset.
 //!
-//! So the request continues and the socket is watched for a reset. If the response takes a while, one informational
-//! response is sent as a probe (102 Processing, which every HTTP/1.1 client must accept). Once a response has begun, no
-//! probe is possible: if it then pauses, the client counts as gone. That matters for event streams, which nearly always
-//! end with a client that leaves during a pause.
+//! So the request continues and the socket is watched for a reset. If the response takes a while, an HTTP/1.1 client is
+//! probed with one informational response (102 Processing, which every such client must accept). Once a response has
+//! begun, no probe is possible: if it then pauses, the client counts as gone. That matters for event streams, which
+//! nearly always end with a client that leaves during a pause.
 
 use crate::connection::Connection;
 use crate::socket::Socket;

@@ -1,5 +1,5 @@
 //! Responses to ACME challenges: a text under a path of the plain HTTP server (HTTP-01, RFC 8555 section 8.3), or a
-//! certificate that only the authority gets (TLS-ALPN-01, RFC 8737).
+//! certificate for clients whose only protocol is `acme-tls/1` (TLS-ALPN-01, RFC 8737).
 
 use crate::provider::provider;
 use crate::store::Store;
@@ -47,8 +47,8 @@ impl Challenges {
         self.tokens.read().get(token).cloned()
     }
 
-    /// The response for a token of any server with the same storage. One read of the storage serves all concurrent
-    /// requests, so that made-up tokens do not delay real ones.
+    /// The response for a token of any server with the same storage. One poll of the announced names serves all
+    /// concurrent requests, so that made-up tokens do not delay real ones.
     pub async fn find(&self, token: &str) -> Option<Bytes> {
         if !is_token(token) {
             return None;

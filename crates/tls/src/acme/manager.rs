@@ -20,7 +20,8 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet, spawn_blocking};
 
-/// Maximum number of concurrent tasks.
+/// No due task is started while this many tasks run; checks of new names do not count. Orders of names that were just
+/// allowed start at once.
 const MAX_CONCURRENT: usize = 4;
 /// Interval at which the storage is checked for certificates of other servers: one system call, or one command.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);
@@ -30,7 +31,8 @@ const CHUNK: usize = 256;
 const MAX_WAITING_PER_NAME: usize = 128;
 /// Maximum number of on-demand names in work at once.
 const MAX_DEMANDED: usize = 64;
-/// Maximum pause after the authority could not be reached.
+/// Limit of the pause after a failure of the authority that asks for no longer one, before its random part. Also the
+/// time until a refused name that has a certificate is checked again.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// Time to wait for another server's order before the next check.
 const BUSY: Duration = Duration::from_secs(2);
@@ -38,7 +40,7 @@ const BUSY: Duration = Duration::from_secs(2);
 const ASK_EACH: Duration = Duration::from_secs(1);
 const ASK_WITHIN: Duration = Duration::from_secs(6 * 3600);
 
-/// Handle of the manager's task, which ends with the runtime.
+/// Handle of the manager's task, which ends with the runtime, or when the handle and all its `Demand`s are dropped.
 #[derive(Debug)]
 pub struct Manager {
     demand: Demand,
@@ -54,8 +56,9 @@ struct LoadedName {
 }
 
 impl Manager {
-    /// Starts the task; call it within a runtime. Does not wait: names are loaded and ordered in the background. The
-    /// first name's certificate is also served to clients that send no name or an unknown one.
+    /// Starts the task; call it within a runtime. Does not wait: names are loaded and ordered in the background. If the
+    /// settings name no certificate files, the first name's certificate is also served to clients that send no name or
+    /// an unknown one.
     ///
     /// # Errors
     /// The storage directory cannot be used.
@@ -116,7 +119,7 @@ fn directory_name(url: &str) -> String {
 
 struct ManagerTask {
     shared: Arc<Shared>,
-    /// The name whose certificate is also served to clients that send none or an unknown one.
+    /// The name whose certificate is the store's own default.
     default: Option<String>,
     names: HashMap<String, Entry>,
     due: BTreeSet<(SystemTime, String)>,
@@ -494,7 +497,7 @@ impl ManagerTask {
         }
         self.bounds.refuse(name, verdict, Instant::now());
         self.release(name, false);
-        // An existing certificate is served until it expires; its name is checked again later.
+        // An existing certificate stays in the store; its name is checked again later.
         if self.names.get(name).is_some_and(|entry| entry.certificate.is_none()) {
             self.forget(name);
         } else {

@@ -52,9 +52,9 @@ pub struct Options {
     pub on_demand: Option<OnDemand>,
     /// The broker through which servers share this data, instead of a directory.
     pub broker: Option<Broker>,
-    /// The pause after a first failure.
+    /// The pause after a first failure, before its random part.
     pub retry: Duration,
-    /// The maximum pause.
+    /// The maximum pause, before its random part of up to a quarter.
     pub retry_most: Duration,
 }
 

@@ -36,7 +36,8 @@ pub(super) fn within(from: SystemTime, until: SystemTime) -> SystemTime {
     from + until.duration_since(from).unwrap_or_default().mul_f64(fastrand::f64())
 }
 
-/// The pause after this many consecutive failures.
+/// The pause after this many consecutive failures: at most `most`, then made up to a quarter shorter or longer at
+/// random.
 pub(super) fn pause(first: Duration, most: Duration, failures: u32) -> Duration {
     let grown = first.saturating_mul(1 << failures.saturating_sub(1).min(MAX_DOUBLINGS));
     grown.min(most).mul_f64(0.75 + 0.5 * fastrand::f64())

@@ -16,7 +16,7 @@ pub struct NameReport {
     pub until: Option<u64>,
     /// Time of the next task: a renewal, or another attempt.
     pub next: Option<u64>,
-    /// Failed attempts since the last success.
+    /// Failed attempts since the last success, other than failures of the authority.
     pub failures: u32,
     /// Error of the last failed attempt.
     pub last_error: Option<String>,

@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 
 /// Minimum and maximum interval between renewal queries for a certificate; the authority chooses within these bounds.
 const RENEWAL_INFO_INTERVAL: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86400));
-/// Pause after a failed renewal query.
+/// Average pause after a failed renewal query.
 const RENEWAL_INFO_RETRY: Duration = Duration::from_secs(3600);
 
 /// State shared by all tasks.
