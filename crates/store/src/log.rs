@@ -1,4 +1,5 @@
-//! A log that several servers share: each appends, and all deliver the same entries in the same order.
+//! A log that several servers share: each appends, and while its broker is reachable, all deliver the same entries in
+//! the same order.
 //!
 //! A writer and a reader run on the broker's thread and retry with growing pauses. With Redis each has its own
 //! connection, so that neither waits for the other. `redis_log` and `nats_log` implement them; `outbox` decides when

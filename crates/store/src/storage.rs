@@ -24,7 +24,7 @@ pub enum Storage {
     },
 }
 
-/// The version of a stored value; it differs for different content.
+/// The version of a stored value: when it was written, or a hash of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Written(SystemTime),

@@ -223,7 +223,7 @@ pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
 }
 
 /// Serves a certificate for these names, with `is_default` also to clients with unknown names if the settings name no
-/// certificate files, and renews it until the task is aborted. Call it within a runtime.
+/// certificate files for the whole server, and renews it until the task is aborted. Call it within a runtime.
 ///
 /// # Errors
 /// The first certificate cannot be created.

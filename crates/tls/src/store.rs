@@ -38,7 +38,7 @@ struct Table {
     first_file: Option<Arc<CertifiedKey>>,
     /// Certificates that the server created or obtained itself.
     own: Arc<Names>,
-    /// The default certificate if the settings name no files.
+    /// The default certificate if the settings name no files for the whole server.
     own_default: Option<Arc<CertifiedKey>>,
     /// Challenge certificates that prove control over a name to authorities (RFC 8737).
     challenges: Arc<HashMap<Box<str>, Arc<CertifiedKey>>>,
@@ -117,7 +117,7 @@ impl Store {
         });
     }
 
-    /// Sets the certificate for clients with unknown names, if the settings name no files.
+    /// Sets the certificate for clients with unknown names, if the settings name no files for the whole server.
     pub fn set_default(&self, certificate: Option<&Certificate>) {
         self.change(|table| table.own_default = certificate.map(|certificate| certificate.key.clone()));
     }

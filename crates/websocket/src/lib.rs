@@ -27,5 +27,5 @@ pub use handshake::{Accepted, Rejected, negotiate, same_origin};
 pub use message::message;
 pub use session::Session;
 
-/// Maximum size of a message, in either direction, in bytes.
+/// Maximum size in bytes of a message from a client, and of one from an application that holds the connection itself.
 pub const MAX_MESSAGE: usize = 1 << 20;

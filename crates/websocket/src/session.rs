@@ -116,7 +116,7 @@ enum Closing {
     },
     /// A close frame was sent; the client has not confirmed it yet.
     AwaitingConfirmation,
-    /// The client violated the protocol, so a confirmation could not be recognized in its data. The server shuts down
+    /// The client's data is no longer parsed, so a confirmation could not be recognized in it. The server shuts down
     /// its side and drops input until the client closes: with unread input, a close could keep the close frame from the
     /// client.
     Lingering {
@@ -153,7 +153,7 @@ struct SessionTask {
     /// Time of the last input.
     last_input: Instant,
     ping_sent: bool,
-    /// The client violated the protocol.
+    /// The client's data is no longer parsed: it violated the protocol, or the server has no memory for it.
     broken: bool,
     timer: Pin<Box<Sleep>>,
     teardown: TeardownGuard,

@@ -23,7 +23,8 @@ use tokio::task::{Id, JoinSet, spawn_blocking};
 /// No due task is started while this many tasks run; checks of new names do not count. Orders of names that were just
 /// allowed start at once.
 const MAX_CONCURRENT: usize = 4;
-/// Interval at which the storage is checked for certificates of other servers: one system call, or one command.
+/// Interval at which the storage is checked for certificates of other servers: one system call, or a query of the
+/// broker.
 const POLL_INTERVAL: Duration = Duration::from_secs(3);
 /// Number of certificates loaded before each update of the store.
 const CHUNK: usize = 256;
@@ -57,8 +58,8 @@ struct LoadedName {
 
 impl Manager {
     /// Starts the task; call it within a runtime. Does not wait: names are loaded and ordered in the background. If the
-    /// settings name no certificate files, the first name's certificate is also served to clients that send no name or
-    /// an unknown one.
+    /// settings name no certificate files for the whole server, the first name's certificate is also served to clients
+    /// that send no name or an unknown one.
     ///
     /// # Errors
     /// The storage directory cannot be used.
