@@ -1,6 +1,6 @@
 //! Channels on all servers that share a broker. Each server has a roster: its channels and members. Only its own
 //! entries in a shared log change it. All servers read the same entries in the same order, so they derive the same
-//! changes, and each change has exactly one maker, which reports it. Own changes take effect when they come back from
+//! changes, and each change has exactly one maker, which reports it. Own changes are reported when they come back from
 //! the log.
 
 use crate::index::Index;
