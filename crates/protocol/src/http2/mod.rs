@@ -56,8 +56,8 @@ enum Stage {
 }
 
 impl<H: Handler> ConnectionDriver<H> {
-    /// Begins the HTTP/2 handshake. `ahead` holds the bytes already read: the beginning of the client's preface, or
-    /// over TLS nothing.
+    /// Begins the HTTP/2 handshake. `ahead` holds the bytes already read: the client's preface and what has come after
+    /// it, or over TLS nothing.
     pub(crate) fn new(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: Bytes) -> Self {
         connection.state.set_multiplexed();
         let _ = connection.share.set(Share::new(connection.shared.budgets));
