@@ -1,9 +1,9 @@
 //! The action `auth`: HTTP Basic authentication (RFC 7617) against an htpasswd file or the users in a rule.
 //!
-//! Verifying a password takes tens of milliseconds, so it does not run on an I/O thread. [`Auth::ask`] answers at once
-//! from the cache, or returns a [`Verification`]. The site runs verifications elsewhere, a few at a time; they also
-//! read changed files. A correct password is cached for some minutes, or until its hash changes. Unknown users cost the
-//! same time as wrong passwords.
+//! Verifying a password can take seconds, depending on its hash, so it does not run on an I/O thread. [`Auth::ask`]
+//! answers at once from the cache, refuses a request without credentials, or returns a [`Verification`]. The site runs
+//! verifications elsewhere, a few at a time; they also read changed files. A correct password is cached for up to five
+//! minutes, or until its hash changes. For an unknown user the most expensive hash of the table is verified.
 
 use crate::password::Hash;
 use crate::users::{Table, Users};
@@ -94,8 +94,8 @@ impl Auth {
         AuthResult::Verify(Verification { auth: self.clone(), user, password, asked: now })
     }
 
-    /// The hash of a user's password, and `true`. For an unknown user: another user's hash and `false`, so that the
-    /// time does not reveal which users exist.
+    /// The hash of a user's password, and `true`. For an unknown or excluded user: the most expensive hash and `false`,
+    /// so that a quick refusal does not reveal which users exist.
     fn hash<'t>(&self, table: &'t Table, user: &str) -> Option<(&'t Hash, bool)> {
         let stored = if self.admits(user) { table.hash(user) } else { None };
         stored.map(|hash| (hash, true)).or_else(|| table.costliest().map(|hash| (hash, false)))
@@ -126,7 +126,7 @@ impl Auth {
 }
 
 impl Verification {
-    /// Verifies the password, and returns the user if it is correct. Takes tens of milliseconds.
+    /// Verifies the password, and returns the user if it is correct. Takes up to seconds.
     pub fn run(self) -> Option<Arc<str>> {
         let table = self.auth.users.read_again(self.asked);
         let (hash, exists) = self.auth.hash(&table, &self.user)?;

@@ -18,7 +18,7 @@ impl Rule {
         })
     }
 
-    /// Description of its condition.
+    /// Description of its conditions.
     pub fn describe_conditions(&self) -> String {
         let of = |conditions: &crate::Conditions, sign: &str| {
             let texts = crate::conditions::KEYS.map(|key| (key, conditions.describe(key)));

@@ -22,7 +22,7 @@ pub struct Rules {
     /// For each rule, the conditions and negated conditions that it has.
     present: Vec<(Present, Present)>,
     index: Index,
-    /// The rules that protect files, for the names of the destination.
+    /// The rules that protect files, and those with `last`, for the names of the destination.
     protecting: Protecting,
     /// The routes of the rules, indexed by their number minus 1.
     routes: Vec<Arc<Route>>,

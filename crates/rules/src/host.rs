@@ -10,8 +10,8 @@ pub const MAX_LEN: usize = 255;
 pub type HostRoom = [u8; MAX_LEN];
 
 /// Normalizes a host: removes the port and the final dot, lower-cases it, and writes an IPv6 address in the form of RFC
-/// 5952, in brackets. `None` for an invalid host. Internationalized names are not converted: clients send `xn--…` (RFC
-/// 5891).
+/// 5952, in brackets. `None` for an empty or too long name, or an invalid IPv6 address; the characters of a name are
+/// not checked. Internationalized names are not converted: clients send `xn--…` (RFC 5891).
 pub fn normal_host<'a>(host: &[u8], room: &'a mut HostRoom) -> Option<&'a [u8]> {
     if host.first() == Some(&b'[') {
         let end = host.iter().position(|&byte| byte == b']')?;

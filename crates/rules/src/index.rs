@@ -1,8 +1,9 @@
 //! Index of the rules that can match a path. Exact paths are found by hash; prefixes by the hash of each part of the
-//! path that ends at a slash; hosts of rules without a path by hash; stars and linear regular expressions by one
+//! path that ends at a slash; plain hosts of rules without a path by hash; stars and linear regular expressions by one
 //! automaton. All other rules are candidates for every path.
 //!
-//! The result is a bit set in the order of the rules, on the stack: a request that matches no rule allocates nothing.
+//! The result is a bit set in the order of the rules, on the stack. A lookup that finds nothing in the automaton
+//! allocates nothing.
 
 use crate::pattern::{PathPattern, TextPattern};
 use crate::rule::Rule;

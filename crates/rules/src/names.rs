@@ -3,7 +3,7 @@
 //! Protecting rules are therefore evaluated again for these names, so that no other path to a file bypasses its rule.
 //!
 //! - Protecting actions are `allow`, `deny`, `limit`, `auth`, `php`, `status`, `maintenance`, and a redirect in a rule
-//!   with `https = false`. All other actions run once, for the path.
+//!   with `https = false`, each in a rule with a condition on the path or on `exists`. All others run once.
 //! - A rule that was applied for the path is not applied again: what later rules have lifted stays lifted, and no limit
 //!   counts twice.
 //! - A rule that matches every path (`/*`, or all but some) concerns URLs. It does not apply to the script or index
@@ -27,7 +27,7 @@ const ANY_PATHS: [&[u8]; 2] = [b"/\x01", b"/\x01/\x01"];
 pub struct Name<'a> {
     /// Decoded and normalized, like a requested path.
     pub path: &'a [u8],
-    /// The destination differs from the requested path, so rules for every path count too.
+    /// A rewrite or link has led to this name, so rules for every path count too.
     pub elsewhere: bool,
     /// The name is that of the served file, not only of the requested path; `php` applies only to served files.
     pub served: bool,
@@ -38,7 +38,7 @@ pub struct Name<'a> {
 pub(crate) struct Protecting {
     rules: Vec<Rule>,
     present: Vec<(Present, Present)>,
-    /// For each rule, `true` if it matches every path.
+    /// For each rule, `true` if it matches every path, apart from excluded ones.
     general: Vec<bool>,
     /// The number of each rule among all rules of the site.
     numbers: Vec<u16>,

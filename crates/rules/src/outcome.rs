@@ -1,8 +1,9 @@
 //! Instructions to a site for one request: the result of [`Rules::evaluate`](crate::Rules::evaluate), and of
 //! `.htaccess` files.
 //!
-//! **The order in which a site acts on it**: the checks in `access`, in order; then `stop`, if set; else the file,
-//! script or front controller at `path`. `response` is applied to every response, including refusals.
+//! **The order in which a site acts on it**: the response to a preflight, if `cors` is set; the checks in `access`, in
+//! order; then `stop`, if set; else the file, script or front controller at `path`. `response` is applied to every
+//! response, including refusals.
 
 use crate::auth::Auth;
 use crate::limit::Limit;

@@ -49,7 +49,7 @@ impl PathPattern {
         }
     }
 
-    /// The captures of stars or groups, if the path matches. Group 0 is the whole path.
+    /// The captures of stars or groups, if the path matches. Group 0 is the path, or the match of a regular expression.
     ///
     /// # Errors
     /// If a regular expression took too many steps.
@@ -75,7 +75,7 @@ impl PathPattern {
         }
     }
 
-    /// The part of the path that `alias` replaces by a directory: the pattern without its final star.
+    /// The part of the path that `alias` replaces by a directory: an exact path, or a prefix without `/*`.
     pub fn mount(&self) -> Option<&str> {
         match self {
             Self::Exact(text) => Some(text),

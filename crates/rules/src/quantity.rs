@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Maximum duration: with more, points in time could not be computed.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 31_536_000);
 
-/// `500ms`, `30s`, `5m`, `2h`, `30d`, or a number of seconds.
+/// `500ms`, `30s`, `5m`, `2h`, `30d` (also `us`, `w` and `y`), or a number of seconds.
 pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text, |c| c.is_ascii_digit() || c == '.');
     let factor = match unit {
@@ -23,7 +23,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     (duration <= MAX_DURATION).then_some(duration)
 }
 
-/// `64K`, `8M`, `1G`, or a number of bytes.
+/// `64K`, `8M`, `1G`, `1T`, or a number of bytes.
 pub fn size(text: &str) -> Option<u64> {
     let (number, unit) = split(text, |c| c.is_ascii_digit());
     let shift = match unit.to_ascii_uppercase().as_str() {

@@ -32,7 +32,7 @@ impl QueryConditions {
         self.whole.is_empty() && self.parts.is_empty()
     }
 
-    /// `true` if a query without its question mark meets the condition; an empty query is none.
+    /// `true` if a query without its question mark meets the condition. An empty query is none for `true` and `false`.
     pub(crate) fn hold(&self, query: &[u8], reading: Reading) -> Result<bool, TooManySteps> {
         for (name, pattern) in &self.parts {
             if !part_matches(query, name, pattern, reading)? {

@@ -1,5 +1,5 @@
-//! Reads the actions of a rule in their order of execution: file locations, PHP settings, response changes, access
-//! control, and finally the actions that end the evaluation.
+//! Reads the actions of a rule in their order of execution: file locations, PHP settings and request headers, response
+//! changes, access control, and finally `maintenance`, `rewrite` and the actions that end the evaluation.
 
 use crate::auth::Auth;
 use crate::limit::Limit;
@@ -74,7 +74,7 @@ impl Reader<'_> {
         actions.push(Action::Route(Arc::new(Route { name, path, number: 0, share })));
     }
 
-    /// Reads the actions that select files.
+    /// Reads the actions about files, scripts, media types, error pages and the access log.
     fn files(&mut self, keys: Keys<'_>, conditions: &Conditions, actions: &mut Vec<Action>) {
         if let Some(node) = keys.get("root")
             && let Some(directory) = self.directory("root", node)
@@ -154,7 +154,7 @@ impl Reader<'_> {
         self.one_flag(keys, "access_log", actions, Action::AccessLog);
     }
 
-    /// Reads PHP settings.
+    /// Reads the actions about PHP, request headers, time limits and the body limit.
     fn php(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         self.one_flag(keys, "php", actions, Action::Php);
         if let Some(node) = keys.get("pool") {
@@ -274,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `rewrite` and the actions that end the evaluation.
+    /// Reads `maintenance`, `rewrite` and the actions that end the evaluation.
     fn ends(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
         let status = keys.get("status").and_then(|node| self.status(node));
         if let Some(node) = keys.get("maintenance") {

@@ -2,7 +2,7 @@
 //! back-references run by backtracking, with a limit on steps.
 //!
 //! A dot matches any byte, including line breaks and invalid UTF-8: otherwise `%0A` or `%FF` in a path would bypass a
-//! rule that denies it. `$` matches only at the end of the text.
+//! rule that denies it. Without the flag `m`, `$` matches only at the end of the text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Regex {
 enum Engine {
     /// Linear time, on bytes.
     Bytes(regex::bytes::Regex),
-    /// Linear time, on characters: for patterns with character classes beyond ASCII.
+    /// Linear time, on characters: for patterns that need Unicode, such as classes beyond ASCII.
     Characters(regex::Regex),
     Backtracking(Box<fancy_regex::Regex>),
 }

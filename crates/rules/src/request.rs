@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub method: &'a Method,
-    /// Its connection to the client is encrypted.
+    /// The client's connection is encrypted, to this server or to a trusted proxy that reports it.
     pub https: bool,
     /// The requested host, without its port.
     pub host: &'a [u8],
@@ -18,13 +18,13 @@ pub struct Request<'a> {
     /// Its query as sent.
     pub query: Option<&'a [u8]>,
     pub headers: &'a HeaderMap,
-    /// The client's address; `None` on a Unix socket.
+    /// The client's address; `None` if it is unknown, as on a Unix socket.
     pub client: Option<IpAddr>,
 }
 
-/// File system access for the condition `exists`.
+/// File system access for `exists` and `maintenance`.
 pub trait Files {
-    /// The kind of a path's target; `place` is the directory set by earlier rules.
+    /// The kind of a path's target; `place` is the directory set by earlier rules, if any.
     fn kind(&self, place: Option<&Place>, path: &[u8]) -> Kind;
 
     /// `true` if a file exists, for `maintenance`.

@@ -29,7 +29,8 @@ pub struct Rule {
     pub last: bool,
 }
 
-/// Conditions of a rule. A condition with several values holds if one of them matches; an empty one always holds.
+/// Conditions of a rule. A condition with several values holds if one of them matches, but all headers and query
+/// parameters must match. An empty condition always holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conditions {
     /// The requested host, without its port.
@@ -44,7 +45,7 @@ pub struct Conditions {
     pub query: QueryConditions,
     /// The client's address.
     pub client: Vec<IpNet>,
-    /// The connection to the client is encrypted.
+    /// The client's connection is encrypted.
     pub https: Option<bool>,
     /// The kinds of the path's target.
     pub exists: Vec<Kind>,
@@ -115,7 +116,7 @@ pub enum Action {
     MaxBody(u64),
     /// Logs the request in the access log, or does not.
     AccessLog(bool),
-    /// Replaces path and query for the following rules.
+    /// Replaces path and query for the following rules and for the destination.
     Rewrite(Template, QueryMode),
     /// Final action: redirects the client.
     Redirect(Template, QueryMode, StatusCode),
@@ -127,8 +128,8 @@ pub enum Action {
     Proxy(Arc<str>),
 }
 
-/// Requests that a rule sends to a pool, an upstream server or a WebSocket's script, as a unit in metrics, traces and
-/// queues.
+/// Requests that a rule sends to a pool, an upstream server or a WebSocket's script, or that have their own share of
+/// the workers, as a unit in metrics, traces and queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Name in metrics: the rule's name, else its first path, else its position.

@@ -92,7 +92,7 @@ impl<'a, F: Files> Run<'a, F> {
         Ok(holds.map(|key| UnmetCondition { key, negated: true }))
     }
 
-    /// The captures of the rule's pattern.
+    /// The captures of the rule's first pattern that matches; group 0 alone if it has no path.
     pub(crate) fn captures(&self, rule: &Rule) -> Result<Captures, TooManySteps> {
         for path in &rule.conditions.path {
             if let Some(captures) = path.captures(&self.path)? {
@@ -195,7 +195,7 @@ impl<'a, F: Files> Run<'a, F> {
         attempts.collect()
     }
 
-    /// The value of `Location`; variables are taken from `request`.
+    /// The value of `Location`; variables are taken from `variables`, the query from the rules' result so far.
     pub(crate) fn location(
         &self,
         template: &Template,

@@ -6,7 +6,7 @@ pub trait Trace {
     /// `true` if this trace records anything.
     const ON: bool;
 
-    /// Called for each rule that was evaluated or skipped.
+    /// Called for each rule that was evaluated or skipped; for the names of a destination, only for matching rules.
     fn rule(&mut self, at: usize, name: &str, verdict: Verdict<'_>);
 }
 
@@ -17,7 +17,7 @@ pub enum Verdict<'a> {
     Matched(&'a [String]),
     /// A condition does not hold; has its key and the required value.
     Missed(&'static str, String),
-    /// Not evaluated: an earlier rule ended the request, or had `last`.
+    /// Not evaluated: an earlier rule ended the request, failed, or had `last`.
     Skipped,
 }
 

@@ -21,7 +21,7 @@ pub enum Tree {
     /// Another number.
     Float(f64),
     Bool(bool),
-    /// A date or time, which no setting accepts.
+    /// A date or time, or a number out of range, which no setting accepts.
     Date,
     List(Vec<Node>),
     /// A table, in the order of the file.
@@ -84,7 +84,7 @@ impl Node {
 /// Parses a document.
 ///
 /// # Errors
-/// The line number and message of each line with a syntax error.
+/// The line number and first message of each line with a syntax error.
 pub fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {

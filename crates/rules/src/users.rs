@@ -1,5 +1,6 @@
-//! Users and their password hashes: in a rule, or in an htpasswd file, which is read again when it has changed. Only
-//! the threads that verify passwords read the file; I/O threads call `Users::fresh`, which never does.
+//! Users and their password hashes: in a rule, or in an htpasswd file, which is read again when it has changed. After
+//! the settings are loaded, only threads that verify passwords read the file. I/O threads call `Users::fresh`, which
+//! checks its state with `stat` at most once a second.
 
 use crate::password::Hash;
 use parking_lot::Mutex;
@@ -90,7 +91,7 @@ impl Users {
         Self { file, state: Mutex::new(state), reading: Mutex::new(()) }
     }
 
-    /// The cached users; `None` if the file has changed, and [`Users::read_again`] has to be called.
+    /// The cached users; `None` if the file has changed or is missing, and [`Users::read_again`] has to be called.
     pub(crate) fn fresh(&self, now: Instant) -> Option<Arc<Table>> {
         let mut state = self.state.lock();
         if let Some(path) = &self.file
@@ -105,7 +106,7 @@ impl Users {
         Some(state.table.clone())
     }
 
-    /// The users, read again if the file has changed. No user is admitted while the file cannot be read. Blocks.
+    /// The users, read again if the file has changed; none if it cannot be read. Blocks.
     pub(crate) fn read_again(&self, now: Instant) -> Arc<Table> {
         let _reading = self.reading.lock();
         if let Some(table) = self.fresh(now) {

@@ -1,5 +1,5 @@
 //! Expensive work for a site's requests, on separate threads, because it would block all connections of an I/O thread.
-//! The number of threads per site is limited, so that one site cannot occupy all processors.
+//! The number of threads per site is limited to half the processors (at least one).
 
 use crate::refusal::Refusal;
 use http::StatusCode;

@@ -1,5 +1,5 @@
-//! Responses to ACME challenges over plain HTTP (RFC 8555 section 8.3). They come before everything else, so that no
-//! rule, redirect or application can prevent the issue of a certificate.
+//! Responses to ACME challenges (RFC 8555 section 8.3). Except over FastCGI they come before everything else, so that
+//! no rule, redirect or application can prevent the issue of a certificate.
 
 use bytes::Bytes;
 use howdah_protocol::{Body, Response};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The reason why the server makes a request itself (`server_request`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// New workers run it before they serve; see `warm_up`.
+    /// New workers may run it before they serve; see `warm_up`.
     WarmUp,
     /// `howdah explain`; see `explain`.
     Explain,
@@ -78,7 +78,7 @@ impl Purpose {
     }
 
     /// `true` if it appears in the access log with this status. Of events only failures do, so clients cannot flood it:
-    /// a failure closes the connection. `open` is logged as the client's own request.
+    /// a failed message closes its connection. `open` is logged as the client's own request.
     pub(crate) const fn is_logged(self, status: u16) -> bool {
         match self {
             Self::DeployCheck => true,

@@ -1,5 +1,5 @@
 //! The state that phases share about one request, from its head to the last byte of its response. Dropping it ends the
-//! exchange: `phase::access_log` then counts and logs the request.
+//! exchange: `phase::access_log` then counts and logs the request, unless its purpose or a rule excludes it.
 
 use crate::applied_rules::AppliedRules;
 pub use crate::event_request::Purpose;
@@ -47,11 +47,11 @@ pub struct Exchange {
     pub started: Instant,
     /// Wall-clock time of arrival.
     pub time: SystemTime,
-    /// Settings from rules; `None` if none matched.
+    /// Settings from rules; `None` if they have no effect.
     pub ruled: Option<Box<AppliedRules>>,
     /// The status whose error page is being served.
     pub error_status: Option<u16>,
-    /// Number, among the site's routes, of the rule that sent the request to a pool or proxy; 0 for none.
+    /// Number, among the site's routes, of the rule whose route the request took; 0 for none.
     pub route: usize,
     /// The part of the server that responded, for metrics.
     pub front: Front,
@@ -174,7 +174,7 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// Counts the request for the rule that sends it to a pool or a proxy.
+    /// Counts the request for the rule whose route it takes, if there is one.
     pub(crate) fn count_by_rule(&mut self) {
         let route = self.ruled.as_ref().and_then(|ruled| ruled.outcome.route.as_ref());
         self.route = route.map_or(0, |route| route.number);

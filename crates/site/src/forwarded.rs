@@ -154,8 +154,8 @@ fn split_outside_quotes(text: &str, at: u8) -> Vec<&str> {
     parts
 }
 
-/// Walks the chain of addresses from the nearest proxy outwards, and uses the first that is not a trusted proxy. Stops
-/// at an invalid address, because the elements beyond it were written by an unknown party.
+/// Walks the chain of addresses from the nearest proxy outwards, and uses the first that is not a trusted proxy, else
+/// the last. Stops at an invalid address, because the elements beyond it were written by an unknown party.
 fn apply_chain<'h, T>(
     client: &mut Client,
     hops: impl Iterator<Item = (Option<(IpAddr, Option<u16>)>, T)>,

@@ -18,8 +18,8 @@ static IN_NAME: [bool; 256] = {
     table
 };
 
-/// `true` for a host with an optional port: letters, digits and `-._`, with at least one letter or digit, or an IPv6
-/// address in brackets.
+/// `true` for a host with an optional port: letters, digits and `-._`, with at least one letter or digit, or the
+/// characters of an IPv6 address in brackets.
 pub(crate) fn is_host(text: &[u8]) -> bool {
     let (name, rest) = match text.first() {
         Some(b'[') => match text.iter().position(|&b| b == b']') {

@@ -35,7 +35,7 @@ impl Https {
     /// recognized by the normalised path.
     ///
     /// # Errors
-    /// 400 if the host is unknown.
+    /// 400 if the host is unknown or the target is invalid in a header.
     pub(crate) fn redirect(
         &self,
         head: &Head,

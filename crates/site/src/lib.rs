@@ -4,13 +4,13 @@
 //!   phase). Requests for PHP and for proxies leave through `upstream`.
 //! - State: `sites` finds the `site` of a request, and `server` is the state that all sites share. `exchange` holds the
 //!   state of one request; `applied_rules` holds the settings that rules made for it.
-//! - Parts of a site that use none of these: `static_files`, `withheld`, `sendfile`, `compress`. `blocking_threads`
-//!   runs expensive work on separate threads, `live` follows scripts' orders for connections and channels, and
-//!   `preferred_pool` is the pool that has booted the site's application.
+//! - Parts of a site that use none of these: `static_files`, `withheld`, `sendfile`, `compress`, `blocking_threads`
+//!   (expensive work on separate threads) and `preferred_pool` (the pool that has booted the site's application).
+//!   `live` follows scripts' orders for connections and channels.
 //! - Requests of the server itself: `server_request`, `warm_up` for new workers, and `explain`, which runs the same
 //!   code to find out how a request would be handled.
 //!
-//! Connections and sockets are in `howdah-protocol`; this crate does not use them directly.
+//! Clients' connections and their sockets are in `howdah-protocol`; this crate does not use them directly.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

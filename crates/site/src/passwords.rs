@@ -1,5 +1,5 @@
-//! Verification of passwords. Each takes tens of milliseconds of CPU time, so it runs on separate threads, a few at a
-//! time, and the number of waiting requests is limited.
+//! Verification of passwords. It takes up to seconds of CPU time, depending on the hash, so it runs on separate
+//! threads, a few at a time, and the number of waiting requests is limited.
 
 use crate::refusal::Refusal;
 use howdah_config::client_number;
@@ -70,7 +70,7 @@ impl Passwords {
         Self { permits, places: Semaphore::new(MAX_WAITING), clients: Arc::default(), metrics }
     }
 
-    /// Verifies a password. Returns the user, or `None` for a wrong password, which is logged.
+    /// Verifies a password. Returns the user, or `None` for an unknown user or wrong password, which is logged.
     pub(crate) async fn verify(
         &self,
         id: RequestId,

@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 
 /// Number of ticks in an interval. Changed numbers of subscribers are shared with each, a heartbeat with the first.
 const TICKS: u32 = 5;
-/// Size of entries that are passed to the log at once, in bytes: it keeps no more than 8 MB that are not stored.
+/// Size of entries, in bytes, after which their storage is awaited: the log holds at most 8 MB that are not stored.
 const MAX_WAITING: usize = 1 << 20;
 /// Maximum time that a stop waits until the broker has stored the last entries.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);

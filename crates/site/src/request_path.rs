@@ -4,9 +4,9 @@ pub(crate) use howdah_rules::path::{decode, normalise};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use std::borrow::Cow;
 
-/// Bytes that a query may not contain.
+/// Bytes that are encoded in a query.
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>').add(b'"').add(b'`');
-/// Bytes that the path of a URL may not contain.
+/// Bytes that are encoded in the path of a URL.
 const URL_PATH: &AsciiSet = &QUERY.add(b'#').add(b'?').add(b'{').add(b'}');
 const PATH: &AsciiSet = &URL_PATH.add(b'%').add(b'[').add(b'\\').add(b']').add(b'^').add(b'|');
 
@@ -28,7 +28,7 @@ pub(crate) fn redirect_to(path: &str, query: Option<&[u8]>) -> String {
     query.map_or_else(|| path.to_owned(), |query| format!("{path}?{}", encode_query(query)))
 }
 
-/// Returns a query for a URL: unchanged except for bytes that are invalid there.
+/// Returns a query for a URL, with the bytes of `QUERY` encoded.
 pub(crate) fn encode_query(query: &[u8]) -> String {
     percent_encode(query, QUERY).to_string()
 }

@@ -8,7 +8,7 @@ use crate::upstream::Upstream;
 use howdah_protocol::{RequestBody, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// State that responders use; one per I/O thread.
+/// State that responders use; one per `Service`, of which each I/O thread has one.
 #[derive(Debug)]
 pub(crate) struct Context<U> {
     pub(crate) upstream: Arc<U>,
@@ -20,7 +20,7 @@ impl<U> Context<U> {
         Self { upstream, routes: Mutex::default() }
     }
 
-    /// This thread's cache of routes.
+    /// The service's cache of routes.
     pub(crate) fn routes(&self) -> MutexGuard<'_, RouteCache> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }

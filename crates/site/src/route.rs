@@ -10,7 +10,8 @@
 //! 4. the front controller;
 //! 5. nothing: 404.
 //!
-//! A pool's script for all paths (`runs_one_script`) gets every path but those of regular files that are not scripts.
+//! A pool's script for all paths (`runs_one_script`) gets every path but those of visible regular files that are not
+//! scripts.
 //!
 //! **A script is never sent as source.** A file is sent only if `withheld` matches neither the requested name, nor the
 //! name it resolves to through all symbolic links, nor the file itself.
@@ -18,7 +19,7 @@
 //! Routes are cached for `RECHECK_INTERVAL` per path and thread, so most requests need no system call here. A route
 //! that depends on a missing file is rechecked on every request, so a file that PHP has just written is found at once
 //! (with `runs_one_script`, after that time).
-//! A deleted file is noticed when opening it fails; the path is then resolved again (`RouteCache::forget`).
+//! A deleted static file is noticed when opening it fails; the path is then resolved again (`RouteCache::forget`).
 //!
 //! **Every path costs only a few system calls**, however many scripts or directories it names: the kernel walks the
 //! path, and only the first few possible scripts in the middle of it are tried (`path_parts::MAX_SCRIPTS`).
@@ -41,7 +42,7 @@ use std::time::{Duration, Instant};
 
 /// Time for which a route is reused without checking the file system.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of cached routes per thread, over all sites. The cache is cleared when it is full.
+/// Maximum number of cached routes per service, over all sites. The cache is cleared when it is full.
 const MAX_CACHED: usize = 8192;
 /// Maximum length of a cache key in bytes; longer ones are not cached.
 const MAX_CACHED_LEN: usize = 512;
@@ -87,16 +88,16 @@ pub struct Script {
 /// A regular file that may be sent.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResolvedFile {
-    /// File system path with all symbolic links resolved. Open it with `O_NOFOLLOW`: a link that has replaced the file
-    /// since then must not lead to a script's source.
+    /// File system path with all symbolic links resolved, for logs and `howdah explain`. `StaticFiles` opens `name`
+    /// instead and applies the policy again, as a link may have replaced the file since then.
     pub path: PathBuf,
-    /// The requested path, decoded and normalised (`/a/b.css`). Its extension determines the media type.
+    /// The file's request path, decoded and normalised (`/a/b.css`). Its extension determines the media type.
     pub name: Vec<u8>,
     /// The path of the target file if links lead to a different one below the root.
     pub real: Option<Vec<u8>>,
 }
 
-/// One thread's cache of recently resolved routes.
+/// One service's cache of recently resolved routes.
 #[derive(Debug, Default)]
 pub struct RouteCache {
     /// Indexed by the site's number.

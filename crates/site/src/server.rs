@@ -57,7 +57,7 @@ pub struct Server {
     pub private: Arc<PrivateFiles>,
     /// Cache of compressed bodies. It is keyed by content, so all sites can share it.
     pub compressed: Arc<Cache>,
-    /// Responses to ACME challenges. Set when the server begins to obtain certificates.
+    /// Responses to ACME challenges, if this server obtains certificates.
     challenges: OnceLock<Arc<dyn Challenges>>,
     /// The tracer, if tracing is enabled.
     telemetry: OnceLock<Arc<Telemetry>>,
@@ -160,13 +160,14 @@ impl Server {
         self.broker.get()
     }
 
-    /// Takes over tracing, WebSocket connections, hubs and the broker from the previous `Server` in a reload.
+    /// Takes over tracing, WebSocket connections, hubs and the broker from the previous `Server` in a reload. Called
+    /// before requests arrive.
     pub fn inherit_from(&self, before: &Self) {
         let _ = self.websockets.set(before.websockets().clone());
         if let Some(telemetry) = before.telemetry.get() {
             self.make_traces(telemetry.clone());
         }
-        // Cannot fail: hubs are created by requests, and none has arrived yet.
+        // Cannot fail: hubs are created by requests and by `share`, and neither has happened yet.
         let _ = self.hubs.set(before.hubs().clone());
         if let Some(broker) = before.broker() {
             self.share(broker.clone());

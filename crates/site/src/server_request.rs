@@ -1,5 +1,5 @@
-//! Requests that the server makes itself. They run through the same phases as all others and differ only in their
-//! [`Purpose`]. To add a new kind, add a variant there.
+//! Requests that the server makes itself. They run through the same phases as all others, which check their
+//! [`Purpose`] where they differ. To add a new kind, add a variant there.
 
 pub use crate::event_request::Purpose;
 use crate::event_request::{EventRequest, Outcome, SocketEvent, connection, host_of, peer};

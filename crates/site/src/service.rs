@@ -82,7 +82,7 @@ chain![
     Destination,   // file, script or directory
 ];
 
-/// Completes a response of any responder. `close` closes an HTTP/1 connection after it.
+/// Completes a response of any responder; over FastCGI, only charges it. `close` closes an HTTP/1 connection after it.
 fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Response {
     if exchange.variables.is_some() {
         hold(exchange, &mut response);
@@ -96,7 +96,7 @@ fn completed(exchange: &mut Exchange, mut response: Response, close: bool) -> Re
     response
 }
 
-/// Responds to the requests of one I/O thread.
+/// Responds to the requests of one I/O thread, or to the server's own.
 #[derive(Debug)]
 pub struct Service<U: Upstream> {
     /// The sites that requests may be for.
@@ -218,8 +218,8 @@ fn hold(exchange: &mut Exchange, response: &mut Response) {
     *response = Refusal::over_budget().into_response(&exchange.head.headers);
 }
 
-/// Adds the header fields that every response carries. `close` closes an HTTP/1 connection after the response; refusals
-/// set it because the rest of the request body is not read.
+/// Adds the header fields that every response carries, except over FastCGI. `close` closes an HTTP/1 connection after
+/// the response; refusals of requests with a body set it because the rest of the body is not read.
 fn complete_head(exchange: &Exchange, response: &mut Response, close: bool) {
     let site = &exchange.site;
     if let Some(server) = &site.server_header {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct Limits {
     /// Maximum length of the request target in bytes.
     pub max_uri: usize,
-    /// Maximum size of all header lines in bytes, as received.
+    /// Maximum size of all header lines in bytes, as in HTTP/1.
     pub max_header: usize,
     /// Maximum request body in bytes, if the settings limit it.
     pub max_body: Option<u64>,

@@ -1,7 +1,7 @@
 //! The sites of a server, and the choice of the site for a request.
 //!
 //! An exact host wins over a `*` pattern, a longer pattern over a shorter one, and the `"default"` site comes last. The
-//! lookup takes no lock and does not allocate. With a single site for all hosts, the host is not examined at all.
+//! lookup takes no lock and does not allocate. With a single site for all hosts there is no lookup.
 
 use crate::server::Server;
 use crate::site::Site;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Minimum number of files that each site may keep open, however many sites share the limit.
+/// Minimum number of files that each site may keep open, however many sites share a larger limit.
 const MIN_OPEN_FILES: usize = 8;
 
 /// Result of the site lookup.
@@ -164,8 +164,8 @@ impl Sites {
     }
 
     /// Returns `true` if a connection may request this site under this host (RFC 9110 7.4). If the client named another
-    /// site in the TLS handshake, the certificate that it got must cover this host too. With client certificates, a
-    /// connection may never request another site. Trusted proxies may use any name.
+    /// site in the TLS handshake, the certificate that it got must cover this host too; with client certificates, it
+    /// may not request another site at all. Without TLS or a named host, and for trusted proxies, any host will do.
     pub fn may_serve(&self, site: &Site, host: Option<&[u8]>, connection: &Connection) -> bool {
         let Some(session) = connection.session.get().filter(|_| !self.only && !connection.peer.trusted) else {
             return true;
@@ -176,7 +176,7 @@ impl Sites {
 
     /// Sets the check of the names that a certificate covers.
     pub fn ask_about_certificates(&self, covers: CertificateCoverage) {
-        // Called once, at startup.
+        // Called once, before these sites serve.
         let _ = self.covers.set(covers);
     }
 

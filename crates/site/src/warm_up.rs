@@ -1,5 +1,6 @@
-//! Requests that warm up a worker pool before it serves. The usual phases make them, so workers get the same request as
-//! for a visitor's GET. Only the last step differs: the request for the pool is captured instead of run.
+//! Requests that warm up a pool's new workers before they serve. The usual phases make them, so workers get the same
+//! request as for a visitor's GET, with id 0. Only the last step differs: the request for the pool is captured instead
+//! of run.
 
 use crate::server_request::{Purpose, ServerRequest};
 use crate::service::Service;
@@ -34,8 +35,8 @@ impl Upstream for CapturingUpstream {
 /// Returns the request for a target such as `/products?page=2` as the pool with this position would get it, from the
 /// first site that sends the target to this pool.
 ///
-/// The sites are built only for this call: no file is cached from before, nothing is counted or logged, and no client
-/// limit is used up.
+/// The sites are built only for this call: no file is cached from before, nothing is counted or in the access log, and
+/// no client limit is used up.
 ///
 /// # Errors
 /// The request does not reach the pool; the error describes its outcome.
@@ -59,7 +60,7 @@ fn of_site(sites: &Arc<Sites>, site: &Site, target: &str) -> Result<(usize, Enco
     let kept = Arc::new(CapturingUpstream::default());
     let service = Service::new(sites.clone(), kept.clone());
     let mut exchange = ServerRequest { purpose: Purpose::WarmUp, site, host: None, target }.begin(sites)?;
-    // Nothing in it waits, so one poll completes the future.
+    // Nothing that leads to PHP waits, so one poll completes the future.
     let responding = pin!(service.respond(&mut exchange, RequestBody::none()));
     let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));
     if let Some(found) = kept.0.lock().take() {

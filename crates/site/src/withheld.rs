@@ -3,8 +3,9 @@
 //!
 //! Names with PHP's extensions, in upper or lower case, are source (`is_source_name`). Names of the configuration and
 //! its copies (`is_copy_of`), and those in `static.never_send`, are withheld too. Some files are withheld under any
-//! name or link: `howdah.toml` and files of sites, `php.ini`, the scripts of pools, and the logs, rotated ones included. Names are matched
-//! without the extension of a content coding, so `x.php.gz` is treated as `x.php`.
+//! name or link: `howdah.toml` and files of sites, `php.ini`, the scripts and boot files of pools, and the logs.
+//! Rotated logs are recognized by their directory and name. Names are matched without the extension of a content
+//! coding, so `x.php.gz` is treated as `x.php`.
 
 use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
 use std::collections::{HashMap, HashSet};
@@ -117,7 +118,7 @@ impl Withheld {
             || NamePattern::any(&self.names, name)
     }
 
-    /// `true` if the file at `path` is withheld under any name. The path must be free of links.
+    /// `true` if the file at `path` is private, whatever its name is. The path must be free of links.
     pub fn is_at(&self, path: &Path) -> bool {
         self.files.is_at(path)
     }

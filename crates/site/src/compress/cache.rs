@@ -3,7 +3,8 @@
 //! A page that PHP generates anew for each request is often identical to the last byte. A cache hit then costs one
 //! comparison, while compressing takes 100 to 1000 µs. The hash only finds a candidate. A cached body is used only if
 //! all bytes equal the stored original's, so a hash collision, deliberate or not, costs no more than a comparison. The
-//! body may lie in memory that its worker can still change; the bytes that were compared were equal.
+//! body may lie in memory that its worker can still change; the bytes that were compared were equal. Results for files
+//! are stored with the file's identity in place of an original.
 //!
 //! *Two hashes.* As all bytes are compared anyway, the first hash samples only the two ends of a body and pieces in
 //! between, 3 KB in total. Bodies that differ only elsewhere (a token in the middle of a page) share this hash, and the
@@ -34,7 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Hashes a body. Tests use weaker functions.
 pub type Hasher = fn(&[u8]) -> u64;
 
-/// Minimum size of a shard in bytes. A cache of this size or less has one shard.
+/// Minimum size of a shard in bytes, if there are several. A cache of less than twice this size has one shard.
 const SHARD_BYTES: usize = 4 * 1024 * 1024;
 const MAX_SHARDS: usize = 16;
 /// Keys that a shard remembers after one sighting (8 KB).

@@ -247,7 +247,7 @@ impl Compressor {
     /// Decides for a streamed body, and sets the header fields. Put the returned encoder into an [`Encoded`] with the
     /// body's source. `None` means that the body is sent unencoded (for HEAD: no body).
     ///
-    /// `first` is the first chunk, if it is available already. It is sampled; without it the media type alone decides.
+    /// `first` is a chunk that is available already. It is sampled if it is long enough; else only the head decides.
     pub fn stream(
         &self,
         asked: &CompressionRequest,

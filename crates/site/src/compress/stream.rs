@@ -40,7 +40,8 @@ impl std::fmt::Debug for StreamEncoder {
 }
 
 impl StreamEncoder {
-    /// Creates an encoder. `length` is the approximate length of the body, if known; it selects the window.
+    /// Creates an encoder. `length` is the approximate length of the body, if known; it selects the window of Brotli
+    /// and zstd.
     pub fn new(coding: Coding, length: Option<u64>) -> io::Result<Self> {
         let inner = match coding.algorithm {
             Algorithm::Gzip => {

@@ -1,5 +1,5 @@
 //! Phase "access_log": the last one, run when an exchange ends. Updates the metrics, and writes the log line if there
-//! is an access log.
+//! is an access log and nothing excludes the request.
 
 use crate::exchange::{Exchange, Purpose};
 use crate::phase::{access_log_fpm, traces};

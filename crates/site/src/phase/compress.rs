@@ -1,9 +1,10 @@
 //! Phase "compress": compresses a response body if the client accepts it and it saves enough.
 //!
 //! A complete body is compressed at once, or in slices if it is large. So is a stream that is ready to its end, such as
-//! a file of at most `MAX_GATHERED` bytes. From the third request on, the compressed bytes of a file up to `ONE_GO`, or
-//! the fact that compression is useless, are found in the cache by the file's identity; the file is not read, or is
-//! sent by `sendfile`. Other streams are compressed as they arrive, and the longest chunk that is ready is the sample.
+//! a file of at most `MAX_GATHERED` bytes. From the third request on, unless it was evicted, the result for a file is
+//! found in the cache by the file's identity: the compressed bytes if it has at most `ONE_GO`, so it is not read, or
+//! that compression is useless. Other streams are compressed as they arrive; the longest chunk that is ready is the
+//! sample.
 
 use crate::compress::{
     Admission, CompressionRequest, Compressor, EncodeResult, Encoded, Encoding, EncodingSource, FileLookup, ONE_GO,

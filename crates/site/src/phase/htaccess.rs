@@ -90,7 +90,7 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let site = exchange.site.clone();
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
-    // Warm-up requests are resolved before the site serves, on a thread without clients, so they may block it.
+    // Warm-up requests are resolved on a thread without clients, so they may block it.
     let here = Machine { site: &site, shared: exchange.purpose != Some(Purpose::WarmUp) };
     let asked = with_facts(exchange, path, |facts| {
         question(htaccess, facts, &here).map_err(|TooExpensive| Box::new(OwnedFacts::from(facts)))
@@ -134,7 +134,7 @@ async fn run<U: Upstream>(
     body: RequestBody,
 ) -> Result<Response, Refusal> {
     let path = plain_path(exchange.head.target.path()).map_err(Refusal::bad_request)?.into_owned();
-    // The `.htaccess` files decide the destination; a rewrite by rules is dropped.
+    // The `.htaccess` files decide the destination from the requested path; the query of a rewrite by rules is dropped.
     if let Some(ruled) = &mut exchange.ruled {
         ruled.outcome.query = None;
     }
@@ -301,7 +301,8 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
     }));
 }
 
-/// Returns the authenticated user, or the 401 response that asks for credentials.
+/// Returns the authenticated user, if one is required. An error is the 401 response that asks for credentials, or that
+/// of a verification that could not run.
 async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<str>>, Box<Response>> {
     let mut user = None;
     if !exchange.asks_for_access() {

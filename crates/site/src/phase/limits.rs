@@ -105,7 +105,7 @@ pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {
 /// Results of one pass over the header fields, which is cheaper than one search per name.
 #[derive(Default)]
 struct Fields<'a> {
-    /// Size of all lines as received, with four bytes per line for the colon, the space and the line end.
+    /// Size of all lines as in HTTP/1, with four bytes per line for the colon, the space and the line end.
     bytes: usize,
     hosts: Lines<'a>,
     codings: Lines<'a>,

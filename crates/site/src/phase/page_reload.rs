@@ -1,5 +1,5 @@
-//! Page reloads under `howdah dev`: a script is appended to each page. It listens to the server's events about changed
-//! files and reloads the page.
+//! Page reloads under `howdah dev`: a script is appended to HTML pages that browsers navigate to. It listens to the
+//! server's events about changed files and reloads the page.
 
 use crate::exchange::Exchange;
 use crate::explanation::ExplanationBuilder;
@@ -64,7 +64,7 @@ fn events(exchange: &Exchange) -> Events {
     Events::new(hub, subscription, HEARTBEAT, None, server.metrics.clone())
 }
 
-/// Appends the script to a page that a browser loads into a window or frame.
+/// Appends the script to an HTML page that a browser loads into a window or frame, if the page is not encoded already.
 pub(crate) fn inject(exchange: &Exchange, response: &mut Response) {
     if !exchange.site.server.settings.development || !is_page(exchange, response) {
         return;

@@ -1,6 +1,6 @@
 //! Responder "websocket": accepts upgrade requests for paths with a `websocket` rule. The server holds the connection.
-//! The rule's script gets its events as requests, with the header fields of the handshake, so it has the client's
-//! session. In async mode a script may take the connection instead (`held`).
+//! The rule's script gets its events as requests, with the header fields of the handshake except those of the protocol
+//! (`HANDSHAKE_HEADERS`), so it has the client's session. In async mode a script may take the connection (`held`).
 
 mod held;
 

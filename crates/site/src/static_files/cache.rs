@@ -1,4 +1,5 @@
-//! The cache of open files: bounded and sharded. Each entry is trusted for a short time, then revalidated.
+//! The cache of open files: bounded and sharded. Entries are revalidated on each use, or once they are older than
+//! `static.revalidate_after`.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -104,8 +105,8 @@ impl Cache {
             }
             None => shard.order.push_back(path.into()),
         }
-        // Second chance: evict the oldest entry unless it was used since it was last considered. Each entry is spared
-        // at most once, so the loop ends. An insertion never evicts its own entry.
+        // Second chance: evict the oldest entry unless it was used since it was last considered. Each other entry is
+        // spared at most once, so the loop ends. An insertion never evicts its own entry.
         let mut chances = shard.order.len();
         while shard.cost > self.capacity && shard.order.len() > 1 {
             let Some(oldest) = shard.order.pop_front() else { break };

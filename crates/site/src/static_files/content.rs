@@ -26,7 +26,8 @@ const MTIME_SETTLED: Duration = Duration::from_secs(2);
 /// The last second that an HTTP date can express (end of the year 9999).
 const LAST_DATE: i64 = 253_402_300_799;
 
-/// Identity and state of a file, from `stat`. Equal stamps mean unchanged content.
+/// Identity and state of a file, from `stat`. Equal stamps mean unchanged content, except for writes within one tick of
+/// the kernel's timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -34,7 +35,7 @@ pub(super) struct Stamp {
     pub(super) size: u64,
     /// Nanoseconds since 1970.
     pub(super) modified: i128,
-    /// The ctime in nanoseconds since 1970. It changes with every write, even if the modification time was set back.
+    /// The ctime in nanoseconds since 1970. A write advances it even if the modification time was set back.
     changed: i128,
 }
 

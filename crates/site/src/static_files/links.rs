@@ -1,9 +1,9 @@
 //! The policy on symbolic links.
 //!
-//! Debian's packages rely on links: an application's directory links to libraries in `/usr/share`. So a link out of the
-//! document root is followed into the directories of packages (`static.follow_symlinks`) if the user root owns it.
-//! Links that a script or an upload could create lead outside only into directories that rules declare public
-//! (`links`). A link that is not followed is a 404, and is logged once.
+//! Debian's packages rely on links: an application's directory links to libraries in `/usr/share`. So by default a link
+//! out of the document root is followed into the directories of packages (`static.follow_symlinks`) if the user root
+//! owns it. Links that a script or an upload could create lead outside only into directories that rules declare public
+//! (`links`). A link that is not followed is a 404, and is logged once, up to `MAX_REPORTED` links.
 
 use super::real_path::{is_out_of_descriptors, real_path_of};
 use howdah_config::{StaticSettings, Symlinks};
@@ -79,7 +79,7 @@ impl Links {
         }
     }
 
-    /// Logs once that a link is not followed.
+    /// Logs that a link is not followed, once per link, for up to `MAX_REPORTED` links.
     pub fn report_link(&self, root: &Path, below: &Path, real: &Path) {
         let Some(link) = walk(root, below).and_then(|way| way.leaves.or(way.last)) else { return };
         let mut reported = self.reported.lock();

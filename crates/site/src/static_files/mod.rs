@@ -1,10 +1,10 @@
 //! Static files: responds to GET and HEAD with a file below a directory.
 //!
-//! There are two steps. [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache; for small
-//! files without a system call) or returns the reason for its refusal. [`StaticFiles::serve`] turns the file and a
-//! request into a response. Reading order: `root` (safely from a path to a descriptor) with `links` and `real_path`,
-//! `content` (a descriptor with its header values), `cache`, `conditional`, `range` and `coding` (the request's
-//! fields), `respond` (the response).
+//! There are two steps. [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, which needs no
+//! system call for a small file within `static.revalidate_after`) or returns the reason for its refusal.
+//! [`StaticFiles::serve`] turns the file and a request into a response. Reading order: `root` (safely from a path to a
+//! descriptor) with `links` and `real_path`, `content` (a descriptor with its header values), `cache`, `conditional`,
+//! `range` and `coding` (the request's fields), `respond` (the response).
 //!
 //! For the rest of the crate:
 //! - The path given to `open` is relative to the root, percent-decoded and normalised. The route handles PHP scripts,
@@ -54,7 +54,8 @@ use root::Root;
 use crate::refusal::Refusal;
 use crate::withheld::Withheld;
 
-/// Interval between searches for new twins (precompressed files). A new twin is used after this time at the latest.
+/// Minimum interval between searches for new twins (precompressed files). A new twin is used at the first revalidation
+/// after this time.
 const TWIN_RECHECK: Duration = Duration::from_secs(1);
 /// A file modified less than this before it was loaded could change again without a change of its timestamps: kernels
 /// before 6.13 count them in ticks of up to 10 ms.
@@ -116,7 +117,7 @@ pub(crate) fn run_for_script(
 /// Reason for which no file can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// The file does not exist or is not a regular file: 404, or the front controller.
+    /// The file does not exist or is neither a regular file nor a directory: 404, or the front controller.
     NotFound,
     Directory,
     /// Hidden by policy: a dotfile, PHP source, or a link that is not followed. 404 without details.

@@ -4,7 +4,7 @@ use http::HeaderValue;
 
 /// A field with more ranges than this is ignored: no legitimate client needs them, and each costs a part header.
 const MAX_RANGES: usize = 32;
-/// Ranges less than this many bytes apart are merged: a part header between them would be longer.
+/// Ranges at most this many bytes apart are merged: a part header between them would be longer.
 const GAP: u64 = 80;
 
 /// A part of a file: `start <= byte < end`.
@@ -23,7 +23,7 @@ impl Span {
 /// Result of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RangeSelection {
-    /// The whole file: the field is malformed, uses another unit, or is abusive, so it is ignored.
+    /// The whole file: it is empty, or the field is malformed, uses another unit, or is abusive, so it is ignored.
     All,
     /// No range can be satisfied: 416.
     Nothing,
@@ -86,8 +86,8 @@ fn number(text: &str) -> Option<u64> {
     Some(text.parse().unwrap_or(u64::MAX))
 }
 
-/// Returns the parts in the requested order. If some overlap or are closer than `GAP`, merges them in ascending order,
-/// so that the sum of the parts never exceeds the file.
+/// Returns the parts in the requested order. If some overlap or are no more than `GAP` apart, merges them in ascending
+/// order, so that the sum of the parts never exceeds the file.
 fn merge(mut parts: Vec<Span>) -> Vec<Span> {
     let mut sorted = parts.clone();
     sorted.sort_unstable_by_key(|part| (part.start, part.end));

@@ -1,8 +1,8 @@
 //! The document root as a descriptor, and the only way from a path to an open file.
 //!
-//! A path is never checked first and opened later, so swapping a directory for a link in between has no effect. It is
-//! opened relative to the root's descriptor, and the kernel enforces the policy during the walk (`openat2`). On systems
-//! without `openat2`, the file is opened first and then checked by the real path of its descriptor.
+//! Swapping a directory for a link between a check and the opening has no effect. A path is opened relative to the
+//! root's descriptor, and the kernel enforces the policy during the walk (`openat2`). On systems without `openat2`, the
+//! real path of an `O_PATH` descriptor is checked; the file that is then opened must be the same one.
 
 use std::ffi::OsStr;
 use std::io;

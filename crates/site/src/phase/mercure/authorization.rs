@@ -1,5 +1,5 @@
-//! The token of a request: from `Authorization`, else the query, else a cookie; and the challenges of refusals
-//! (RFC 6750, RFC 9728).
+//! The token of a request: from `Authorization`, else the query (0.x only), else a cookie; and the challenges of
+//! refusals (RFC 6750, RFC 9728).
 
 use super::METADATA;
 use crate::exchange::Exchange;

@@ -1,5 +1,5 @@
-//! The page of `howdah dev` that replaces a bare status when PHP did not respond: no worker, one that died, or one that
-//! took too long.
+//! The page of `howdah dev` that replaces a bare status when PHP did not respond: no worker, one that died or took too
+//! long, or a request that is quarantined.
 
 use crate::exchange::Exchange;
 use bytes::Bytes;

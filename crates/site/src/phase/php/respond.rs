@@ -167,7 +167,7 @@ impl HeldBytes for InRing {
     }
 }
 
-/// PHP's output as a stream. Dropping it before its end notifies the worker that the client has disconnected.
+/// PHP's output as a stream. Dropping it before its end makes the pool treat the client as disconnected.
 struct PhpStream {
     body: ResponseBody,
     remaining: Option<u64>,

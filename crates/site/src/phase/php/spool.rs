@@ -23,7 +23,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Bodies below this size, in bytes, are not charged to the budget: they are part of a request's base cost.
+/// Complete bodies below this size, in bytes, are not charged to the budget: they are part of a request's base cost.
 const SMALL_BODY: usize = 1024;
 
 /// Limit and storage for a body.

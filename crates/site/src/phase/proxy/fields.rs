@@ -1,5 +1,6 @@
 //! The header fields that tell the upstream server about the client and its connection. The client's own fields of this
-//! kind are removed. Only a trusted proxy's `X-Forwarded-For` or `Forwarded`, if the settings list it, is extended.
+//! kind (`ABOUT_THE_CLIENT`) are removed. Only a trusted proxy's `X-Forwarded-For` or `Forwarded`, if the settings list
+//! it, is extended.
 
 use crate::client_fields;
 use crate::exchange::Exchange;
@@ -20,7 +21,7 @@ const FORWARDED: HeaderName = header::FORWARDED;
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Every field about the client that some application trusts.
+/// Common fields about the client that applications trust.
 const ABOUT_THE_CLIENT: [HeaderName; 9] = [
     FOR,
     PROTO,

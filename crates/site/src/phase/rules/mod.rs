@@ -3,7 +3,7 @@
 //! stored in the exchange (`applied_rules`) for later phases. Once the destination is known, access is checked again
 //! under its name (`served`). `response` changes the headers of the response.
 //!
-//! A request that no rule matches costs one lookup in the index of rules and does not allocate.
+//! A request with a plain path that is no candidate for a rule costs one lookup in the index and does not allocate.
 
 mod access;
 pub(crate) mod listing;
@@ -113,8 +113,8 @@ pub(crate) fn explain_end(stop: Stop, explaining: &mut ExplanationBuilder) {
     }
 }
 
-/// Evaluates the site's rules. Returns `None` if none matched, or if the path is invalid, which the route refuses
-/// later.
+/// Evaluates the site's rules. Returns `None` if they have no effect, or if the path is invalid, which the route
+/// refuses later.
 fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<Box<Outcome>> {
     let path = plain_path(exchange.head.target.path()).ok()?;
     with_request(site, exchange, &path, exchange.head.target.query(), |request| {
@@ -122,8 +122,8 @@ fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<
     })
 }
 
-/// Applies only the pool, the limits and the access log setting of the rules to a FastCGI request. The web server in
-/// front is responsible for the rest.
+/// Applies only the pool, the share of workers, the limits on time and body, and the access log setting of the rules to
+/// a FastCGI request. The web server in front is responsible for the rest.
 pub(crate) fn choose_pool(exchange: &mut Exchange) {
     let site = exchange.site.clone();
     if site.settings.rules.is_empty() {
@@ -284,7 +284,7 @@ pub(crate) fn lookup<'a>(site: &Site, exchange: &'a Exchange) -> Lookup<'a> {
     exchange.ruled.as_ref().map_or_else(Lookup::default, |ruled| Lookup::new(site, &ruled.outcome))
 }
 
-/// The files of a site, for conditions of rules.
+/// The files of a site, for rules.
 struct SiteFiles<'a>(&'a Site);
 
 impl Files for SiteFiles<'_> {

@@ -6,7 +6,7 @@ use howdah_rules::rule::Cors;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 
-/// Applies rules to the headers of any response.
+/// Applies rules to the headers of a response, refusals included.
 pub(crate) fn apply(exchange: &Exchange, response: &mut Response) {
     let Some(ruled) = &exchange.ruled else { return };
     let outcome = &ruled.outcome;

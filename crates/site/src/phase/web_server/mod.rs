@@ -1,6 +1,7 @@
 //! Phase "web_server": requests that a web server in front sends over FastCGI, as to PHP-FPM. The web server has
-//! already handled hosts, access and files, and names the script. So this phase only finds the script, passes the web
-//! server's variables to it, and returns its response unchanged.
+//! already handled hosts, access and files, and names the script. So this phase only checks the peer and the body's
+//! length, serves pool pages, finds the script, passes the web server's variables to it, and returns its response
+//! unchanged.
 
 mod script;
 
