@@ -2,7 +2,8 @@
 
 use percent_encoding::percent_decode;
 
-/// Resolves `.` and `..`, and merges slashes. The result starts with one slash; a trailing slash is kept.
+/// Resolves `.` and `..`, and merges slashes. The result starts with one slash. It ends with a slash if the path ends
+/// with one, or with `.` or `..`.
 ///
 /// # Errors
 /// The error, in words that follow "the request has".
@@ -50,7 +51,7 @@ pub fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(plain)
 }
 
-/// `true` if a path is normalized and has no percent-encoding, so that it can be used unchanged.
+/// `true` if a path is normalized and has neither `%` nor a NUL byte, so that it can be used unchanged.
 pub fn is_plain(raw: &[u8]) -> bool {
     let Some(rest) = raw.strip_prefix(b"/") else { return false };
     if rest.iter().any(|&b| b == b'%' || b == 0) {

@@ -116,7 +116,7 @@ impl Glob {
         Self { parts: parts.into_iter().map(Box::from).collect() }
     }
 
-    /// The pattern's source text.
+    /// The pattern's text; consecutive stars are one.
     pub fn text(&self) -> String {
         self.parts.join("*")
     }
@@ -158,8 +158,8 @@ impl Glob {
     }
 }
 
-/// A pattern of a host, a header or a query parameter: plain text with stars, ignoring case, or `~` and a regular
-/// expression.
+/// A pattern of a host, a header, a query or its parameter: plain text with stars, ignoring case, or `~` and a regular
+/// expression; or only its presence or absence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextPattern {
     /// Plain text with stars.

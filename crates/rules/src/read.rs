@@ -1,4 +1,4 @@
-//! Reads rules from a tree of values. Reports all errors, each with its line.
+//! Reads rules from a tree of values. Reports the errors of all rules, each with its line.
 
 use crate::keys::{KEYS, meant, nearest};
 use crate::pattern::{PathPattern, TextPattern};

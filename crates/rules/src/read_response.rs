@@ -54,7 +54,7 @@ fn cache_control(text: &str) -> Result<HeaderChange, String> {
     header_line("cache-control", text).map(|(_, value)| HeaderChange::Default(header::CACHE_CONTROL, value))
 }
 
-/// Headers of the connection and of message framing, which the server sets itself.
+/// Headers of the connection and of message framing, which rules cannot change.
 const KEPT: [HeaderName; 6] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,

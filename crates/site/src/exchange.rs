@@ -23,7 +23,7 @@ use tracing::field::DisplayValue;
 /// A request and its response.
 #[derive(Debug)]
 pub struct Exchange {
-    /// The site that serves the request. If no site has its host, the site whose limits apply to the refusal.
+    /// The site that serves the request, or whose limits apply to its refusal (`misdirected`).
     pub site: Arc<Site>,
     /// `true` if no site serves the requested host on this connection.
     pub misdirected: bool,

@@ -176,7 +176,7 @@ impl Hubs {
         }
     }
 
-    /// Waits until every hub has the shared history, or the broker is unavailable.
+    /// Waits until every hub has the shared history, or the broker is unreachable. Returns at once without a broker.
     pub async fn all_ready(&self) {
         let all: Vec<SiteHub> = self.all.lock().values().cloned().collect();
         for log in all.iter().flat_map(|site| site.log.iter().chain(&site.presence)) {

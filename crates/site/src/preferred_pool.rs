@@ -1,5 +1,5 @@
 //! A recipe's pool, which has booted the site's application. Requests for one script run there instead of in the site's
-//! own pool.
+//! own pool, if the recipe includes their visitors and the pool serves.
 
 use crate::forwarded::split_port;
 use howdah_config::{PoolSettings, RecipePool, SiteSettings};

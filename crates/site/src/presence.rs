@@ -58,7 +58,7 @@ async fn run(hub: HubRef, log: Arc<Log>, wake: Arc<Notify>, interval: Duration) 
     }
 }
 
-/// Declares this server gone in these logs, and waits until the broker has stored that.
+/// Declares this server gone in these logs, and waits for the broker to store that, for at most `STORE_TIMEOUT`.
 pub(crate) async fn leave(shared: Vec<(Hub, Arc<Log>)>) {
     for (hub, log) in &shared {
         hub.leave_presence();

@@ -6,7 +6,7 @@ use howdah_telemetry::{EndedRequest, SocketSpan, Telemetry, Trace, WorkerSpan};
 use http::{Version, header};
 use std::time::Duration;
 
-/// Ends the trace of a request, so that its spans are made and sent.
+/// Ends the trace of a request; if it is sampled, its spans are made and sent.
 pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, took: Duration) {
     if !trace.is_sampled() {
         return;

@@ -76,7 +76,7 @@ pub(crate) fn run(
     }
 }
 
-/// Returns the media type of the file `name`; `None` if it does not exist.
+/// Returns the media type of the file `name`; `None` if it cannot be sent.
 pub(crate) fn media_type(files: &StaticFiles, name: &[u8]) -> Option<HeaderValue> {
     let name = Path::new(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name)));
     Some(files.open(name).ok()?.media_type().clone())
