@@ -1,8 +1,8 @@
 //! Templates for `rewrite`, `redirect` and `try_files`. `$1` is a group or star of the rule's path pattern, `$name` or
 //! `${name}` a named group or a [`Variable`], and `$$` a dollar sign.
 //!
-//! Values from a request are encoded for their position: they cannot begin a query or a header line, nor extend the
-//! host that a template names.
+//! Values from a request are encoded for their position: they cannot begin a query or a header line. Only `$host` and
+//! `$scheme` can extend the host that a template names.
 
 use crate::regex::Captures;
 use std::fmt::Write as _;

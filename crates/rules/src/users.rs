@@ -1,6 +1,6 @@
 //! Users and their password hashes: in a rule, or in an htpasswd file, which is read again when it has changed. After
 //! the settings are loaded, only threads that verify passwords read the file. I/O threads call `Users::fresh`, which
-//! checks its state with `stat` at most once a second.
+//! only checks its state with `stat`.
 
 use crate::password::Hash;
 use parking_lot::Mutex;

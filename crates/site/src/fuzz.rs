@@ -80,7 +80,7 @@ pub fn file_request(data: &[u8]) {
     let _ = negotiate::choose(accepted, &offered);
 }
 
-/// The head of a response as a compromised worker may send it; the first line is the status. The result can be sent:
+/// The head of a response as a compromised worker may send it; three bytes are the status. The result can be sent:
 /// all names and values are valid, there are no connection fields, and the size is within the limits.
 pub fn response_head(data: &[u8]) {
     let (status, rest) = data.split_at(data.len().min(3));
