@@ -186,7 +186,7 @@ impl Server {
         self.hubs().of("")
     }
 
-    /// Makes browsers reload their pages because this file has changed.
+    /// Tells open pages that this file has changed, so that they reload.
     pub fn reload_pages(&self, changed: &Path) {
         let data = changed.to_string_lossy().into_owned().into();
         self.page_reloads().notify(Update { topics: Box::new(["changed".into()]), data, ..Update::default() });

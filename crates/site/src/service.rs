@@ -208,7 +208,8 @@ impl<U: Upstream> Service<U> {
     }
 }
 
-/// Charges a body held in memory to its budget. Replaces the response with 503 if the budget is exhausted.
+/// Charges a body held in memory to its budget, unless it is small. Replaces the response with 503 if the budget is
+/// exhausted.
 fn hold(exchange: &mut Exchange, response: &mut Response) {
     if response.body_mut().hold(&exchange.connection) {
         return;

@@ -137,7 +137,7 @@ fn large_bodies_go_in_slices_and_into_the_cache() {
 #[test]
 fn a_body_that_compression_does_not_shrink_is_not_tried_again() {
     let with = compressor();
-    // Text in the middle of each quarter, where a body is sampled, so that compression seems worthwhile.
+    // Repeats in the middle of each quarter, where a body is sampled, so that compression seems worthwhile.
     let mut noise = bodies::random(100_000);
     for quarter in noise.chunks_exact_mut(25_000) {
         quarter[12_000..13_000].fill(b'x');

@@ -1,4 +1,4 @@
-// Reloads the page when files of the project change (howdah dev).
+// Reloads the page or its style sheets when files of the project change (howdah dev).
 (() => {
   let lost = false
   const styles = () => {
@@ -20,6 +20,6 @@
     else location.reload()
   }
   source.onerror = () => { lost = true }
-  // The server has been started again.
+  // The connection was lost; files may have changed since.
   source.onopen = () => { if (lost) location.reload() }
 })()

@@ -1,5 +1,5 @@
 //! Page reloads under `howdah dev`: a script is appended to HTML pages that browsers navigate to. It listens to the
-//! server's events about changed files and reloads the page.
+//! server's events about changed files, and reloads the page or its style sheets.
 
 use crate::exchange::Exchange;
 use crate::explanation::ExplanationBuilder;

@@ -541,7 +541,7 @@ fn the_cache_is_used_and_can_be_switched_off() {
         if open_files == 0 {
             assert!(!same());
         } else {
-            // Recently written files are not cached.
+            // A file loaded within a tick of its last write is loaded again.
             let began = Instant::now();
             while !same() {
                 assert!(began.elapsed() < Duration::from_secs(60), "never kept");

@@ -1,8 +1,9 @@
 //! The variables of a request: those of nginx's stock `fastcgi_params` and PHP-FPM, in the same order.
 //!
 //! Deliberate differences: `SERVER_NAME` is the requested host unless a setting pins it. `PATH_TRANSLATED` is set only
-//! if there is a `PATH_INFO`, and `REMOTE_USER` only if a password was verified. `REMOTE_HOST`,
-//! `REQUEST_ID` and variables of TLS are added. `client_fields` decides which client headers are withheld.
+//! if there is a `PATH_INFO`, and `REMOTE_USER` only if a password was verified. `REMOTE_HOST`, `REQUEST_ID`, and
+//! variables of TLS, traces, rules and the Mercure hub are added. `client_fields` decides which client headers are
+//! withheld.
 
 use crate::client_fields;
 use crate::exchange::Exchange;
