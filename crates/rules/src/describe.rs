@@ -67,7 +67,7 @@ impl Action {
             }
             Self::Route(route) => {
                 let share = route.share.unwrap_or(Share { number: 0, workers: 0, weight: 1 });
-                let workers = (share.workers > 0).then(|| format!("at most {} workers", share.workers));
+                let workers = (share.workers > 0).then(|| format!("at most {} requests at once", share.workers));
                 let weight = (share.weight > 1).then(|| format!("weight {}", share.weight));
                 workers.into_iter().chain(weight).collect::<Vec<_>>().join(", ")
             }

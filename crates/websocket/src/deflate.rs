@@ -19,16 +19,27 @@ thread_local! {
 
 /// Negotiated compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deflate;
+pub struct Deflate {
+    /// The client's offer names the server's window, so the response must, too (RFC 7692 section 7.1.2.1).
+    names_window: bool,
+}
 
 impl Deflate {
     /// The `Sec-WebSocket-Extensions` of the response.
-    pub const RESPONSE: &'static str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+    pub fn response(self) -> &'static str {
+        match self.names_window {
+            false => "permessage-deflate; server_no_context_takeover; client_no_context_takeover",
+            true => {
+                "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15"
+            }
+        }
+    }
 
     /// Accepts the first of the client's offers that this server supports. Offers that limit the server's window are
     /// declined.
     pub fn accept(offers: &str) -> Option<Self> {
-        offers.split(',').any(is_acceptable).then_some(Self)
+        let offer = offers.split(',').find(|offer| is_acceptable(offer))?;
+        Some(Self { names_window: offer.contains("server_max_window_bits") })
     }
 }
 
@@ -140,6 +151,10 @@ mod tests {
         ] {
             assert_eq!(Deflate::accept(&offer).is_some(), expected, "{offer}");
         }
+        let response = |offer: &str| Deflate::accept(offer).unwrap().response();
+        assert!(response("permessage-deflate; server_max_window_bits=15").ends_with("; server_max_window_bits=15"));
+        let second = "permessage-deflate; server_max_window_bits=10, permessage-deflate; client_max_window_bits";
+        assert!(!response(second).contains("window_bits"));
     }
 
     #[test]

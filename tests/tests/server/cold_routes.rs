@@ -52,6 +52,6 @@ fn a_cold_slow_route_runs_in_classic_mode_until_it_is_warm() {
         let warm = eventually(PATIENCE, || mode_of_route(site) == "snapshot");
         assert!(warm, "{}\n{}", site.howdah().pool(), site.log());
         let _ = site.wait_for_log(&["warm-up: learned /cold"]);
-        let _ = site.wait_for_log(&["restored: the pool has a new warm-up"]);
+        let _ = site.wait_for_log(&["restored: the pool has new workers"]);
     });
 }

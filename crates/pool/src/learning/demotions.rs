@@ -183,7 +183,7 @@ impl Demotions {
             table.demoted.values().filter(|demoted| demoted.slow).map(|demoted| demoted.route.clone()).collect();
         for route in slow {
             table.demoted.remove(&route);
-            tracing::info!(pool = &*self.pool, route, "route restored: the pool has a new warm-up");
+            tracing::info!(pool = &*self.pool, route, "route restored: the pool has new workers");
         }
         self.changed(&table, None);
     }

@@ -18,7 +18,7 @@ use howdah_observe::Front;
 use howdah_protocol::{Body, Connection, Head, Offer, RequestBody, Response};
 use howdah_telemetry::OpeningSpan;
 use howdah_websocket::{
-    Accepted, Deflate, Event, Events, HandlerFuture, Link, Rejected, Session, negotiate, new_id, same_origin,
+    Accepted, Event, Events, HandlerFuture, Link, Rejected, Session, negotiate, new_id, same_origin,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::sync::{Arc, Weak};
@@ -138,7 +138,10 @@ pub(crate) fn switched(accepted: Accepted, offer: &Offer, session: Session) -> R
     }
     for (name, value) in [
         (header::SEC_WEBSOCKET_ACCEPT, accepted.accept),
-        (header::SEC_WEBSOCKET_EXTENSIONS, accepted.deflate.map(|_| HeaderValue::from_static(Deflate::RESPONSE))),
+        (
+            header::SEC_WEBSOCKET_EXTENSIONS,
+            accepted.deflate.map(|deflate| HeaderValue::from_static(deflate.response())),
+        ),
     ] {
         if let Some(value) = value {
             headers.insert(name, value);

@@ -43,6 +43,8 @@ struct Waiting {
     events: VecDeque<Value>,
     /// `true` while a task sends the queued events.
     is_sending: bool,
+    /// Events were dropped since the last batch was taken.
+    is_full: bool,
 }
 
 impl Webhooks {
@@ -67,6 +69,10 @@ impl Webhooks {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut waiting = self.0.waiting.lock();
         if waiting.events.len() >= MAX_WAITING {
+            if !std::mem::replace(&mut waiting.is_full, true) {
+                let path = String::from_utf8_lossy(self.0.target.as_bytes());
+                tracing::warn!(target: "howdah::pusher", %path, "too many webhook events wait: dropping further ones");
+            }
             return;
         }
         waiting.events.push_back(event);
@@ -84,6 +90,7 @@ impl Sender {
                 let mut waiting = self.waiting.lock();
                 let count = waiting.events.len().min(MAX_BATCH);
                 waiting.is_sending = count > 0;
+                waiting.is_full = false;
                 waiting.events.drain(..count).collect()
             };
             if events.is_empty() {
