@@ -17,7 +17,7 @@
 /* Result of a request, from a mode to the loop. */
 typedef enum shim_outcome {
     SHIM_DONE,   /* the worker can take the next request */
-    SHIM_RETIRE, /* the worker's state cannot be trusted: finish this request, then exit */
+    SHIM_RETIRE, /* the worker must take no more requests: finish this one, then exit */
 } shim_outcome;
 
 /* Differences between the modes: modes/mode.h. */
@@ -35,7 +35,7 @@ typedef struct shim_state {
     const char *strings;
     bool places_known;     /* sapi/input.c has located the known variables */
     bool response_ended;   /* the client has the whole response; later output is dropped */
-    bool response_refused; /* the client has disconnected */
+    bool response_refused; /* the client has disconnected, or the request was cancelled */
     uint64_t peak_memory;  /* of the current request in bytes, read before PHP resets it */
 
     uint64_t requests_done;

@@ -1,6 +1,6 @@
 //! Processes that scripts have started and left behind: `exec('cmd &')` and the like, with all their forks and in any
 //! session. When their own parents have ended, the kernel makes them children of the zygote, which is their subreaper.
-//! They may run as long as the zygote; it reaps them, and kills all of them when it ends.
+//! They may run as long as the zygote; it reaps them, and kills all of them when it ends, unless it is killed itself.
 //!
 //! A script's own forks (`pcntl_fork()`, `proc_open()`) already end with their worker: see `shim/process/fork.c`.
 

@@ -1,6 +1,6 @@
 //! The functions that the C shim calls (`shim/bridge.h`), by purpose: `request` takes requests and sends their
-//! responses, `multiplexed` is for workers that run many requests, `fork` for processes that scripts fork, `running` for
-//! signal handlers and the zygote. Each function returns; none calls back into PHP, none unwinds.
+//! responses, `multiplexed` is for workers that run many requests, `fork` for processes that scripts fork, `running`
+//! for signal handlers and the zygote. Each function returns; none calls back into PHP, none unwinds.
 //!
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
@@ -42,7 +42,7 @@ struct Host {
     snapshot: SnapshotNumbers,
 }
 
-/// The one host of a worker process; `None` in the zygote.
+/// The one host of a worker process; `None` in the zygote, the template and processes of scripts.
 struct HostCell(UnsafeCell<Option<Host>>);
 
 // SAFETY: only the main thread uses it, and no function here calls another while it holds the reference.

@@ -1,6 +1,6 @@
 //! Pages for errors of scripts, for `howdah dev`: the shim's `sapi/error_page.c` notes the errors and sends the pages.
 //!
-//! At most one error is noted for the running request; the last one counts, as PHP ends with it.
+//! A worker notes one error at a time: the last one, with the number of its request.
 
 use crate::bridge;
 use howdah_error_page::{Form, php};

@@ -104,7 +104,7 @@ impl OpenRequest {
     /// Begins a request. `body` is the descriptor of its body, if it travels as one.
     ///
     /// # Safety
-    /// `request` came from the lane and stays valid until this value is given another request or dropped.
+    /// `request` came from the lane and stays valid until `finish`, or until this value is dropped.
     pub(crate) unsafe fn begin(&mut self, request: *const WireRequest, body: Option<OwnedFd>) {
         // SAFETY: the caller's promise.
         let parts = unsafe { request_parts(request) };

@@ -43,7 +43,7 @@ unsafe extern "C" {
     fn howdah_c_refuse_warmup();
     /// Snapshot mode: `true` if a worker forked from the boot that began at this time cannot get its connections.
     fn howdah_c_boot_is_outdated(boot_began_us: u64) -> bool;
-    /// Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
+    /// Runs requests until the server sends no more or the worker must retire. Returns the process's exit
     /// status; the caller calls howdah_c_shutdown() and then _exit().
     fn howdah_c_worker_run() -> c_int;
     /// Ends PHP in this process (module shutdown), in a worker or in the zygote.
@@ -52,15 +52,15 @@ unsafe extern "C" {
     /// returns the length. Async-signal-safe: reads memory only, allocates nothing.
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
     /// Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
-    /// total number. Without a request there are none, unless `idle` is set. For the zygote, in which all PHP variables
-    /// have the same addresses as in its workers.
+    /// total number. Without a request or a coroutine there are none, unless `idle` is set. For the zygote, in which
+    /// all PHP variables have the same addresses as in its workers.
     fn howdah_c_read_lines(memory: c_int, idle: bool, lines: *mut Line, most: usize, all: *mut usize) -> usize;
     /// Reads the frames from this one outwards. Returns the number of frames read.
     fn howdah_c_read_stack(memory: c_int, innermost: u64, frames: *mut Frame, most: usize) -> usize;
     /// Reads the name of a frame's function. `false`: the function no longer exists.
     fn howdah_c_read_function(memory: c_int, function: u64, name: *mut FunctionName) -> bool;
-    /// Reads the first string among a frame's arguments or, with `of_statement`, the query of the PDO statement whose
-    /// method it is. Returns its length, at most `size`.
+    /// Reads the first string among a frame's first three arguments or, with `of_statement`, the query of the PDO
+    /// statement whose method it is. Returns its length, at most `size`.
     fn howdah_c_read_query(memory: c_int, frame: u64, of_statement: bool, text: *mut c_char, size: usize) -> usize;
     /// Reads the C string at this address. Returns its length, at most `size`.
     fn howdah_c_read_text(memory: c_int, address: u64, text: *mut c_char, size: usize) -> usize;

@@ -56,7 +56,7 @@ impl Profile {
         })
     }
 
-    /// Time until the next sample or report.
+    /// Time until the next sample; reports are made with one.
     pub(crate) fn due_in(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }

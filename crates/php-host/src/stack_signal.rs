@@ -17,7 +17,7 @@ const TEXT_LEN: usize = 8 * 1024;
 /// The worker's control socket, for the handler.
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
 
-/// Memory that only the signal handler uses.
+/// Memory that only signal handlers use.
 #[repr(align(64))]
 struct HandlerMemory<const N: usize>(UnsafeCell<[u8; N]>);
 

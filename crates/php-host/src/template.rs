@@ -1,8 +1,9 @@
 //! The template of a snapshot pool: a process in which the application has booted, and from which workers are forked.
 //!
-//! The first worker of a zygote boots. When its snapshot is taken it forks the template, a sibling, and continues as a
-//! worker. The template closes the lane, receives orders that the zygote forwards, and forks a worker for each. These
-//! are siblings too, so that the zygote reaps them and they do not depend on the template's fate.
+//! While there is no template, one worker boots. When its snapshot is taken and warm, it forks the template, a sibling,
+//! and continues as a worker. The template closes the lane, receives orders that the zygote forwards, and forks a
+//! worker for each. These are siblings too, so that the zygote reaps them and they do not depend on the template's
+//! fate.
 
 use crate::worker_lane::{self, Descriptors};
 use crate::{bridge, child, php, sandbox};

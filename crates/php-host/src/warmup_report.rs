@@ -1,5 +1,5 @@
 //! Reports the result of a warm-up to the server: errors, and values that visitors would share. Called by the shim's
-//! `snapshot/php/warmup.c`, in a fork of the booting worker, so it does not touch the worker's memory.
+//! `snapshot/php/warmup.c`. The check runs in a fork of the booting worker, so it does not touch the worker's memory.
 
 use crate::template;
 use crate::warmup_check::{Response, Responses, shared};

@@ -17,7 +17,8 @@ pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors, offers: Op
         Some(offers) => template::expect(offers, parent),
         None => memory::forget(),
     }
-    // No application code has run yet, and nothing below needs more rights than the sandbox leaves.
+    // This process has run no application code yet (preloading runs in the zygote), and nothing below needs more rights
+    // than the sandbox leaves.
     sandbox::enter();
     let status = php::run_worker();
     php::shutdown();

@@ -50,7 +50,7 @@ struct Zygote {
 /// The event loop's next step.
 enum Next {
     Continue,
-    /// The server is gone or ordered the end.
+    /// The server has closed its socket.
     End,
 }
 

@@ -77,9 +77,9 @@ impl Drop for Own {
 pub(crate) fn release_libraries() {
     let Ok(own) = Own::read() else { return };
     for mapping in own.mappings.iter().filter(|mapping| is_unchanged_file(mapping)) {
-        // SAFETY: the range is a private mapping of a file that this process has never been able to write to, and none
-        // of its pages was changed (relocations would show as anonymous or swapped memory), so the kernel finds each
-        // page's content in the file again. The process has one thread, so the mapping is still the one that was just
+        // SAFETY: the range is a private mapping of a file. It is not writable, and none of its pages was changed while
+        // it was (relocations would show as anonymous or swapped memory), so the kernel finds each page's content in
+        // the file again. The process has one thread, so the mapping is still the one that was just
         // read. An error leaves the pages in place.
         let _ = unsafe { madvise(address(mapping.range.start), mapping.range.len(), Advice::LinuxDontNeed) };
     }

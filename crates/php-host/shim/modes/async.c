@@ -1,6 +1,6 @@
 /* Async mode: the worker script of worker mode, but its handler runs for many requests at once, each in a coroutine.
  * While one waits for a database, another server or a timer, the others run. frankenphp_handle_request() does not
- * return between requests; it returns false when the server sends no more. */
+ * return between requests; it returns false when the worker must end and has finished its requests. */
 #include "shim.h"
 #include "async/core/coroutine.h"
 #include "async/core/request.h"

@@ -101,9 +101,9 @@ void shim_reset_output_open(void) {
     }
 }
 
-/* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST describe the request. PHP makes $_SERVER and $_REQUEST when
- * code that names them is compiled. In a worker such code stays compiled, so from then on they are made for each
- * request, and not at all before. $_ENV belongs to the process and stays. */
+/* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST describe the request. With auto_globals_jit, PHP makes
+ * $_SERVER and $_REQUEST when code that names them is compiled. In a worker such code stays compiled, so from then on
+ * they are made for each request, and not at all before. $_ENV belongs to the process and stays. */
 void shim_reset_superglobals(void) {
     zval *files = &PG(http_globals)[TRACK_VARS_FILES];
     zval_ptr_dtor_nogc(files);
@@ -129,9 +129,10 @@ static bool session_touched(void) {
            PS(mod_data) != NULL || PS(mod_user_is_open);
 }
 
-/* A session belongs to a visitor. It is written and closed before the client has its response, as the client's next
- * request may follow at once; its id and $_SESSION are cleared. Handlers of session_set_save_handler() belong to the
- * application and stay, though PHP drops them at the end of a request. */
+/* A session belongs to a visitor. Unless the script itself ends the response earlier, the session is written and closed
+ * before the client has the whole response, as the client's next request may follow at once; its id and $_SESSION are
+ * cleared. Handlers of session_set_save_handler() belong to the application and stay, though PHP drops them at the end
+ * of a request. */
 void shim_reset_session_close(void) {
     if (!SHIM_HAS_SESSION() || !session_touched()) {
         return;

@@ -284,7 +284,7 @@ static void report_numbers(bool fit) {
     });
 }
 
-/* Ends the request and restores the snapshot. */
+/* Ends the request, then restores the snapshot or ends the worker. */
 static void finish_request(bool after_bailout) {
     shim_warmup_session();
     shim_snapshot_end_request(after_bailout);

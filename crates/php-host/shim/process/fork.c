@@ -51,8 +51,8 @@ static void fork_ends(void) {
     howdah_rs_fork_ends(with_lane);
 }
 
-/* Runs in every child, including one that calls exec() next, as proc_open() does: such a program keeps the signal at
- * its parent's end. Processes that the program starts do not get it. */
+/* Runs in every child of fork(), including one that calls exec() next, as proc_open() does: such a program keeps the
+ * signal at its parent's end. Processes that the program starts do not get it. */
 static void become_child(void) {
     if (with_lane) {
         fork_ends();

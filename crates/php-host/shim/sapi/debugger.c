@@ -1,6 +1,7 @@
 /* Step debugging with Xdebug where a script is already running when a request arrives. Xdebug checks whether a
  * debugging session is requested when PHP begins to run a main script, which is the boot here. So this file makes the
- * same check at the beginning of each request, by Xdebug's rules, and Xdebug's own function opens the session.
+ * same check for $_GET, $_POST and $_COOKIE at the beginning of each request, and Xdebug's own function opens the
+ * session. In async mode requests open no sessions.
  *
  * Snapshot mode boots without the debugger: a session is a connection that every request would continue to use, while a
  * restore resets the debugger's memory. A request's session ends with the restore. In worker mode, a session that one

@@ -10,7 +10,8 @@ typedef enum shim_debug_what {
 } shim_debug_what;
 /* Prepares a mode whose script takes requests, before the script boots. */
 void shim_debugger_prepare(shim_debug_what what);
-/* Called at the beginning of a request: opens a debugging session if the request asks for one. */
+/* Called at the beginning of a request: opens a debugging session if the request, or xdebug.start_with_request, asks
+ * for one. */
 void shim_debugger_begin(void);
 
 #endif

@@ -3,7 +3,7 @@
  * PHP's own error function gets an error only if no handler of the application took it, so nothing changes for an
  * application with handlers. The message is recorded (howdah_rs_error_note) and not printed. At the end of the script,
  * shutdown functions included, the page is sent unless a part of the response has already been sent, or the application
- * has printed something after the error: then that is its own error page, and stays. */
+ * itself has responded after the error, with output or a redirect: then that stays. */
 #include "sapi/error_page.h"
 
 #include "shim.h"

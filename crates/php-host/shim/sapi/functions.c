@@ -24,7 +24,7 @@
 #include <syslog.h>
 #include <zend_interfaces.h>
 
-/* Completes the response; the script continues. Returns true for the call that completed it, false for later ones. */
+/* Completes the response; the script continues. Returns true only for the call that completed it. */
 PHP_FUNCTION(fastcgi_finish_request) {
     ZEND_PARSE_PARAMETERS_NONE();
     if (shim.request == NULL || shim.response_ended) {
@@ -182,8 +182,8 @@ PHP_INI_ENTRY("fastcgi.error_header", "", PHP_INI_SYSTEM, NULL)
 PHP_INI_END()
 
 static PHP_MINIT_FUNCTION(howdah) {
-    /* PHP defines chroot() on the command line and in embedding programs, and in no other server: after it, the process
-     * would serve its next requests from that root. A request's end removes all functions after
+    /* libphp defines chroot(), as it is made for embedding; PHP-FPM does not. After it, the process would serve its
+     * next requests from that root. A request's end removes all functions after
      * EG(persistent_functions_count), a position in the table. A hole before that position would close when the table
      * grows; a function of the script would move into it and stay. This leaves no hole, as in
      * zend_disable_functions(). */

@@ -37,8 +37,8 @@ const char *shim_var_name(const WireVar *var, size_t *length) {
  * look-ups are for variables that the request lacks. */
 static uint32_t places[HOWDAH_VAR_COUNT + 1];
 
-/* True if a variable that is not a request header was transferred with its name as text, which may be a known name.
- * Headers are never looked up here. */
+/* True if a variable was transferred with its name as text, which may be a known name. Names that begin with H, as
+ * those of request headers do, do not count: they are never looked up here. */
 static bool some_by_text;
 
 static void find_places(void) {
@@ -132,8 +132,8 @@ SHIM_EXPORT uint64_t howdah_c_form_limit(void) {
 
 size_t shim_sapi_read_post(char *buffer, size_t size) {
     const WireRequest *request = shim.request;
-    /* A .user.ini has raised the limit, which the server cannot know. The application must not mistake the dropped body
-     * for an empty form. */
+    /* Settings of this request allow what PHP's own refuse (.user.ini, .htaccess, [PATH=]), which the server did not
+     * know. The application must not mistake the dropped body for an empty form. */
     if (request != NULL && (request->flags & REQUEST_BODY_DROPPED) != 0 && !was_refused_by_php(request->body_len)) {
         php_error_docref(NULL, E_WARNING,
                          "The form of " ZEND_ULONG_FMT " bytes exceeds the post_max_size that PHP was started with, "

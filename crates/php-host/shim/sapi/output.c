@@ -1,6 +1,7 @@
 /* Sends the response: head, body, flush. The status follows CGI's rules, since scripts are written for them. Once the
  * client has its response (fastcgi_finish_request), output is dropped without ending the script. Once the client has
- * disconnected, PHP is notified, which ends the script unless ignore_user_abort is set. */
+ * disconnected, the mode decides: in classic and snapshot mode PHP ends the script unless ignore_user_abort is set; in
+ * worker and async mode the script continues and its output is dropped. */
 #include "sapi/output.h"
 
 #include "shim.h"

@@ -1,4 +1,4 @@
-/* $_SERVER and $_ENV. They are built only when a script uses them (auto_globals_jit).
+/* $_SERVER and $_ENV. With auto_globals_jit, they are built only when a script uses them.
  *
  * ext/filter expects to see every variable, to have it ready for filter_input(INPUT_SERVER). That more than doubles the
  * cost of $_SERVER, and hardly any script needs it. So, as long as filter.default leaves values unchanged, ext/filter

@@ -9,7 +9,7 @@
 /* Releases the $_SERVER arrays that a resident script's requests share, while PHP's memory still exists. */
 void shim_kept_forget(void);
 void shim_kept_startup(void);
-/* Replaces an empty array with the updated kept one. False if there is none. */
+/* Replaces an empty array with the updated kept one. False if there is none that can be updated. */
 bool shim_kept_reuse(zval *array);
 /* Keeps an array that begins with `environment` elements of the process environment, followed by the request's. */
 void shim_kept_store(zval *array, uint32_t environment);

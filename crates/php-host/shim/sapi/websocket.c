@@ -32,7 +32,8 @@ static bool order_begin(howdah_live_kind kind) {
     return true;
 }
 
-/* The callers have limited the other arguments. Only a name can be too long here; its order is not sent. */
+/* The callers have limited the other arguments. Only a name, or the id after which a subscription begins, can be too
+ * long here; its order is not sent. */
 static bool order_field(howdah_live_field name, const char *value, size_t length) {
     if (howdah_rs_live_field(name, value, length)) {
         return true;

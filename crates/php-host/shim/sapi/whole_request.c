@@ -1,5 +1,5 @@
 /* One whole request of PHP for the current request, from its start to its end. Classic mode runs all requests so, and
- * snapshot mode the warm-up requests of a boot file. */
+ * snapshot mode the warm-up requests of a boot file, or of a recipe that is one. */
 #include "sapi/whole_request.h"
 
 #include "shim.h"

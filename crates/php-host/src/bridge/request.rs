@@ -40,9 +40,10 @@ impl SnapshotNumbers {
     }
 }
 
-/// Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
-/// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
-/// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits without limit.
+/// Waits for the next request and marks it running. Returns NULL if the worker must end, also after an error. The frame
+/// stays valid, in shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes,
+/// inline body. `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits
+/// without limit.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_next_request(idle_ms: c_uint, idle: *mut bool) -> *const WireRequest {
     let Some(host) = host() else { return std::ptr::null() };
@@ -145,8 +146,8 @@ extern "C" fn howdah_rs_head_end() {
     current.head_sent = !host.interim;
 }
 
-/// Appends to the response's body. May wait for room. Returns false if the client has gone: the caller must then inform
-/// PHP (php_handle_aborted_connection).
+/// Appends to the response's body. May wait for room. Returns false if the client has gone or the request was
+/// cancelled: the caller must then stop the script or drop its output.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     let Some(host) = host() else { return true };
@@ -160,7 +161,8 @@ pub(super) extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> 
     }
 }
 
-/// Sends everything written so far to the client now. Returns false if the client has gone.
+/// Sends everything written so far to the client now. Returns false if the client has gone or the request was
+/// cancelled.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_flush() -> bool {
     let Some(host) = host() else { return true };
@@ -189,7 +191,8 @@ impl Host {
 }
 
 /// Marks the response as complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only
-/// PHP's own cleanup is left before howdah_rs_done(); after a short request the server is then woken once for both.
+/// PHP's own cleanup is left before howdah_rs_done(); after a short request, or one whose usage is reported, the server
+/// is then woken once for both. In async mode the end reaches the server when output is published next.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };

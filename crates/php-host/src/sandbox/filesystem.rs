@@ -1,9 +1,9 @@
 //! Landlock: restricts a worker's files and TCP ports, and the processes that it can signal and trace.
 //!
 //! A rule applies to a file or directory itself, not to its name. If it is replaced, by a rename or a changed symbolic
-//! link, the replacement is a different file. So each worker creates its rules anew when it starts. A layer that does
-//! not grant `Refer` makes every rename between directories fail; each layer here grants it wherever something can be
-//! written.
+//! link, the replacement is a different file. So each worker that the zygote forks creates its rules anew; workers
+//! forked from a template keep those of the worker that booted. A layer that does not grant `Refer` makes every rename
+//! between directories fail; each layer here grants it wherever something can be written.
 
 use super::kernel::KernelSupport;
 use super::profile::{Access, Entry, Profile};

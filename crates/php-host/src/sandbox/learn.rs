@@ -2,8 +2,8 @@
 //!
 //! Each worker has a filter that notifies a separate process before system calls with paths and ports. That process
 //! reads the arguments from the worker's memory, reports new needs to the zygote, and lets the call continue. This is
-//! slow, but it sees everything: libraries, programs that scripts run, and what these run. It must never be used as a
-//! defense against a hostile worker, which could change the memory after it was read; it decides nothing.
+//! slow, but it sees the calls of libraries, of programs that scripts run, and of what these run. It must never be used
+//! as a defense against a hostile worker, which could change the memory after it was read; it decides nothing.
 
 use super::application;
 use super::profile::{Access, Profile};

@@ -86,8 +86,8 @@ fn app(spec: &BootSpec) -> Result<Plan, String> {
     Ok(Plan::App { profile, filters, means })
 }
 
-/// Restricts this worker irrevocably. Called after the last step that needs the zygote's rights, and before PHP runs
-/// any application code. A worker that cannot be restricted ends.
+/// Restricts this worker irrevocably. Called after the last step that needs the zygote's rights, and before the worker
+/// runs any application code. A worker that cannot be restricted ends.
 pub(crate) fn enter() {
     let entered = match PLAN.get() {
         None => Ok(()),

@@ -1,9 +1,10 @@
 //! Logs system calls that the filters refuse, and makes them fail like the kernel's own refusals.
 //!
 //! The kernel sends SIGSYS instead of executing a refused call. The handler writes one line to standard error, which
-//! the server reads, and returns with EPERM as the call's result. The script may have left the process in any state, so
-//! the handler does only what signal-safety(7) allows. A thread that blocks SIGSYS, or a script that replaces the
-//! handler, gains nothing: the call is not made; the process is then killed, or the script's handler runs.
+//! the server reads (a process writes at most 20 lines per second), and returns with EPERM as the call's result. The
+//! script may have left the process in any state, so the handler does only what signal-safety(7) allows. A thread that
+//! blocks SIGSYS, or a script that replaces the handler, gains nothing: the call is not made; the process is then
+//! killed, or the script's handler runs.
 
 use super::system_calls;
 use crate::php;

@@ -1,5 +1,5 @@
 //! A pool's own directory for temporary files: a compromised script cannot read or replace files that others have left
-//! in the common directory. It exists from the zygote's start to its end.
+//! in the common directory. It exists from the zygote's start to its end; a zygote that is killed leaves it.
 
 use howdah_transport::SandboxProfile;
 use howdah_transport::zygote_protocol::BootSpec;

@@ -144,8 +144,8 @@ bool coroutine_guarded(void (*step)(void *argument), void *argument) {
     return finished;
 }
 
-/* Handles an exception that leaves a coroutine: exit() needs nothing more, a cancelled coroutine ends silently,
- * everything else is reported as PHP does it at the end of a script. */
+/* Handles an exception that leaves a coroutine: exit() needs nothing more, CancelledException of a cancelled coroutine
+ * is dropped, everything else is reported as PHP does it at the end of a script. */
 void async_exit_or_report(void) {
     if (EG(exception) == NULL) {
         return;

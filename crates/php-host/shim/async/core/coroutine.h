@@ -1,8 +1,9 @@
 /* Coroutines of async mode: PHP code that can wait without blocking the process. Each runs on a pooled context of PHP's
  * own fiber machinery (Zend/zend_fibers.c), so PHP's VM stack, bailouts and observers move with it.
  *
- * All run in one thread, one at a time. They switch only in coroutine_wait() and when they end: code between two waits
- * needs no locks. The scheduler (loop.c) runs in the worker's main context. */
+ * All run in one thread, one at a time. They switch only in coroutine_wait(), in coroutine_yield() and when they end: C
+ * code between these needs no locks. PHP code can also be interrupted between two instructions if howdah.time_slice is
+ * set. The scheduler (loop.c) runs in the worker's main context. */
 #ifndef HOWDAH_COROUTINE_H
 #define HOWDAH_COROUTINE_H
 

@@ -10,7 +10,7 @@ size_t coroutine_state_size(void);
 void coroutine_state_begin(void);
 void coroutine_state_save(unsigned char *image);
 void coroutine_state_load(const unsigned char *image);
-/* Prints into the output buffers of a saved state. False if one of their callbacks is running. */
+/* Prints into the output buffers of a saved state. False if one of their callbacks is running, or output has ended. */
 bool coroutine_state_print(unsigned char *image, const char *data, size_t length);
 /* Releases everything that the state of an ending coroutine holds. */
 void coroutine_state_end(void);

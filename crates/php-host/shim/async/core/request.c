@@ -157,7 +157,7 @@ static void wait_for_others(async_request *request) {
         request->main_waits_for_others = true;
         coroutine_current->waits_for_php = true;
         if (coroutine_wait(COROUTINE_FOREVER, "the request's other coroutines") == COROUTINE_CANCELLED) {
-            /* They have been cancelled as well; this coroutine waits for them to finish. */
+            /* At a deadline they have been cancelled as well; this coroutine waits for them to finish in any case. */
             coroutine_current->shields++;
         }
     }

@@ -40,8 +40,8 @@ void async_request_ends_connections(void (*end)(const async_request *request, bo
 /* It goes on after its response for as long as a client stays. */
 void async_request_stays(async_request *request);
 uint32_t async_request_count(void);
-/* Writes output of a coroutine other than the main one into the main one's buffers. False: the caller is printing for
- * the main one itself. */
+/* Writes output of a coroutine other than the main one into the main one's buffers. False if the output is not to go
+ * there: the caller sends it. */
 bool async_output_to_main(const char *data, size_t length);
 /* Sets the function that runs for each request. */
 void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache);

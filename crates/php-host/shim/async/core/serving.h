@@ -4,7 +4,7 @@
 
 #include "shim.h"
 
-/* Runs the function for each request until the server has no more. */
+/* Runs the function for each request until the server sends no more or the worker drains, and all are done. */
 void async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache);
 
 #endif

@@ -31,7 +31,7 @@
 #define NORMAL 1000
 /* Descriptors below are left to select(). */
 #define FIRST_DESCRIPTOR 1024
-/* Time for the close when the last reference goes. */
+/* Time for sending the accept, and the close of a connection that the script has not closed. */
 #define CLOSING UINT64_C(5000000000)
 /* Messages in a row without a wait before other coroutines run. */
 #define IN_A_ROW 64

@@ -2,7 +2,8 @@
  * have blocked and the descriptor is a blocking one, wait in the scheduler and try again. A descriptor that the caller
  * made non-blocking gets no special treatment.
  *
- * When a wait is cancelled, the call fails with ECANCELED, so that the library unwinds as from any other error. */
+ * When a wait for a descriptor is cancelled, the call fails with ECANCELED, so that the library unwinds as from any
+ * other error. A cancelled sleep ends early, as by a signal. */
 #include "async/hooks/io.h"
 
 #include "shim.h"

@@ -1,6 +1,7 @@
-/* Name resolution for coroutines. The C library's can only block, so it runs in a helper thread: one per lookup, four
- * at most; further lookups are queued. A thread owns everything it works on: the coroutine that started it may have
- * been cancelled in the meantime, and its stack be gone. Numeric addresses are answered at once.
+/* Name resolution for coroutines. The C library's can only block, so it runs in a helper thread: one per lookup.
+ * Coroutines wait for four at most; further lookups are queued. A thread owns everything it works on: the coroutine
+ * that started it may have been cancelled in the meantime, and its stack be gone. Numeric addresses are answered at
+ * once.
  *
  * The threads exist in workers of this mode only; the server never forks from those and takes no snapshot of them.
  * Signals go to PHP's thread. */

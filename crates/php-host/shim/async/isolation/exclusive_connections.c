@@ -1,7 +1,7 @@
 /* One connection cannot serve two coroutines at once: their bytes would mix, and each would read the other's answers.
  * The methods of PDO, mysqli, phpredis and the like are wrapped, so that a call on an object that another coroutine is
  * using throws Howdah\ConcurrentUseError before anything is sent. The connection stays usable for the other coroutine.
- * A statement counts as its connection.
+ * A PDO statement counts as its connection.
  *
  * The wrapper replaces the handler in the function's entry, as any extension may do, and finds the original in the
  * entry's slot for extensions. It is installed before any script is compiled, because inheriting classes copy the

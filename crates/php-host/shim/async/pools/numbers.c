@@ -1,5 +1,5 @@
 /* Statistics of connection pools, for `howdah status` and the metrics. Each is a property of its pool's Connections
- * object. Before it sleeps, the scheduler sums up the pools of each name here and writes the sums into the page of the
+ * object. In each turn, the scheduler sums up the pools of each name here and writes the sums into the page of the
  * lane where the server finds them. When a pool is destroyed, its counters stay in the sums of its name. */
 #include "async/pools/numbers.h"
 

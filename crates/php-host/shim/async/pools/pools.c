@@ -206,7 +206,7 @@ static bool is_fresh(const connection_pool *self, pooled *entry) {
     return self->check_after > 0 && seconds(entry, POOLED_SEEN) + self->check_after > coarse_time();
 }
 
-/* ?object take(): lends the connection that was used last. NULL: there is none, or it has to be checked first. */
+/* ?object take(): lends the connection that was used last. NULL: there is none, or PHP code has to check first. */
 PHP_METHOD(Howdah_Internal_Connections, take) {
     ZEND_PARSE_PARAMETERS_NONE();
     connection_pool *self = THIS();

@@ -24,7 +24,7 @@
 #define HELD UINT64_C(20000000)
 
 static bool enabled;
-/* Name of a static → fingerprint at the end of the last request. */
+/* Name of a static → fingerprint when it was last compared. */
 static HashTable seen;
 static bool has_seen;
 /* Places that were already reported. */

@@ -5,7 +5,7 @@
  * snapshot moves twice their size through the caches after each request, and evicts what the next one needs. So this is
  * kept for each written page:
  *
- *   lines      the lines that have ever differed
+ *   lines      the lines that have differed since they were last forgotten (snapshot_lines_forget())
  *   content    the content of those lines in the snapshot; contiguous for all pages
  *   sum        a checksum of the page in the snapshot
  *

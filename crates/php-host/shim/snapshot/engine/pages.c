@@ -1,8 +1,8 @@
 /* Finds the pages that were written since the snapshot.
  *
  * A written page is an anonymous one: it no longer maps the memfd. It stays anonymous when its content is copied back,
- * so the set of such pages only grows, and only by page faults. As long as the process's fault counter is unchanged,
- * the known set is complete. */
+ * so the set of such pages only grows, and only by page faults, until trim.c drops some. As long as the process's fault
+ * counter is unchanged, the known set is complete. */
 #include "snapshot/engine/internal.h"
 
 #include <errno.h>

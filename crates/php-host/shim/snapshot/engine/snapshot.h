@@ -36,7 +36,7 @@ typedef enum snapshot_way {
     SNAPSHOT_WAY_FORK = 3,    /* not possible: each request runs in a child process */
 } snapshot_way;
 
-/* Result of a restore. */
+/* Result of snapshot_take(). */
 typedef enum snapshot_return {
     SNAPSHOT_TAKEN,    /* the first return of snapshot_take() */
     SNAPSHOT_RESTORED, /* a later one: the process's state has been restored */
@@ -50,7 +50,7 @@ typedef struct snapshot_numbers {
     uint64_t layouts; /* restores that had to repair mappings */
     size_t bytes;     /* private writable memory in the snapshot */
     size_t stored;    /* of that, bytes that are not zero */
-    size_t written;   /* bytes copied back by the last restore */
+    size_t written;   /* bytes in the pages put back by the last restore */
     uint64_t last_ns; /* duration of the last restore in nanoseconds */
 } snapshot_numbers;
 
@@ -143,7 +143,8 @@ typedef enum snapshot_part {
 void snapshot_touched(unsigned parts);
 /* Reports that requests may change these parts undetected: each restore resets them. */
 void snapshot_unseen(unsigned parts);
-/* Makes the next restore impossible, so that the process is replaced. `why` is a string literal. */
+/* Makes the next restore impossible, so that the process is replaced. `why` is kept as a pointer: a literal or static
+ * text. */
 void snapshot_spoil(const char *why);
 /* Returns the number of sockets that the application opened while it booted, except those open at
  * snapshot_prepare(). */
@@ -158,7 +159,7 @@ void snapshot_own_in_forks(int fd);
 /* Makes `by` the process's descriptor of the boot under this number, for this and all later requests. False on failure,
  * see errno. */
 bool snapshot_replace_boot_descriptor(int fd, int by);
-/* True if the process's descriptors can be restored after this request; otherwise see snapshot_reason(). On false, the
+/* True if the process can be restored after this request; otherwise see snapshot_reason(). On false, the
  * caller can still end the worker normally. No PHP code may run between a true result and snapshot_restore(), which
  * makes this check itself only if it was not called. */
 bool snapshot_restorable(void);

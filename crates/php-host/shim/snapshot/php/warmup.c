@@ -6,8 +6,9 @@
  * begins in one call of frankenphp_handle_request() and ends in the next one, and the snapshot is taken in the call
  * after the last.
  *
- * Only the worker that boots for others keeps a record: each path is requested four times by a visitor without cookies,
- * twice in forks of the booted application in which no warm-up request has run, twice on the snapshot. */
+ * Only the worker that boots for others keeps a record: each path is requested by visitors without cookies, twice on
+ * the snapshot and, with warmup_check, twice without the warm-up: for a worker script in forks of the booted
+ * application, for a boot file before the boot. */
 #include "snapshot/php/warmup.h"
 
 #include "shim.h"

@@ -19,7 +19,8 @@ typedef enum shim_warmup_step {
 } shim_warmup_step;
 /* Called when the script asks for a request before the snapshot. */
 shim_warmup_step shim_warmup_turn(zend_fcall_info *function, zend_fcall_info_cache *cache);
-/* Called when the script has ended without a snapshot. Does not return if a warm-up request caused that. */
+/* Called when the script has ended without a snapshot. Does not return if a warm-up request caused that in the worker
+ * that boots for others. */
 void shim_warmup_script_ended(void);
 /* Makes a warm-up request on the finished snapshot the current one; numbers begin at 0. */
 void shim_warmup_make_current(size_t number);

@@ -1,4 +1,4 @@
-/* Watches calls with which a script changes state of the kernel, except those of process/changes.c. They are rare, so
+/* Watches calls with which a script changes state of the kernel, in addition to process/changes.c. They are rare, so
  * they are intercepted and cost other requests nothing. The restore undoes some; others replace the worker. */
 #include "snapshot/php/watch.h"
 

@@ -8,8 +8,8 @@
  * pgsql.c         PostgreSQL
  * redis.c         Redis
  *
- * A tap is entirely in memory of the snapshot. So a restore resets it to its state at the snapshot, which is correct
- * because a request that changed more than that has either been undone or has ended the worker. */
+ * A tap, except its tap_lasting, is in memory of the snapshot. So a restore resets it to its state at the snapshot,
+ * which is correct because a request that changed more than that has either been undone or has ended the worker. */
 #ifndef HOWDAH_SNAPSHOT_SESSIONS_TAP_H
 #define HOWDAH_SNAPSHOT_SESSIONS_TAP_H
 
