@@ -7,7 +7,7 @@
  * The boot loads the container and the code of all modules, and the warm-up answers from the page cache. Each request
  * evaluates settings.php, finds its site and checks the host as without a snapshot, and asks the database whether the
  * container is still the one of the boot: if anything differs, it runs on a new boot. Services are created in the request,
- * except those that lead to the page cache.
+ * except, with an unencrypted MySQL, those that lead to the page cache.
  *
  * No page is rendered before the snapshot: functions of Drupal keep data of a page in static variables, which nothing can
  * reset.

@@ -4,8 +4,8 @@
  * Boots an unmodified Symfony application once for many requests, in snapshot and in worker mode: the server runs this
  * before the application's own front controller, which then requests a runtime and gets the one below. The kernel has booted
  * before the first request, `.env` included, and `terminate()` runs when the client has its response. When the container is
- * rebuilt (cache:clear) or `.env` changes, the application boots again before the next request; in debug mode also when one
- * of its loaded files has changed.
+ * rebuilt (cache:clear) or `.env` changes, the application boots again before the next request, in worker mode after
+ * it; in debug mode also when one of its loaded files has changed.
  *
  * The front controller runs once, so it must do nothing but return the application: this file detects anything else, and the
  * server continues in classic mode. Written for symfony/runtime 5.3 to 7.
@@ -170,8 +170,8 @@ final class Sources
     }
 
     /**
-     * Returns marks of the files that the boot has read; a changed file never has the same mark again. Uses the inode's
-     * change time, because rsync and touch set the modification time to any value.
+     * Returns marks of the files that the boot has read. A file that has changed since the boot began gets one that no
+     * file has: the inode's change time tells, because rsync and touch set the modification time to any value.
      */
     private static function read(array $files): array
     {
@@ -418,8 +418,8 @@ function is_encrypted(\Doctrine\DBAL\Connection $connection): bool
 
 /**
  * Processes cannot share a connection, so with one open at the snapshot each worker would boot separately. One to MySQL or
- * PostgreSQL is opened again in each worker. Encrypted ones cannot be in a snapshot: they are closed, and so are those of
- * a large application to other servers. Doctrine reconnects in the request that needs it.
+ * PostgreSQL is opened again in each worker. Encrypted ones to PostgreSQL cannot be in a snapshot: they are closed, and
+ * so are those of a large application to other servers. Doctrine reconnects in the request that needs it.
  */
 function share_boot(KernelInterface $kernel): void
 {

@@ -6,10 +6,10 @@
  *
  * The boot runs to the end of wp-load.php, including the hooks `init` and `wp_loaded`; from there on, each request runs as
  * it would without a snapshot. WordPress itself has read parts of the request by then; these are read again, in its order
- * (Request). Each request repeats the boot's database queries and compares the results (Sources), and checks the boot's
- * files: if anything differs, the request runs on a new boot. Parts of the request that plugins and the theme read in those
- * hooks cannot be read again, so their code is searched for that first (Code). A site with such a plugin or theme stays in
- * classic mode, unless HOWDAH_WORDPRESS_TRUST names it.
+ * (Request). Each request reads the boot's options again, repeats its other SELECT queries, compares the results, and
+ * checks the main files (Sources): if anything differs, the request runs on a new boot. Parts of the request that
+ * plugins and the theme read in those hooks cannot be read again, so their code is searched for that first (Code). A
+ * site with such a plugin or theme stays in classic mode, unless HOWDAH_WORDPRESS_TRUST names it.
  *
  * Blocks, in wordpress/blocks.php, makes the pages of block themes cheaper; the server appends that file to this one.
  *
@@ -93,7 +93,10 @@ final class Code
         ));
     }
 
-    /** Returns the first place that reads the request; null if there is none, or its plugin or theme is trusted. */
+    /**
+     * Returns the first obstacle: an unfit plugin, a choice by an unknown host, or a place that reads the request in a
+     * plugin or theme that is not trusted; null if there is none.
+     */
     public static function obstacle(array $files): ?string
     {
         $trusted = array_filter(array_map('trim', explode(',', (string) getenv('HOWDAH_WORDPRESS_TRUST'))));
@@ -228,7 +231,7 @@ final class Sources
     /** Options that the boot has read: names, then their values; null for one that does not exist. */
     private static array $options = [];
 
-    /** Other queries of the boot, with a hash of their results. */
+    /** Other SELECT queries of the boot, with a hash of their results. */
     private static array $queries = [];
 
     /** Files, with the marks that change with them. */

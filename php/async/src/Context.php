@@ -1,7 +1,7 @@
 <?php
 
 /* Values that belong to a coroutine, such as request ids, users and locales. A task starts with a copy of its parent's
- * values; values that it sets are not visible to its parent. */
+ * values, a detached one with none; values that it sets are not visible to its parent. */
 
 declare(strict_types=1);
 

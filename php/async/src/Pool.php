@@ -36,7 +36,7 @@ final class Pool implements \Countable
      * @param callable(): object           $factory     opens a connection
      * @param int                          $max         maximum number of open connections
      * @param int                          $minIdle     number of connections kept open although they are unused
-     * @param float                        $idleTimeout seconds after which an unused connection is closed
+     * @param float                        $idleTimeout seconds after which those beyond $minIdle are closed if unused
      * @param float                        $lifetime    seconds after which a connection is closed at its return
      * @param float|null                   $waitTimeout seconds that get() waits for a free connection by default; null: no limit
      * @param float                        $checkAfter  seconds after which an unused connection is checked before it is lent

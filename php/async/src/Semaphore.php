@@ -53,7 +53,7 @@ final class Semaphore
         ++$this->free;
     }
 
-    /** Calls the function with a permit, and releases it however the function ends. */
+    /** Calls the function with a permit, and releases it when the function returns, throws or calls exit(). */
     public function use(callable $fn, ?float $timeout = null): mixed
     {
         $this->acquire($timeout);

@@ -1,8 +1,8 @@
 <?php
 
-/* The only way in which the library waits: a queue of coroutines, served in order of arrival. The coroutine that serves a
- * waiter passes it the value (or permit) in the same step, so none that arrives later can take it before the waiter runs. A
- * waiter that is served and then cancelled keeps the value; its next wait throws. */
+/* A queue of waiting coroutines, served in order of arrival; only Task::wait() and suspend() wait without one. The
+ * coroutine that serves a waiter passes it the value (or permit) in the same step, so none that arrives later can take
+ * it before the waiter runs. A waiter that is served and then cancelled keeps the value; its next wait throws. */
 
 declare(strict_types=1);
 

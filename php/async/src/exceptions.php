@@ -6,7 +6,10 @@ declare(strict_types=1);
 
 namespace Howdah;
 
-/** This coroutine, or the awaited task, was cancelled. After a cancellation every further wait throws again. */
+/**
+ * This coroutine, or the awaited task, was cancelled. After a cancellation every further wait throws again, except in
+ * protect() and deferred functions.
+ */
 class CancelledException extends \Exception
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Swoole;
 
-/** In async mode every call that can wait does so without blocking; there is nothing to enable. */
+/** In async mode the hooked calls always wait without blocking; there is nothing to enable. */
 class Runtime
 {
     public static function enableCoroutine(bool|int $flags = SWOOLE_HOOK_ALL, int $legacy = SWOOLE_HOOK_ALL): bool

@@ -22,7 +22,7 @@ final class TaskWorker
     {
         // Without a dispatcher: tasks started by a task run inside it, as it must not wait for its own pool.
         $booted = new BootedWorker($this->base, ['octane.cacheTable' => $this->directory->cache()]);
-        // This limit is meant for requests; a task is limited by the time that its caller waits.
+        // This limit is meant for requests; for tasks, only the time that a caller waits is limited.
         set_time_limit(0);
         $booted->serve($this->handle(...));
     }

@@ -68,7 +68,10 @@ class Server
         return true;
     }
 
-    /** Sends a message, or closes the connection. Returns true also if that has closed in the meantime. */
+    /**
+     * Sends a message, or closes the connection. For a message, returns true also if the connection has closed in the
+     * meantime.
+     */
     public function push(
         string $fd,
         Frame|string $data,
