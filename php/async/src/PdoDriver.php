@@ -1,6 +1,6 @@
 <?php
 
-/* Pooled PDO connections. A return costs no additional query unless there is something to undo. */
+/* Pooled PDO connections. A return costs no additional query unless there is something to undo, or after an error. */
 
 declare(strict_types=1);
 

@@ -119,7 +119,7 @@ final class Pool implements \Countable
 
     /**
      * Creates a pool of phpredis connections. At the return, an open multi() is discarded (see put()), watched keys are
-     * released, and database and options are restored.
+     * released, and the database and the options that affect commands are restored.
      *
      * @param string                    $host     or the path of a socket
      * @param string|array<string>|null $auth     password, or user and password
@@ -351,7 +351,7 @@ final class Pool implements \Countable
         $entry->state->rolledBack = false;
         $this->recycle($entry);
         if (!$entry->state->rolledBack) {
-            // It was lost with the connection, which was already reported.
+            // It was lost with the connection.
             return;
         }
         ++$this->connections->open_transactions;

@@ -1,6 +1,7 @@
 <?php
 
-/* Pooled connections of phpredis. A return costs no exchange with the server unless there is something to undo. */
+/* Pooled connections of phpredis. A return costs no exchange with the server unless there is something to undo, or after
+ * an error in use(). */
 
 declare(strict_types=1);
 

@@ -16,7 +16,7 @@ final class Coroutines
     private static int $peak = 0;
 
     /**
-     * Starts a coroutine and lets it run to its first wait, as Swoole does.
+     * Starts a coroutine and, in a coroutine that is not cancelled, lets it run to its first wait, as Swoole does.
      *
      * @param array<mixed> $arguments
      */
