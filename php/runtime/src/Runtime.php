@@ -10,7 +10,8 @@ use Symfony\Component\Runtime\RunnerInterface;
 use Symfony\Component\Runtime\SymfonyRuntime;
 
 /**
- * Symfony's runtime with a loop around the application in a Howdah worker; elsewhere it is Symfony's runtime unchanged.
+ * Symfony's runtime with a loop around the application in a worker of Howdah or FrankenPHP; elsewhere it is Symfony's
+ * runtime unchanged.
  *
  * Selected by `APP_RUNTIME=Howdah\Runtime\Runtime` or in composer.json (`extra.runtime.class`). Symfony 7.4 has its own loop
  * and does not need it. The option `worker_loop_max` (or the variable FRANKENPHP_LOOP_MAX) ends the script after that number

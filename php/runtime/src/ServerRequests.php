@@ -26,7 +26,7 @@ final class ServerRequests
     ) {
     }
 
-    /** Uses the first installed PSR-17 factory. */
+    /** Uses the first of these packages that is installed. */
     public static function withInstalledFactory(): self
     {
         foreach (self::FACTORIES as $class) {
