@@ -13,8 +13,8 @@ use Howdah\Internal\WaitQueue;
 
 /**
  * Starts a coroutine. It begins when the current one waits, ends or has run for its time slice, and belongs to the
- * current request: it has the same superglobals, headers and output, and the request is complete when all its tasks have
- * ended. While the worker script starts, go() works like detach().
+ * current request: it has the same superglobals, headers and output, and the request is complete when all its tasks
+ * have ended. While the worker script starts, go() works like detach().
  */
 function go(callable $fn, mixed ...$args): Task
 {
