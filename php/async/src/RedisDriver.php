@@ -1,7 +1,7 @@
 <?php
 
-/* Pooled connections of phpredis. A return costs no exchange with the server unless there is something to undo, or after
- * an error in use(). */
+/* Pooled connections of phpredis. A return costs no exchange with the server unless there is something to undo, or
+ * after an error in use(). */
 
 declare(strict_types=1);
 
