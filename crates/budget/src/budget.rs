@@ -1,15 +1,16 @@
 //! A budget: its size in bytes, and its use.
 //!
-//! Each thread keeps a small reserve, taken from the budget in advance. Charges that are made and returned within one
-//! thread, as by a request that does not wait, cost two plain loads and stores and no atomic read-modify-write.
+//! Each thread keeps a small reserve, taken from the budget in advance. Most charges that are made and returned within
+//! one thread, as by a request that does not wait, cost two plain loads and stores and no atomic read-modify-write,
+//! unless a connection's `Share` counts them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Maximum number of threads with a reserve. The server has fewer threads; further ones (in tests) have no reserve.
+/// Maximum number of threads with a reserve, counted from the process's start; further ones have none.
 const MAX_THREADS: usize = 80;
 
-/// Maximum bytes that a thread draws at a time; its reserve may be twice as large.
+/// Maximum bytes that a thread draws in advance at a time; its reserve may be twice as large.
 const RESERVE: u64 = 128 * 1024;
 
 /// Bytes up to which a charge may use the part of a budget that is reserved for small holders. A connection may hold
@@ -113,7 +114,7 @@ impl Budget {
         self.refused.load(Relaxed)
     }
 
-    /// Counts a refusal, for callers that check `has_room` instead of taking bytes.
+    /// Counts a refusal, for callers that check `has_room` or `is_full` instead of taking bytes.
     pub fn note_refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
@@ -134,7 +135,7 @@ impl Budget {
         self.taken.0.load(Relaxed).saturating_add(bytes) <= most
     }
 
-    /// `true` if so little is left that new work is refused.
+    /// `true` if less than a thirty-second of the budget is left.
     pub fn is_full(&self) -> bool {
         self.taken.0.load(Relaxed) > self.limit - self.limit / 32
     }

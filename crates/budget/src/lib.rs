@@ -1,10 +1,11 @@
-//! All data that waits in the server is charged to a budget: one for memory, one for temporary files (`Budgets`). A
+//! Data that waits in the server is charged to a budget: one for memory, one for temporary files (`Budgets`). A
 //! `Charge` is one object's part of a budget. It grows and shrinks with the object and returns everything when dropped.
-//! Where several requests share a connection, the connection has a `Share`, so that no client can exhaust the budget.
+//! Where several requests share a connection, the connection has a `Share`, so that no connection can exhaust the
+//! budget.
 //!
-//! Data that a budget refuses is not kept: a request gets 503, a response goes to a file or waits in its worker. As a
-//! budget fills up, slow clients are disconnected earlier. Reading order: `Budget` (the numbers), `Charge` (their
-//! owners), `machine` (the defaults).
+//! Data that a budget refuses is not kept: a request gets 503, a response goes to a file, waits in its worker, or
+//! fails. As a budget fills up, slow clients are disconnected earlier. Reading order: `Budget` (the numbers), `Charge`
+//! (their owners), `machine` (the defaults).
 #![forbid(unsafe_code)]
 
 mod budget;

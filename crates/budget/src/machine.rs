@@ -67,8 +67,8 @@ impl Machine {
         }
     }
 
-    /// Two workers per processor, limited by memory. That is an estimate: a worker may use much more than
-    /// `WORKER_MEMORY`.
+    /// Two workers per processor, but not more than fit into memory, and at least two. That is an estimate: a worker
+    /// may use much more than `WORKER_MEMORY`.
     pub fn default_workers(&self) -> u32 {
         let by_memory = (self.memory / WORKER_MEMORY).max(2);
         u32::try_from((self.processors as u64 * 2).min(by_memory)).unwrap_or(2)
@@ -103,7 +103,7 @@ fn total(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Default of the memory budget: an eighth of the memory, as PHP needs most of it.
+/// Default of the memory budget: an eighth of the memory, from 16 MiB to 4 GiB, as PHP needs most of it.
 pub fn default_memory() -> u64 {
     round(memory() / 8, 16 * MIB, 4096 * MIB)
 }
@@ -113,7 +113,8 @@ fn round(bytes: u64, least: u64, most: u64) -> u64 {
     (bytes / MIB * MIB).clamp(least, most)
 }
 
-/// Default of the spool budget: a quarter of the free space for temporary files; on a tmpfs, at most `default_memory`.
+/// Default of the spool budget: a quarter of the free space for temporary files, from 16 MiB to 64 GiB; on a tmpfs, at
+/// most `default_memory`.
 pub fn default_spool(free: u64, in_memory: bool) -> u64 {
     let most = if in_memory { default_memory() } else { 64 * 1024 * MIB };
     round(free / 4, 16 * MIB, most)

@@ -37,7 +37,8 @@ impl MemoryPressure {
         events.exists().then_some(Self(Source::HeldUp(events, None)))
     }
 
-    /// Pressure in percent of the last ten seconds; 0 if the file cannot be read.
+    /// Pressure in percent of the last ten seconds; 0 if the file cannot be read. Without PSI, 100 if the group has
+    /// exceeded `memory.high` since the last call, else 0.
     pub fn percent(&mut self) -> u32 {
         match &mut self.0 {
             Source::Stalls(path) => stalled(path).unwrap_or_default(),

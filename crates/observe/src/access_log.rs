@@ -1,6 +1,6 @@
-//! The access log: one line per request, in the combined format followed by Howdah's fields, or as JSON. Lines are
-//! queued in memory, and a separate thread writes them within 200 ms. A slow disk costs lines, which are counted, but
-//! never delays a request.
+//! The access log: one line per request, in the combined format followed by Howdah's fields, as JSON, for a terminal,
+//! or in PHP-FPM's format. Lines are queued in memory, and a separate thread begins to write them within 200 ms if the
+//! destination keeps up. A slow disk costs lines, which are counted, but never delays a request.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -22,7 +22,7 @@ mod terminal_line;
 
 pub use fpm_line::FpmEntry;
 
-/// Maximum time a line waits in the queue.
+/// Time after which a queued line is written if the destination keeps up.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 
 /// Queued bytes at which lines are written at once.
@@ -63,7 +63,7 @@ pub struct AccessEntry<'a> {
     pub pool: Option<&'a str>,
     /// The worker that ran the request.
     pub worker: Option<u32>,
-    /// Microseconds the request waited for a worker.
+    /// Microseconds from the end of the request's header until a worker took the request.
     pub queue_us: Option<u64>,
     /// Microseconds the request ran in PHP.
     pub php_us: Option<u64>,
@@ -86,7 +86,7 @@ pub struct AccessEntry<'a> {
     pub refused: Option<&'a str>,
 }
 
-/// The access log of a server. Dropping it writes the queued lines.
+/// The access log of a server. Dropping it writes the queued lines unless the destination hangs.
 #[derive(Debug)]
 pub struct AccessLog {
     queue: Queue,

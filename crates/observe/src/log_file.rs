@@ -1,5 +1,5 @@
-//! Opens log files, readable by their owner and group only. While the server still runs as root, other users with write
-//! access to the directory cannot redirect root's writes.
+//! Opens log files, and creates missing ones readable by their owner and group only. While the server still runs as
+//! root, other users with write access to the directory cannot redirect root's writes.
 
 use rustix::fs::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};

@@ -30,7 +30,7 @@ pub struct PoolMetrics {
     is_gone: AtomicBool,
     /// Requests that wait for a worker.
     pub queue_length: Gauge,
-    /// Time that requests waited for a worker.
+    /// Time from the end of requests' headers until a worker took them.
     pub queue_wait: Histogram,
     /// Queue wait of requests that found an on-demand pool without a worker.
     pub cold_starts: Histogram,
@@ -44,7 +44,7 @@ pub struct PoolMetrics {
     pub memory: Gauge,
     /// Idle workers stopped because memory was short.
     pub workers_relieved: Counter,
-    /// Workers replaced, by reason.
+    /// Workers that ended, by reason.
     pub restarts: Labelled,
     /// Requests that could not be answered, by `FaultKind::label`.
     pub faults: Labelled,
@@ -119,7 +119,7 @@ pub struct Metrics {
     /// Percentage of the last ten seconds in which processes stalled on memory.
     pub memory_pressure: Gauge,
     pub slow_log_dropped: Counter,
-    /// Spans that were sent, that a collector rejected, and that the queue had no room for.
+    /// Spans that were sent, that could not be sent or were rejected, and that the queue had no room for.
     pub spans_sent: Counter,
     pub spans_failed: Counter,
     pub spans_dropped: Counter,

@@ -138,7 +138,8 @@ impl Queue {
         true
     }
 
-    /// Writes all queued lines. Gives up and returns `false` if the sink accepts nothing.
+    /// Writes all queued lines. Gives up and returns `false` after `STUCK_AFTER` in which the sink accepts nothing, or
+    /// after `FLUSH_AT_MOST`.
     pub(crate) fn flush(&self) -> bool {
         let wanted = {
             let mut waiting = self.shared.lock();

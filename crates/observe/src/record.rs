@@ -1,5 +1,5 @@
-//! Entries for log services: message, severity and fields. In the queue an entry is a line like any other, so the
-//! separators of lines and fields are removed from values.
+//! Entries for log services: message, severity and fields. In the queue an entry is a line like any other, so line ends
+//! in values are replaced, and the separators of fields removed.
 
 use std::time::SystemTime;
 

@@ -1,5 +1,6 @@
-//! The slow log: an entry for each request that exceeds its time threshold, with its PHP stack at that moment. Like the
-//! access log, it is a queue in memory with a writer thread, and is reopened for log rotation.
+//! The slow log: an entry for each request that was found to exceed its time threshold, with its PHP stack at that
+//! moment; the pool limits their rate. Like the access log, it is a queue in memory with a writer thread, and is
+//! reopened for log rotation.
 
 use std::fmt::Write as _;
 use std::io;

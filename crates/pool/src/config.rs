@@ -19,7 +19,7 @@ pub struct PoolConfig {
     pub state: Option<PathBuf>,
     /// Variables added to the environment of PHP.
     pub env: Vec<(String, String)>,
-    /// Routes with limits, of all sites; `Request::route` is an index into this.
+    /// Routes with a limit or a weight, of all sites; `Request::route` is an index into this.
     pub routes: Vec<Share>,
     /// Bytes of one response kept in memory before the rest goes to a temporary file.
     pub response_memory: usize,
@@ -40,7 +40,7 @@ impl PoolConfig {
         &self.boot.worker
     }
 
-    /// Minimum number of workers. 0: an on-demand pool, which has none while there is no work.
+    /// Minimum number of workers. 0: an on-demand pool, whose last idle worker is stopped too.
     pub const fn min_workers(&self) -> usize {
         self.settings.workers.min as usize
     }
@@ -71,12 +71,13 @@ impl PoolConfig {
         self.settings.warmup_auto && self.settings.mode == Mode::Snapshot && self.settings.script.is_some()
     }
 
-    /// Maximum processor time of a request. `None` for multiplexed workers, which do not report it per request.
+    /// Maximum processor time of a request. `None` if there is no limit, and for multiplexed workers: the time is
+    /// measured per process.
     pub(crate) fn cpu_deadline(&self) -> Option<Duration> {
         self.settings.cpu_deadline.filter(|_| !self.is_multiplexed())
     }
 
-    /// True if the pool has no worker while there is no work.
+    /// True if the pool may have no worker while there is no work.
     pub(crate) const fn is_on_demand(&self) -> bool {
         self.min_workers() == 0
     }

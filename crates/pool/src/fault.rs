@@ -16,17 +16,17 @@ pub enum Level {
 pub enum FaultKind {
     /// The pool's waiting queue is full.
     QueueFull,
-    /// The request waited in the queue longer than allowed.
+    /// The request waited for a worker longer than allowed.
     QueueTimeout,
     /// No worker can be started (PHP does not boot, or the script fails at once); the pool is backing off.
     PoolDown,
-    /// The server is stopping and takes no new requests.
+    /// The pool is stopping: the request was not begun, or did not end within the grace time.
     Stopping,
-    /// The worker died while it ran the request.
+    /// The worker died with the request, which is not run again.
     WorkerDied,
-    /// The worker broke the transport's protocol, or its response cannot be used.
+    /// The worker broke the transport's protocol, its response cannot be used, or every worker gave the request back.
     WorkerBroken,
-    /// The request ran past its deadline. Its worker was killed, or in async mode asked to cancel it.
+    /// The request ran past its deadline. Its worker is killed, or in async mode asked to cancel it.
     Deadline,
     /// The request exceeded its limit on processor time; its worker was killed.
     CpuDeadline,
@@ -61,8 +61,8 @@ impl Fault {
         Self { kind, detail: Some(detail.into()) }
     }
 
-    /// A fault for a file that could not be created, written or read. If the process or system is out of descriptors,
-    /// the client should try again.
+    /// A fault for a file that could not be created, written or read. `OverBudget` if the process or system is out of
+    /// descriptors, so that the client tries again.
     pub fn storage(what: &str, error: &std::io::Error) -> Self {
         let is_out = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(rustix::io::Errno::raw_os_error);
         let is_out = error.raw_os_error().is_some_and(|code| is_out.contains(&code));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub(crate) struct GenerationStatus {
     pub(crate) php_version: Option<String>,
     pub(crate) generation: u64,
-    /// The reason why the last start failed, until one succeeds.
+    /// The reason why the last start failed, until a worker is ready.
     pub(crate) last_error: Option<String>,
     pub(crate) boots: BootSource,
     pub(crate) warm_up: WarmUp,
@@ -28,7 +28,7 @@ pub(crate) enum BootSource {
         /// When its boot began, microseconds since the epoch.
         began_us: u64,
     },
-    /// The template has ended; the next worker that starts boots a new one.
+    /// The template has ended or was ordered to; the next worker that starts boots a new one.
     TemplateGone(u32),
     /// Each worker boots separately, for this reason.
     Alone(String),

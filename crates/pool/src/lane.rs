@@ -91,7 +91,7 @@ pub(crate) struct Lane {
     /// The I/O thread its reader runs on.
     pub(crate) home: usize,
     pub(crate) state: WorkerState,
-    /// The worker has reported ready at least once.
+    /// The worker has begun to serve.
     pub(crate) was_ready: bool,
     pub(crate) in_flight: LaneRequests,
     pub(crate) kind: LaneKind,
@@ -357,8 +357,7 @@ impl Lane {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
-    /// Expected wait of a further request in this lane, in microseconds. `None` if unknown; always `None` in a
-    /// multiplexed lane.
+    /// Expected wait of a further request in this lane, in microseconds; `None` if unknown, as in a multiplexed lane.
     pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
         match &self.kind {
             LaneKind::Serial(serial) => serial.expected_wait(&self.in_flight, &self.sender, now),
@@ -386,7 +385,7 @@ impl Lane {
         }
     }
 
-    /// True if the worker was ended because its zygote had died.
+    /// True if the worker's zygote has ended or was ordered to, which ends the worker too.
     pub(crate) fn has_lost_its_zygote(&self) -> bool {
         self.zygote.as_ref().is_some_and(ZygoteLife::is_over)
     }
@@ -425,7 +424,7 @@ impl Lane {
         }
     }
 
-    /// True if a message to a multiplexed worker waits for room in the request ring.
+    /// True if a message or request to a multiplexed worker waits for room in the request ring.
     pub(crate) const fn wants_room(&self) -> bool {
         matches!(&self.kind, LaneKind::Multiplexed(multiplexed) if multiplexed.wants_room())
     }
@@ -445,14 +444,15 @@ impl Lane {
         serves
     }
 
-    /// Asks the worker to exit after its current requests.
+    /// Asks the worker to exit after its current requests. Kills a serial worker whose request ring has no room for
+    /// that.
     pub(crate) fn stop(&mut self) {
         if self.state.note(WorkerEvent::Stop) {
             self.request_stop();
         }
     }
 
-    /// Condemns a worker that will be killed for `reason` as soon as it has reported its stack.
+    /// Condemns a worker that will be killed for `reason` once it was asked for its stack.
     pub(crate) fn condemn(&mut self, reason: KillReason) {
         let is_news = self.state.is_to_stay();
         if self.state.note(WorkerEvent::Condemn(reason)) && is_news {

@@ -37,7 +37,8 @@ pub(crate) mod rescue;
 mod waste;
 pub(crate) mod worker_log;
 
-/// The ring space of frames from this size on is released to the worker at once; that of smaller ones once per batch.
+/// The ring space of frames is released to the worker once per batch, at the end of a request, and before a copied
+/// frame of at least this size is handled. A body that was left in the ring delays that.
 const LARGE_FRAME: usize = 16 * 1024;
 /// Interval at which a response without budget tries again: budget freed by other responses does not wake its reader.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

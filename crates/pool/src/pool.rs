@@ -171,8 +171,8 @@ impl Pool {
         }
     }
 
-    /// Submits a request to the scheduler. If the queue is full, it waits for its turn. Meanwhile its client's
-    /// connection is not read; an immediate refusal would only make the client retry at once.
+    /// Submits a request to the scheduler. If the queue is full, it waits for its turn: an immediate refusal would only
+    /// make the client retry at once.
     async fn submit(&self, pending: Box<Pending>) -> Result<(), Fault> {
         let mut now = pending.request.complete;
         let (mut fault, mut pending) = match self.shared.submit(pending, now) {
@@ -268,7 +268,8 @@ impl Pool {
         self.shared.demotions.get()
     }
 
-    /// `true` if a new request would run at once without delaying another. An on-demand pool may start a worker for it.
+    /// `true` if a new request would not wait for a busy worker or delay another request. An on-demand pool may start a
+    /// worker for it.
     pub fn is_idle(&self) -> bool {
         let scheduler = self.shared.lock();
         let may_start = self.config().is_on_demand() && scheduler.lanes.iter().flatten().next().is_none();
@@ -336,8 +337,8 @@ impl Pool {
         Ok(sum.into_profile(self.name(), rate, length))
     }
 
-    /// Stops the pool: it takes no new requests, and running ones may finish within `grace`. Returns when no process is
-    /// left.
+    /// Stops the pool: it takes no new requests, and running ones may finish within `grace`. Returns when its workers
+    /// and its current zygote have ended.
     pub async fn stop(&self, grace: Duration) {
         let (done, stopped) = oneshot::channel();
         self.shared.notify_supervisor(Event::Stop { grace, done });
@@ -345,7 +346,7 @@ impl Pool {
     }
 
     /// Sets the flag that memory is short on this machine. While it is, idle workers are stopped one by one down to the
-    /// pool's minimum, and none is started before a request waits for it.
+    /// pool's minimum, and `spare_workers` are not kept ready.
     pub fn set_memory_short(&self, is_short: bool) {
         self.shared.set_memory_short(is_short);
     }

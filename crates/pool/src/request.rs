@@ -35,9 +35,10 @@ pub struct Request {
     pub complete: Instant,
     /// Time for which its body was not read because the queue was full (`Pool::room`).
     pub waited: Duration,
-    /// The client, for fairness: requests with equal numbers share one flow. A client's address, as a number.
+    /// The client, for fairness: requests with equal numbers share one flow. Its IPv4 address or IPv6 /64 network, as a
+    /// number.
     pub client: u64,
-    /// Index of its route in `PoolConfig::routes`, if that has limits.
+    /// Index of its route in `PoolConfig::routes`, if that has a limit or a weight.
     pub route: Option<u16>,
     /// Time limits set by rules.
     pub limits: TimeLimits,
@@ -54,8 +55,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request that the server makes itself: no client waits for it, it has no body, and it is not run again if its
-    /// worker dies.
+    /// A request that the server makes itself: no client waits for it, it has no body, and once begun it is not run
+    /// again if its worker dies.
     pub fn without_client(head: EncodedRequest, id: RequestId) -> Self {
         let now = Instant::now();
         Self {

@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) has_slow_log: bool,
     /// Paths learned from its traffic, and by its predecessors.
     pub(crate) learned: Arc<Learned>,
-    /// The fallback pool, which serves whenever this one does not.
+    /// The fallback pool, to which requests move that this one cannot run.
     fallback_pool: OnceLock<Weak<Self>>,
     is_fallback: AtomicBool,
     report: OnceLock<Report>,

@@ -25,9 +25,9 @@ pub struct PoolStatus {
     pub mode: Mode,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,
-    /// Number of requests that a worker runs at once.
+    /// Maximum number of requests that a worker runs at once.
     pub concurrency: u32,
-    /// Number of the generation; grows with every reload.
+    /// Number of the generation; grows with every zygote that is started.
     pub generation: u64,
     /// In snapshot mode, the process that booted the application and from which workers are forked.
     pub snapshot_template: Option<u32>,
@@ -48,7 +48,7 @@ pub struct PoolStatus {
     pub queued: usize,
     /// Maximum number of requests in the queue.
     pub queue_limit: usize,
-    /// Wait of the oldest queued request, in milliseconds.
+    /// Wait of the oldest waiting request, in milliseconds.
     pub oldest_wait_ms: u64,
     /// More requests arrive than can be served, so they are refused sooner.
     pub overloaded: bool,
@@ -67,7 +67,7 @@ pub struct PoolStatus {
     pub requests: u64,
     /// Microseconds spent in PHP.
     pub php_us: u64,
-    /// Time that requests waited for a worker.
+    /// Time from the end of requests' heads until a worker took them.
     pub queue_wait: Durations,
     /// Time that requests ran in PHP.
     pub php_time: Durations,

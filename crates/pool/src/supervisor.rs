@@ -84,7 +84,7 @@ pub(crate) struct Supervisor {
     next_home: usize,
     /// When to check whether requests still wait.
     grow_at: Option<Instant>,
-    /// When a worker was last stopped because too many were idle.
+    /// When a worker was last stopped because too many were idle or memory was short.
     shrunk_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// No process is started before the first reload.
@@ -542,14 +542,14 @@ impl Supervisor {
         self.stop = Some((Instant::now() + grace, done));
     }
 
-    /// While stopping: closes zygotes once no worker is left. Returns true when the last has ended.
+    /// While stopping: closes zygotes once no worker is left. Returns true when the current one has ended.
     fn all_gone(&mut self) -> bool {
         if self.pool.lock().lanes.iter().flatten().next().is_some() {
             return false;
         }
         self.old.clear();
         if let Some(generation) = self.current.as_mut() {
-            // Waits for `ZygoteGone`, so that no process is left when the pool has stopped.
+            // Waits for `ZygoteGone`, so that this zygote has ended when the pool has stopped.
             generation.zygote.close();
             return false;
         }

@@ -17,7 +17,7 @@ const MAX_STATE_LEN: usize = 1024;
 pub(crate) struct Contexts {
     trust: ParentTrust,
     sampler: Sampler,
-    /// The caller's sampling decision is followed.
+    /// The caller's sampling decision is followed if its trace is continued.
     follows_parent: bool,
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct Contexts {
 #[derive(Debug, Clone)]
 pub struct Trace {
     pub(crate) context: SpanContext,
-    /// The caller's span, if the caller is trusted.
+    /// The span that this trace continues: the caller's, or that of the request that opened the connection.
     pub(crate) parent: Option<SpanId>,
     /// The parent is a span of this server.
     pub(crate) has_own_parent: bool,
-    /// The span of an untrusted caller.
+    /// The span of a caller whose trace is not continued, or of the request that opened an event's connection.
     pub(crate) link: Option<SpanContext>,
     /// The span of PHP or the upstream server.
     pub(crate) inner: SpanId,
@@ -128,7 +128,7 @@ impl Trace {
         self.context.trace_id()
     }
 
-    /// `true` if the trace's spans are sent.
+    /// `true` if the trace's spans are to be sent.
     pub fn is_sampled(&self) -> bool {
         self.context.is_sampled()
     }
@@ -144,7 +144,7 @@ impl Trace {
         format!("00-{}-{}-{:02x}", self.context.trace_id(), self.inner, self.context.trace_flags())
     }
 
-    /// `tracestate` for PHP or the upstream server, if the caller sent one.
+    /// `tracestate` for PHP or the upstream server, if the continued trace has one.
     pub fn state_field(&self) -> Option<String> {
         Some(self.context.trace_state().header()).filter(|state| !state.is_empty())
     }

@@ -118,7 +118,7 @@ impl Worker {
             self.send(std::mem::take(&mut batch)).await;
             self.report(false);
         }
-        // Sends spans that have arrived in the meantime, as far as time permits.
+        // Sends the remaining spans, as far as time permits.
         loop {
             while batch.len() < self.batch && self.take_one(&mut batch) {}
             if batch.is_empty() {

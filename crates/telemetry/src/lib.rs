@@ -57,7 +57,7 @@ impl Telemetry {
         Box::new(self.contexts.begin_event(opening, is_open))
     }
 
-    /// Ends a request's trace. Its spans are sent if it was sampled.
+    /// Ends a request's trace. Its spans are queued if it was sampled, and dropped if the queue is full.
     pub fn end(&self, trace: &Trace, ended: &EndedRequest<'_>) {
         if trace.is_sampled() {
             self.outbox.push(span::spans(trace, ended));

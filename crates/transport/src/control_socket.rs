@@ -72,7 +72,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends one message with descriptors (at most 8).
 ///
 /// # Errors
-/// The peer is gone, or (with `nonblocking`) its buffer is full.
+/// The system's error: the peer is gone, the message is too long, or (with `nonblocking`) the buffer is full.
 pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking: bool) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -92,7 +92,8 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking
     }
 }
 
-/// Receives one message with its descriptors (close-on-exec). `None`: the peer has closed.
+/// Receives one message with its descriptors (close-on-exec). `None`: the peer has closed, or has sent an empty
+/// message.
 ///
 /// # Errors
 /// The system's error; `WouldBlock` if `nonblocking` is set and no message is waiting; an error for a message that is

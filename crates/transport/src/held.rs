@@ -164,7 +164,8 @@ impl HeldPayload {
     /// took.
     ///
     /// # Errors
-    /// The system's error (`WouldBlock` if the socket's buffer is full); nothing was written then.
+    /// The system's error (`WouldBlock` if the socket's buffer is full), or more than seven buffers in `before`;
+    /// nothing was written then.
     pub fn send_after(&self, before: &[IoSlice<'_>], socket: BorrowedFd<'_>) -> io::Result<usize> {
         let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MAX_BEFORE + 1];
         if before.len() > MAX_BEFORE {

@@ -39,7 +39,7 @@ fn close_on_exec(number: RawFd) -> io::Result<()> {
 fn take_one(number: RawFd) -> io::Result<OwnedFd> {
     close_on_exec(number)?;
     // SAFETY: the descriptor is open and has no other owner: the parent left it for this process, `take` returns each
-    // number once, and this process has opened nothing before.
+    // number once, and its caller has opened nothing before.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -5,8 +5,8 @@
 //! read partly old, partly new. A name's length is stored with `Release` after its bytes and loaded with `Acquire`, so
 //! a reader that sees the length sees the name.
 //!
-//! The server does not trust what it reads: it truncates, cleans and limits names, and bounds numbers. A worker that
-//! lies here misreports only its own pools.
+//! The server does not trust what it reads: it leaves out names that are too long, cleans the others, and bounds
+//! numbers. A worker that lies here misreports only its own pools.
 
 use crate::wire::{POOL_NAME_LEN, POOL_NUMBERS, POOL_SLOTS};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};

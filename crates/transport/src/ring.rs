@@ -3,9 +3,9 @@
 //! A frame is a 24-byte header and a payload. It starts at a multiple of 8 and never wraps: the rest of the ring before
 //! its end is filled with a `Pad` frame, or skipped if it is shorter than a header. Cursors count bytes and never wrap;
 //! their low bits are the offset. A producer that finds the ring empty, with at least a quarter of it used since offset
-//! 0, restarts at offset 0, so that short requests keep using the same few cache lines and pages. It does not restart
-//! sooner: until the consumer has passed the padding, only the bytes before it are free, and a response would be
-//! published in pieces for lack of room.
+//! 0, restarts at offset 0 if the next frame fits before its position, so that short requests keep using the same few
+//! cache lines and pages. It does not restart sooner: until the consumer has passed the padding, only the bytes before
+//! it are free, and a response would be published in pieces for lack of room.
 //!
 //! This module knows neither the owners of the cursors nor the memory orders; the two ends do.
 
@@ -259,8 +259,9 @@ impl Ring {
     fn header_word(&self, cursor: u64, offset: usize) -> &AtomicU32 {
         let at = self.offset(cursor) + offset;
         assert!(at + 4 <= self.cap(), "a header outside its ring");
-        // SAFETY: inside the ring (assertion), 4-aligned; both sides use this word only atomically once the frame is
-        // published. The reference's lifetime is that of `&self`, whose owner keeps the segment mapped.
+        // SAFETY: inside the ring (assertion), 4-aligned; once the frame is published, both sides change this word only
+        // atomically, and neither uses the copy that `read_header` makes of it. The reference's lifetime is that of
+        // `&self`, whose owner keeps the segment mapped.
         unsafe { AtomicU32::from_ptr(self.data.as_ptr().add(at).cast()) }
     }
 }

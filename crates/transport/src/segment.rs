@@ -4,8 +4,9 @@
 //! The server creates the segment, seals its size (a worker that shrank it would kill the server with SIGBUS) and
 //! passes the descriptor to one worker. Each mapping lives until its owner drops it.
 //!
-//! Processes that the worker forks do not inherit its mapping: a script's child must not be able to respond in the
-//! worker's name. Such a process has a hole at that address (`Hole`), which it may fill with separate memory.
+//! Processes that the worker forks do not inherit its mapping unless they continue as the worker (`pass_to_forks`): a
+//! script's child must not be able to respond in the worker's name. Such a process has a hole at that address (`Hole`),
+//! which it may fill with separate memory.
 
 use crate::pool_page::{POOL_PAGE_LEN, PoolPage};
 use crate::wire::WIRE_VERSION;
@@ -74,7 +75,7 @@ pub struct LaneSizes {
 impl LaneSizes {
     /// The server's sizes. Only pages that are written take memory, and rings restart at their beginning whenever they
     /// are empty, so short requests touch only a few pages. The response ring has room for several responses of 50 KB,
-    /// which stay there until they are sent.
+    /// which may stay there until they are sent.
     pub const DEFAULT: Self = Self { request: 256 * 1024, response: 512 * 1024 };
     /// The smallest sizes that work, for tests that exercise every boundary.
     pub const TINY: Self = Self { request: 16 * 1024, response: 4096 };

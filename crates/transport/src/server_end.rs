@@ -203,8 +203,8 @@ impl RequestSender {
         self.requests.place(self.request_head, tail, payload)
     }
 
-    /// Asks a multiplexed worker to wake the server once it has taken the requests in the lane. Serial workers free
-    /// room at the end of each request.
+    /// Asks a multiplexed worker to wake the server once half of the request ring is free. Serial workers free room at
+    /// the end of each request.
     pub fn want_room(&self) {
         // The server stores its request for room, then reads the worker's cursor; the worker stores its cursor, then
         // reads the request (`WorkerEnd::give_back`). With a fence in between on both sides they cannot miss each

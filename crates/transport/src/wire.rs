@@ -91,7 +91,7 @@ pub struct WireRequest {
     pub authorization: StrRef,
 }
 
-/// Kind of a frame in the response ring.
+/// Kind of a frame in either ring.
 #[repr(u16)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable)]
 pub enum FrameKind {
@@ -157,7 +157,7 @@ pub const FLAG_FLUSH: u16 = 2;
 pub struct WireDone {
     /// Nanoseconds the worker spent on the request.
     pub php_ns: u64,
-    /// Processor time of the request in nanoseconds, if requested (`REQUEST_MEASURE`); else 0.
+    /// Processor time of the request in nanoseconds, if requested (`REQUEST_MEASURE` or `REQUEST_USAGE`); else 0.
     pub cpu_ns: u64,
     /// Nanoseconds of it in the kernel, if requested (`REQUEST_USAGE`); else 0.
     pub system_ns: u64,
@@ -304,7 +304,8 @@ var_names! {
     HTTP_X_CSRF_TOKEN HTTP_X_REQUEST_ID HTTP_TRACEPARENT HTTP_LAST_EVENT_ID PHP_VALUE PHP_ADMIN_VALUE
 }
 
-/// A request in wire form: copied into a lane when a worker gets it, and kept until it can no longer be retried.
+/// A request in wire form: copied into a lane when a worker gets it, and kept for retries; afterwards as the worker's
+/// last request.
 #[derive(Debug, Clone, Default)]
 pub struct EncodedRequest {
     pub(crate) head: WireRequest,

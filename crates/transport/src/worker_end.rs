@@ -1,11 +1,12 @@
 //! The worker's end of a lane: waits for requests, writes responses. Used by one single-threaded process.
 //!
-//! The process keeps no state of the lane in private memory across requests: `next_request` reads every cursor from the
-//! control page again, because snapshot mode restores all private memory of the process between two requests.
+//! A serial worker keeps no state of the lane in private memory across requests: `next_request` reads every cursor from
+//! the control page again, because snapshot mode restores all private memory of the process between two requests.
 //!
 //! Responses are published in batches: frames are written after `head`, which only `publish` makes visible to the
-//! server. That happens at the end of a request, when PHP flushes, when a quarter of the ring is unpublished, and when
-//! the server holds nothing else that could make room. So a short response costs one store and at most one wake-up.
+//! server. That happens at the end of a request, when PHP flushes, when a quarter of the ring is unpublished, when the
+//! server holds nothing else that could make room, and with frames that the server must see at once, such as a
+//! question. So a short response costs one store and at most one wake-up.
 //!
 //! The memory orders are explained in `server_end`.
 
@@ -397,7 +398,7 @@ impl WorkerEnd {
         self.publish();
     }
 
-    /// Writes a log line, truncated to fit into one frame.
+    /// Writes a log line, truncated to 8 KB and to one frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
         if self.number == 0 && self.wake_pipe.is_none() {
             self.check_again();
@@ -525,7 +526,8 @@ impl LaneCopy {
     }
 }
 
-/// Parts of a request in place. The caller ensures that they are used only until `WorkerEnd::done`.
+/// Parts of a request in place. The caller ensures that they are used only while the request's memory is valid; in a
+/// ring until `WorkerEnd::done`.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestParts {
     /// The fixed head.
@@ -540,7 +542,8 @@ pub struct RequestParts {
 /// Splits a request frame.
 ///
 /// # Safety
-/// `request` came from `WorkerEnd::next_request` and `done` has not been called since.
+/// `request` points to a whole request as in a lane: from `WorkerEnd::next_request` if `done` has not been called
+/// since, or in memory that outlives the parts.
 pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
     // SAFETY: the frame starts with a `WireRequest` written by the server and is 8-aligned.
     let head = unsafe { *request };

@@ -50,7 +50,7 @@ pub enum TakeError {
 }
 
 impl WorkerEnd {
-    /// Returns the next event from the server, if there is one. Never waits.
+    /// Returns the next event from the server, if there is one. Does not wait for one.
     ///
     /// # Errors
     /// The server's side is invalid (a bug).

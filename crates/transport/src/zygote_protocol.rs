@@ -1,7 +1,7 @@
 //! Messages between the server and a pool's zygote: JSON on a control socket, with descriptors.
 //!
 //! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers
-//! and exits, so no process outlives the server, however the server dies.
+//! and exits, so no zygote or worker outlives the server, however the server dies.
 
 use crate::php_stack::{RequestStacks, Samples};
 use crate::worker_spec::{SandboxProfile, WorkerSpec};
@@ -124,7 +124,7 @@ pub enum FromZygote {
         /// The system's error.
         error: String,
     },
-    /// A worker has ended and was reaped.
+    /// A worker or the template has ended and was reaped.
     Exited {
         /// Its process id.
         pid: u32,

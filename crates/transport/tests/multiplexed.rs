@@ -23,7 +23,8 @@ struct Server {
     control: ControlSocket,
 }
 
-/// A worker with the epoll in which it watches its wake pipe: edge-triggered, as the wake pipe is never read.
+/// A worker with the epoll in which it watches its wake pipe: edge-triggered, as the wake pipe is read only from time
+/// to time.
 struct Worker {
     end: WorkerEnd,
     epoll: OwnedFd,

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 #[derive(Debug)]
 pub(crate) struct FileSink {
     file: File,
-    /// The last line was only written in part: the disk was full.
+    /// The last line was only written in part, for example because the disk was full.
     torn: bool,
     /// The path to reopen; `None` for standard streams.
     path: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! Reports of workers' connection pools (`Howdah\Pool`): read from their lanes on demand, summed by name, and kept when
-//! a worker ends.
+//! Reports of workers' connection pools (`Howdah\Pool`): read from their lanes on demand and summed by name. Counters
+//! are kept when a worker ends.
 
 use crate::lane::Lane;
 use howdah_observe::ConnectionPool;

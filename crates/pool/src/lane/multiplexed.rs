@@ -1,5 +1,5 @@
 //! The lane of a worker that runs many requests at once and ends them in any order. The server never waits for it:
-//! messages without room in its ring are kept, and requests that it does not take go to other workers.
+//! messages without room in its ring are kept, and requests behind another that it does not take are taken back.
 
 use crate::lane::requests::LaneRequests;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct MultiplexedLane {
     /// Maximum number of requests in the lane.
     depth: usize,
-    /// The request ring had no room for the last request.
+    /// The request ring had no room for the last request or message.
     full: bool,
     /// Requests were taken back because the worker did not take them in time. Reset once it ends a request or has taken
     /// everything.

@@ -3,19 +3,20 @@
 //! The kernel shares processors evenly between runnable threads. A few requests that compute for long then hold up many
 //! short ones, each of which needs a processor only briefly but several times: in the I/O thread, in its worker, and in
 //! the I/O thread again. So while a pool has both kinds, those that compute run with a higher nice value. Their worker
-//! raises it before it begins them and lowers it before its next request. They still get idle processor time, and some
-//! share of the rest (nice 15: 3.5 % of the weight). A request that waits for a database computes little and does not
-//! give way.
+//! raises it before it begins them and lowers it before its next request that does not give way. They still get idle
+//! processor time, and some share of the rest (nice 15: 3.5 % of the weight). A request that waits for a database
+//! computes little and does not give way.
 //!
 //! Raising a nice value needs no rights; lowering it again needs `RLIMIT_NICE` (set if the pool starts as root).
-//! Without `RLIMIT_NICE`, a worker that has once given way does so until it ends. Then at most half of the workers may
-//! give way; requests that compute go to those first, all other requests to the rest.
+//! Without `RLIMIT_NICE`, a worker that has once given way does so until it ends. Then no further worker gives way once
+//! half of them do; requests that compute go to those first, all other requests first to the rest.
 
 use crate::request::estimate::ExpectedDuration;
 use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
-/// Time after a request that does not compute during which computing requests give way.
+/// Time after the arrival of a short request (to multiplexed workers: of one that does not compute) during which
+/// computing requests give way.
 const MIXED_WINDOW: Duration = Duration::from_millis(200);
 
 /// Scheduling flags for a pool's requests that compute.
@@ -26,7 +27,7 @@ pub(crate) struct Precedence {
     /// Workers can lower their nice values again.
     pub(crate) restores: bool,
     last_other: Option<Instant>,
-    /// The slow log needs the processor time of every request.
+    /// Serial workers measure the processor time of every request, for the slow log.
     pub(crate) measures_all: bool,
 }
 
@@ -40,7 +41,7 @@ impl Precedence {
         self.last_other = Some(now);
     }
 
-    /// True if a request that does not compute came within `MIXED_WINDOW`.
+    /// True if a request to which computing ones give way came within `MIXED_WINDOW`.
     pub(crate) fn is_mixed(&self, now: Instant) -> bool {
         self.last_other.is_some_and(|last| now.saturating_duration_since(last) < MIXED_WINDOW)
     }

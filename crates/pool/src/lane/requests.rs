@@ -1,7 +1,8 @@
 //! The requests in one lane, oldest first.
 //!
 //! A serial worker ends requests in order, so both ends of a queue are enough. A multiplexed worker ends them in any
-//! order: a request that ends in the middle leaves a gap, and gaps are removed once they outnumber the requests.
+//! order: a request that ends in the middle leaves a gap, and gaps are removed once they outnumber the requests and
+//! `MIN_GAPS`, or at either end.
 
 use crate::request::pending::Pending;
 use howdah_transport::{RequestSender, RequestSlot};
@@ -39,9 +40,9 @@ pub(crate) struct InFlight {
     pub(crate) responding: bool,
     /// In a multiplexed lane: the worker was notified that the client has gone.
     pub(crate) abort_sent: bool,
-    /// In a multiplexed lane: when the client got its response to a missed deadline.
+    /// In a multiplexed lane: when the request was found past its deadline, and its response failed.
     pub(crate) overdue: Option<Instant>,
-    /// The slow log has the request.
+    /// The request was found slow; the slow log's rate limit may have left it out.
     pub(crate) noted: bool,
     /// Processor time that its worker had used at the first check.
     pub(crate) cpu_before: Option<Duration>,
@@ -62,7 +63,7 @@ impl InFlight {
         self.body_given() && !self.holds_connection()
     }
 
-    /// True if the script holds a client's connection: it continues after its response while the client stays.
+    /// True if the script may hold a client's connection: then it continues after its response while the client stays.
     pub(crate) fn holds_connection(&self) -> bool {
         self.body == BodyState::GivenStream && self.pending.sink.is_delivered()
     }

@@ -7,7 +7,7 @@ use crate::lane::requests::LaneRequests;
 use howdah_transport::RequestSender;
 use std::time::{Duration, Instant};
 
-/// Maximum time in which a sleeping worker begins a request.
+/// Time within which a sleeping worker is expected to begin a request.
 const SLOW_START: Duration = Duration::from_millis(1);
 
 /// State of serial lanes only.
@@ -41,7 +41,7 @@ impl SerialLane {
     }
 
     /// Expected wait of a further request in this lane, in microseconds. `None` if the running request has exceeded its
-    /// estimate.
+    /// estimate, or the worker takes too long to begin.
     pub(super) fn expected_wait(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
         let Some(front) = requests.front() else { return Some(0) };
         let ran = micros(now, front.since);

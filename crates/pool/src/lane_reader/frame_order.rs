@@ -62,7 +62,7 @@ pub(crate) struct FrameOrder {
     interim_bytes: usize,
     /// A part of an order has arrived.
     live_parts: bool,
-    /// The last frame asked for a flush, and no data has arrived since.
+    /// A flush was requested, and no data has arrived since.
     flushed: bool,
 }
 

@@ -68,7 +68,7 @@ impl LaneHandle {
         self.pid
     }
 
-    /// Notes the wait of a request that found no worker, in microseconds.
+    /// Notes the wait of a request that found an on-demand pool without a worker, in microseconds.
     pub(crate) fn note_cold_start(&self, waited_us: u64) {
         if self.shared.config().is_on_demand() {
             self.shared.counters.cold_starts.note(waited_us);
@@ -253,7 +253,7 @@ impl LaneHandle {
         Some((request.pending.request.id.to_string(), request.pending.request.label()))
     }
 
-    /// `true` unless a booting worker repeats a line that an earlier failed boot logged.
+    /// `true` unless a booting worker repeats a line that another one logged since a worker was last ready.
     pub(crate) fn is_new_line(&self, line: &str) -> bool {
         let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
         ready || self.shared.boot_log.is_new(line)
@@ -299,7 +299,7 @@ impl LaneHandle {
         self.shared.lock().remove_lane(self.index)
     }
 
-    /// Notes the unexpected death of the worker.
+    /// Notes the death of the worker, which served or had requests.
     pub(crate) fn note_death(&self) {
         self.shared.lock().quarantine.note_death(Instant::now());
     }

@@ -1,8 +1,8 @@
 //! Decides about the requests of a dead worker: which may have killed it, which are run again, and how often.
 //!
-//! **A number in shared memory is a claim.** The worker's reports about running requests are trusted only where that
-//! cannot make a request run more often than its pool allows. The request that a worker takes first always counts as
-//! begun, and each reason to run a request again has a separate limit.
+//! **A number in shared memory is a claim.** The worker's reports about running requests are trusted only within
+//! limits: the request that a worker takes first always counts as begun, and each reason to run a request again has a
+//! maximum.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::Lane;
@@ -16,14 +16,14 @@ use crate::shared::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of times that a request moves to another worker because its worker died before beginning it: for
-/// requests that may not run twice, and for those that may.
+/// A request that its dead worker had not begun moves to another worker unless it has moved this often already, for any
+/// reason: for requests that may not run twice, and for those that may.
 const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
-/// Maximum number of times that a request is run again because other requests' code killed the worker, or the zygote
-/// died.
+/// A begun request is not run again once it has moved this often, for any reason.
 const MAX_BYSTANDER: u32 = 8;
-/// Pause before a request goes to a third worker. Workers may die together, with their zygote or for lack of memory,
-/// and their deaths are noticed one by one: without a pause the third worker could already be dead too.
+/// Pause before a request whose code was running in two dead workers goes to another. Workers may die together, with
+/// their zygote or for lack of memory, and their deaths are noticed one by one: without a pause the third worker could
+/// already be dead too.
 const THIRD_TRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A request's part in the death of its worker.
@@ -129,7 +129,8 @@ impl Death {
         allowed && pending.request.repeatable && !ends_requests && !pending.sink.is_delivered()
     }
 
-    /// Moves a request that kills workers to the fallback pool. Returns the request if there is none.
+    /// Moves a request whose worker died to the fallback pool. Returns the request if there is none, or if it may not
+    /// run there.
     fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Involvement) -> Option<Box<Pending>> {
         let by_itself = self.reason.is_none() && part != Involvement::TimedOut && pool.config().settings.replay > 0;
         let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();

@@ -49,7 +49,7 @@ pub enum Placement {
     Suspected,
     /// In classic mode.
     Classic,
-    /// In classic mode until workers with another warm-up serve, because it was slow.
+    /// In classic mode until the next reload, because it was slow.
     Cold,
 }
 
@@ -97,7 +97,8 @@ pub struct SuspectedRoute {
     pub compared: u32,
     /// Number of workers that its requests have killed.
     pub deaths: u32,
-    /// Requests after which all memory was searched for written pages, because their code is not warm.
+    /// Requests after which all memory was searched for written pages, because the snapshot lacks code or memory that
+    /// they use.
     pub searched: u32,
     /// All requests in the same period.
     pub came: u32,
@@ -176,7 +177,7 @@ impl Demotions {
         self.changed(&table, None);
     }
 
-    /// Restores slow routes once workers with another warm-up serve: they may be fast now.
+    /// Restores slow routes after a reload: with another warm-up they may be fast now.
     pub(crate) fn restore_slow(&self) {
         let mut table = self.table.lock();
         let slow: Vec<String> =
@@ -252,11 +253,11 @@ impl RecentComparisons {
 struct Suspect {
     differed: RecentComparisons,
     slower: RecentComparisons,
-    /// Number of comparisons.
+    /// Number of comparisons, up to `COMPARISONS`.
     compared: u32,
     deaths: u32,
     last_death: Option<Instant>,
-    /// Requests since the first death or search.
+    /// Requests since the route became a suspect, or since its first death that still counts.
     came: u32,
     /// Requests whose restore searched for written pages.
     searched: u32,

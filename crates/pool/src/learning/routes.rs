@@ -1,5 +1,6 @@
 //! Names of routes, for counts per route: the path without its query, with `#` for each number. If a recipe reports
-//! which route responded, all paths of a route have one name, with `*` for a part in which they differ.
+//! which route responded, all paths of a route with as many segments have one name, with `*` for a segment in which
+//! they differ.
 //!
 //! A route is reported only after its request has run, but its name is needed before. So a new path is assigned to the
 //! route whose known paths are most like it. A wrong assignment at worst runs the request in classic mode.
@@ -49,7 +50,7 @@ impl Routes {
     }
 }
 
-/// False for a pattern whose segments all vary: it would match any path.
+/// False for a pattern whose segments all vary: it would match any path with as many.
 fn has_words(route: &str) -> bool {
     route.split('/').any(|part| !part.is_empty() && part != ANY)
 }

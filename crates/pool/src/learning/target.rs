@@ -15,7 +15,8 @@ const MAX_WORD_LEN: usize = 20;
 const MIN_TOKEN_LEN: usize = 12;
 /// Length from which a less dense code is a token too.
 const LONG_TOKEN: usize = 32;
-/// Path segments of one-time links, with or without a token in the next segment: a request may use up the link.
+/// Path segments of one-time links, if another segment follows, which need not look like a token: a request may use up
+/// the link.
 const ONE_TIME: [&str; 16] = [
     "activate",
     "activation",
@@ -125,8 +126,7 @@ pub fn may_be_asked_again(target: &[u8]) -> bool {
     read(target).is_ok()
 }
 
-/// The target for the log, without possible secrets: suspicious segments become `*`, and of the query only names
-/// remain.
+/// The target for the log, without possible secrets: suspicious segments and the query become `*`.
 pub(crate) fn masked(target: &[u8]) -> String {
     let text = String::from_utf8_lossy(target);
     let (path, query) = split(&text);
@@ -221,8 +221,7 @@ fn changes(word: &str) -> usize {
         .count()
 }
 
-/// Replaces each escaped non-ASCII byte with a space: words in other scripts consist of many. Escaped ASCII stays as it
-/// is.
+/// Decodes escapes. Each byte that is not visible ASCII becomes a space: words in other scripts consist of many.
 fn without_escapes(text: &str) -> String {
     percent_decode_str(text).map(|byte| if byte.is_ascii_graphic() { char::from(byte) } else { ' ' }).collect()
 }

@@ -1,10 +1,10 @@
 //! The end of a pool's process, and its cause.
 //!
-//! A boot has failed if PHP reports that, or if the process ended with a status or by a fault in its code. A kill from
-//! outside (by the out-of-memory killer or an operator) is not evidence against the application.
+//! A boot has failed if PHP reports that, takes too long, or if the process ended with a status or by a fault in its
+//! code. A kill from outside (by the out-of-memory killer or an operator) is not evidence against the application.
 //!
-//! Two sources report a worker's death. Its lane's reader sees it first; its zygote, which reaps it, knows the cause.
-//! The reports come in either order; a death that matters waits here for its cause.
+//! Two sources report a worker's death. Its lane's reader sees it; its zygote, which reaps it, knows the cause. The
+//! reports come in either order; a death that matters waits here for its cause.
 
 use crate::process::worker_state::KillReason;
 use rustix::process::Signal;
@@ -42,7 +42,7 @@ impl End {
         }
     }
 
-    /// `true` if the process was killed from outside.
+    /// `true` if the process was killed by a signal that counts as sent from outside.
     pub(crate) fn is_from_outside(&self) -> bool {
         matches!(self, Self::Signal(signal) if FROM_OUTSIDE.contains(signal))
     }
@@ -79,7 +79,7 @@ pub(crate) struct Death {
     pub(crate) generation: u64,
     /// The I/O thread that read its lane.
     pub(crate) home: usize,
-    /// The worker had reported ready.
+    /// The worker had begun to serve.
     pub(crate) was_ready: bool,
     /// The worker was serving but never had a request.
     pub(crate) idle: bool,
@@ -115,7 +115,7 @@ impl Death {
 /// A generation's workers, and deaths that only one of the two sources has reported.
 #[derive(Debug, Default)]
 pub(crate) struct Deaths {
-    /// Live workers, and those whose death only one source has reported; with the end, if that source is the zygote.
+    /// Live workers, and those whose end only the zygote has reported, with that end.
     workers: HashMap<u32, Option<End>>,
     /// Deaths without a known cause, and when they were reported.
     unexplained: Vec<(Death, Instant)>,

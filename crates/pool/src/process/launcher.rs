@@ -191,7 +191,7 @@ impl Launcher {
         }
     }
 
-    /// Asks a worker for its stack. Returns false if the worker is dead.
+    /// Asks a worker for its stack. Returns false if the worker is dead; with a launcher always true.
     pub(crate) fn ask_for_stack(&self, pidfd: &Arc<OwnedFd>) -> bool {
         match &self.0 {
             Some(remote) => {

@@ -25,7 +25,7 @@ pub(crate) enum ToLauncher {
     },
     /// The program that may be started as root.
     RootProgram(Box<RootProgram>),
-    /// Ends the three messages above: from here on the server is no longer root.
+    /// Ends the three messages above, after which the server gives up root's rights.
     Settled,
     /// Start a pool's program, which must have been settled. Descriptors: its control socket, and pipes for its
     /// standard output and error.

@@ -59,8 +59,7 @@ impl Program {
         let order = serde_json::to_vec(&config.boot).map_err(|error| error.to_string())?;
         let start = || program.command()?.arg(argument).stdin(Stdio::piped()).stdout(stdout).stderr(stderr).spawn();
         let mut child = start().map_err(|error| program.explain(&error))?;
-        // In a thread, because a program that does not read its order must not block the caller. It reports the reason
-        // itself, or is killed.
+        // In a thread, because a program that does not read its order must not block the caller.
         if let Some(mut stdin) = child.stdin.take() {
             thread::spawn(move || stdin.write_all(&order));
         }

@@ -16,9 +16,9 @@ pub(crate) enum WorkerState {
     Starting,
     /// Takes requests.
     Serving,
-    /// Finishes the requests it has, then ends (reload, shrink, retire).
+    /// Finishes the requests it has, then ends (reload, shrink, retire, stop).
     Draining,
-    /// Gets no more requests and will be killed for this reason, once it has reported its stack.
+    /// Gets no more requests and will be killed for this reason, once it was asked for its stack.
     Condemned(KillReason),
     /// Is being killed; its further messages are ignored.
     Ending(KillReason),
@@ -30,7 +30,7 @@ pub(crate) enum WorkerEvent {
     Ready,
     /// The worker is to exit after its current requests.
     Stop,
-    /// The worker will be killed after it has reported its stack.
+    /// The worker will be killed once it was asked for its stack.
     Condemn(KillReason),
     /// The worker is killed now.
     Kill(KillReason),
@@ -47,7 +47,8 @@ pub(crate) enum KillReason {
     Stuck,
     /// The worker broke the lane's protocol. The text completes the message `worker PID: …`.
     Broken(String),
-    /// The pool stops and the grace time is over.
+    /// The pool stops and the grace time is over or the worker was booting, the worker's generation was given up, or
+    /// its lane had no room for the order to stop.
     Stopping,
     /// The worker did not become ready in time.
     BootTimeout,

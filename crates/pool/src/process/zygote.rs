@@ -134,8 +134,8 @@ impl Zygote {
         self.is_stuck = true;
     }
 
-    /// `true` if the zygote has closed its end of the socket. At its death the kernel does that before it ends the
-    /// workers.
+    /// `true` if the zygote has closed its end of the socket, or `close` was called. At its death the kernel does that
+    /// before it ends the workers.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.life().is_over()
     }
@@ -189,7 +189,8 @@ fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]
     Ok((process, Box::pin(ended)))
 }
 
-/// Checks if a zygote is alive: it holds its end of the socket, which no other process keeps.
+/// Checks if a zygote is alive: it holds its end of the socket, which no other process keeps. After `close` it counts
+/// as ended.
 #[derive(Debug, Clone)]
 pub(crate) struct ZygoteLife(Arc<AsyncFd<SharedFd>>);
 

@@ -1,8 +1,8 @@
 //! The line of requests before a full queue, first come, first served.
 //!
-//! A request in this line has not been accepted: its connection is not read, and its unread body stays with the client.
-//! Each freed place in the queue admits one request. A turn is not a guarantee: a request that finds the queue full
-//! again goes to the end of the line, but keeps its age.
+//! A request in this line has not been accepted. If its body is unread (`Pool::room`), that stays with the client. Each
+//! freed place in the queue admits one request. A turn is not a guarantee: a request that finds the queue full again
+//! goes to the end of the line, but keeps its age.
 
 use std::sync::Arc;
 use tokio::sync::Semaphore;

@@ -71,7 +71,7 @@ impl Quarantine {
         self.paths.get(path)?.until?.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    /// Counts the death of a worker, whatever it was doing.
+    /// Counts the death of a worker that served or had requests.
     pub(crate) fn note_death(&mut self, now: Instant) {
         if self.since.is_none_or(|since| now.duration_since(since) > WINDOW) {
             self.since = Some(now);

@@ -1,13 +1,13 @@
-//! Assigns requests to workers. Work-conserving: a request waits only while no worker is free, or for less time than
-//! waking a worker takes.
+//! Assigns requests to workers. Work-conserving, apart from routes at their limit (`shares`): a request waits only
+//! while no worker is free, or for less time than waking a worker takes.
 //!
 //! **A new request** goes to an idle worker, with one exception. If requests of its route are short (`estimate`), and a
 //! lane at home on the caller's thread is expected to finish its requests within `LAY_BEHIND_LIMIT`, the new request is
 //! put behind them. A worker that runs short requests back to back has warm caches and is not woken for each of them,
-//! which is worth more than a second worker. All other requests wait in the queue (`queue`), which is fair and bounded
-//! by time. (Putting longer requests behind busy workers as well never pays: the worker then keeps the processor that
-//! its server needs to send the response, and the timer that watches over such requests costs more than waking a
-//! worker.)
+//! which is worth more than a second worker. Without an idle worker, requests wait in the queue (`queue`), which is
+//! fair and bounded by time. (Putting longer requests behind busy workers as well never pays: the worker then keeps the
+//! processor that its server needs to send the response, and the timer that watches over such requests costs more than
+//! waking a worker.)
 //!
 //! Durations are estimated by script and route (`estimate`). The time stamp that a worker writes into its lane shows
 //! which request it runs, and since when. So no request is put behind one that is not expected to end soon, or that has
@@ -21,8 +21,9 @@
 //! requests. While other requests arrive, requests that compute are kept to half of the workers. Requests that a busy
 //! worker does not take are taken back after `TAKE_BACK_AFTER` and go to another worker, or wait in the queue.
 //!
-//! The pool's one lock guards all of it, and every operation under that lock is short (the longest copies a request's
-//! head). Callers pass the current time, so that `simulation` can run this code with a simulated clock.
+//! The pool's one lock guards all of it, and every operation under that lock is short (sending a request copies its
+//! head and at most 32 KiB of body). Callers pass the current time, so that `simulation` can run this code with a
+//! simulated clock.
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::connection_pools;
@@ -49,9 +50,9 @@ mod serial;
 /// when all processors are busy. Less spreads short requests over workers that then compete for the processors: with
 /// 100, the hello benchmark with 8 connections on two cores is 5 % slower.
 const LAY_BEHIND_LIMIT: u64 = 300;
-/// Maximum number of short requests in a lane.
+/// A short request is put behind others only in a lane with fewer requests than this.
 const MAX_PACKED: usize = 8;
-/// Time after which a request that its multiplexed worker has not taken goes to another worker.
+/// Time after which requests that a multiplexed worker does not take, behind another one, are taken back.
 pub(crate) const TAKE_BACK_AFTER: Duration = Duration::from_millis(5);
 /// Delay between putting a request behind others in a serial worker's lane and the first check on it.
 const FIRST_CHECK: Duration = Duration::from_micros(LAY_BEHIND_LIMIT);
@@ -101,7 +102,7 @@ pub(crate) struct Scheduler {
 pub(crate) struct Tally {
     /// Accepted requests, including those still waiting.
     pub(crate) accepted: u64,
-    /// Maximum number of requests that waited at once.
+    /// Maximum number of requests in the queue at once.
     pub(crate) most_waiting: usize,
     /// Maximum number of workers that were busy at once.
     pub(crate) most_busy: usize,
@@ -187,8 +188,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Fails a waiting request whose client may have left; returns `false` if there is none. Otherwise clients that
-    /// give up and retry would find the queue full of their earlier requests.
+    /// Fails a waiting request whose client may have left; returns `false` if there is none, or none was found just
+    /// now. Otherwise clients that give up and retry would find the queue full of their earlier requests.
     fn drop_doubtful(&mut self) -> bool {
         if self.last_futile_search.is_some_and(|since| since.elapsed() < SEARCH_INTERVAL) {
             return false;
@@ -431,8 +432,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes the request that was sent first of those that wait behind a running one and may move. A request behind
-    /// short ones stays.
+    /// Of the lanes' last requests that wait behind a running one and may move, takes the one that was sent first. A
+    /// request behind short ones stays.
     fn steal(&mut self, may_go: impl Fn(&Pending) -> bool, now: Instant) -> Option<Box<Pending>> {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
             lane.in_flight.back().is_some_and(|last| may_go(&last.pending))
@@ -460,7 +461,8 @@ impl Scheduler {
         Some(lane)
     }
 
-    /// Stops sending requests to a lane and lets its worker end; requests it has not begun go to others.
+    /// Stops sending requests to a lane and lets its worker end; requests it has not begun go to others, unless the
+    /// pool is stopping.
     pub(crate) fn drain_lane(&mut self, index: usize, now: Instant) {
         self.end_lane(index, now, Lane::stop);
     }

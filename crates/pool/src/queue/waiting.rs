@@ -1,18 +1,18 @@
 //! The queue of requests that wait for a worker, and its order.
 //!
-//! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests:
-//! short, long, or of one route that has a limit or weight. A request costs the time that it is expected to occupy a
-//! worker, and the flow that has spent least goes first (start-time fair queueing, Goyal, Vin and Cheng 1996). So a
-//! client with two hundred requests gets no more of the workers than one with two, and a client's long requests do not
-//! hold up its short ones. A flow that was empty restarts at the spending of the flow served last: it goes first now,
-//! but cannot claim worker time that it did not use in the past.
+//! **Fair between clients.** Requests wait in flows: one for each client (`Request::client`, by hash) and class of
+//! requests: short, long, or of one route that has a limit or weight. A request costs the time that it is expected to
+//! occupy a worker, and the flow that has spent least goes first (start-time fair queueing, Goyal, Vin and Cheng 1996).
+//! So a client with two hundred requests gets no more of the workers than one with two, and a client's long requests do
+//! not hold up its short ones. A flow that was empty restarts at the spending of the flow served last: it goes first
+//! now, but cannot claim worker time that it did not use in the past.
 //!
 //! **Bounded by time.** A queue absorbs bursts: as long as it gets short again within `patience`, every request waits
 //! its turn. A queue that stays long is overload: from then on a request that has waited `target` is refused, until the
 //! queue is short again. Refusing by age keeps served requests recent enough that their clients are still connected. In
 //! overload every served request has waited almost as long as allowed, so the target is at most half of the patience:
 //! the other half is for running it. A request's age counts from its arrival, wherever it has waited since. No request
-//! beyond its limit is begun: `pop` meets such requests first and sets them aside for `refuse_late`.
+//! leaves the queue for a worker beyond its limit: `pop` sets such requests aside for `refuse_late`.
 //!
 //! Requests that a worker gave back, or that were taken back from a lane, go first: they were accepted before all
 //! others.
@@ -30,7 +30,8 @@ const FLOWS: usize = 512;
 /// Requests with a mean above this, in microseconds, are long and wait in a separate flow.
 const LONG_MICROS: u32 = 2_000;
 /// Interval at which a queue of more than `ALWAYS_SWEPT` requests is searched for those whose client has gone. A
-/// shorter queue is searched at each tick; requests at the front are always checked.
+/// shorter queue, or one that may hold a request with its own limit, is searched at each tick; `pop` checks the request
+/// that it takes.
 const SWEEP: Duration = Duration::from_secs(1);
 const ALWAYS_SWEPT: usize = 256;
 

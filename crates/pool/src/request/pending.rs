@@ -12,13 +12,13 @@ pub(crate) struct Pending {
     pub(crate) request: Box<Request>,
     pub(crate) sink: Sink,
     /// When the request arrived at the pool. Its age counts from then, and so includes its wait for a place in the
-    /// queue.
+    /// queue. Reset when it is run again or moves to the fallback pool.
     pub(crate) entered: Instant,
-    /// Time limits set by rules or its route.
+    /// Time limits set by rules.
     pub(crate) limits: TimeLimits,
     /// The request waited to enter the full queue, and now has its turn (`admission_queue`).
     pub(crate) has_turn: bool,
-    /// Workers that died while this request's code ran in them.
+    /// Workers that died while this request's code ran in them, or may have.
     pub(crate) killed: u32,
     /// Number of times that it moved to another worker because its worker had died, for any reason.
     pub(crate) resubmitted: u32,

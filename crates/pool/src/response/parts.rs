@@ -1,5 +1,6 @@
 //! Waiting parts of a response's body: first those in memory, then those in an unnamed temporary file, then those for
-//! which neither budget had room. Each part stays charged while it is anywhere in the server (`howdah_budget`).
+//! which neither budget had room. Parts of the first two kinds are charged (`howdah_budget`): short ones until the
+//! front takes them, others until they have been sent.
 
 use bytes::{Bytes, BytesMut};
 use howdah_budget::{Budget, Budgets, Charge};
@@ -17,8 +18,8 @@ const READ_BACK: usize = 128 * 1024;
 const SCARCE: usize = 4 * 1024;
 /// Cost of a part beyond its bytes.
 const PART_COST: u64 = 100;
-/// A part shorter than this is appended to the one before, up to `MAX_JOINED` bytes: scripts that flush each byte are
-/// common.
+/// A part shorter than this is appended to the one before if that is short or has grown so, up to `MAX_JOINED` bytes:
+/// scripts that flush each byte are common.
 const JOIN_BELOW: usize = 1024;
 const MAX_JOINED: usize = 16 * 1024;
 /// A part of at least this size keeps its charge until its last byte has been sent. A connection holds only a few

@@ -25,7 +25,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-/// Maximum bytes of a response in its temporary file; beyond that the worker has to wait.
+/// Maximum unread bytes of a response in its temporary file; then a serial worker has to wait, and in async mode the
+/// response fails.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 
 static DISK_FULL: LogThrottle = LogThrottle::new(Duration::from_secs(10));
@@ -85,7 +86,7 @@ pub struct Response {
 }
 
 /// The reading side, held by the front: the body of a response. If it is dropped early, the worker is notified that the
-/// client has gone: a serial worker once it sends more of the body, a multiplexed one at the next tick.
+/// client has gone: a serial worker once it sends more of the body, a multiplexed one at the next tick at the latest.
 #[derive(Debug)]
 pub struct ResponseBody {
     inner: Arc<Mutex<Inner>>,
@@ -213,7 +214,7 @@ impl Sink {
         update(&mut lock(&self.inner).stats);
     }
 
-    /// True once a part of the response has been handed to the front, or the response is complete.
+    /// True once a part of the response has been handed to the front, or the response is complete or has failed.
     pub(crate) fn is_delivered(&self) -> bool {
         let inner = lock(&self.inner);
         inner.delivered || inner.ended

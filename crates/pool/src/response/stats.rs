@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-/// A request's worker, times and memory; complete once the body has ended.
+/// A request's worker, times and memory; complete once the worker is done with the request, which may be after the
+/// body's end.
 #[derive(Debug, Clone, Default)]
 pub struct RequestStats {
     pub pool: Arc<str>,
     /// The worker's number within its pool (stable while the worker lives).
     pub worker: u32,
     pub pid: u32,
-    /// Microseconds from `Request::received` until a worker took the request.
+    /// Microseconds from `Request::received` until a worker took the request; includes the upload of its body.
     pub queue_us: u64,
     /// Microseconds that the worker spent on the request, by its own clock. Until the worker is done: microseconds to
     /// the end of the response, by the server's clock.

@@ -3,8 +3,9 @@
 //! A signal asks the worker for its stack (`STACK_SIGNAL`); the handler only reads memory and sends text over the
 //! control socket. After the stack, or after `STACK_WAIT` without one, the worker is killed.
 //!
-//! A multiplexed worker is not killed at once. The client gets its 504, and the worker is asked to cancel the request.
-//! Only if the request has not ended `CANCEL_GRACE` later is the worker killed.
+//! A multiplexed worker is not killed at once. The client gets 504, or an incomplete response if that has begun, and
+//! the worker is asked to cancel the request. Only if the request has not ended `CANCEL_GRACE` later is the worker
+//! killed, in the same way.
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
@@ -47,7 +48,7 @@ struct ExceededLimit {
 /// Checks the request of a serial worker against its limits. `of_pool`: the pool's limits on time and processor time.
 ///
 /// The processor time of earlier requests is not known exactly, so counting begins at the first check. A request may
-/// use up to one tick of the supervisor more than its limit, never less.
+/// use up to two ticks of the supervisor more than its limit, never less.
 fn exceeded_limit(
     request: &mut InFlight,
     pid: u32,

@@ -1,4 +1,5 @@
-//! Failed boots: a cause is logged once per `REPEAT_AFTER`, however many workers fail because of it.
+//! Failed boots: a cause is logged as an error once per `REPEAT_AFTER` (once, if there is a fallback), however many
+//! workers fail because of it.
 
 use super::Supervisor;
 use crate::fault::{Fault, FaultKind};
@@ -6,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Longest pause between two attempts to start PHP.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
-/// Consecutive failed starts after which requests are refused at once instead of waiting in the queue.
+/// Consecutive failed starts after which requests are refused at once while no worker serves, instead of waiting in the
+/// queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 /// The log repeats a cause after this time, so its last lines show that the pool is still down.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);

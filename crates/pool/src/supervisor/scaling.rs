@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// A pool grows when requests have waited this long, by as many workers as there are such requests.
 pub(super) const GROW_AFTER: Duration = Duration::from_millis(5);
 
-/// Interval at which workers are stopped because too many are idle or memory is short; also the idle time required if
-/// memory is short.
+/// Interval at which workers are stopped because more than `spare_workers.max` are idle or memory is short; also the
+/// idle time required if memory is short.
 const SHRINK_STEP: Duration = Duration::from_secs(1);
 
 impl Supervisor {
@@ -87,8 +87,8 @@ impl Supervisor {
         }
     }
 
-    /// Stops the worker that has been idle longest, if it was idle long enough and others are ready, or if memory is
-    /// short.
+    /// Stops the worker that has been idle longest: after `shrink_after` if others are ready, because more than
+    /// `spare_workers.max` are idle, or because memory is short.
     pub(super) fn shrink(&mut self) {
         let config = self.pool.config();
         if self.target <= config.min_workers() {

@@ -1,4 +1,4 @@
-//! Slow boots: logs PHP's stack after some seconds, and kills workers that exceed `boot_timeout`.
+//! Slow boots: logs PHP's current line after some seconds, and kills workers and zygotes that exceed `boot_timeout`.
 
 use super::Supervisor;
 use crate::process::worker_state::KillReason;

@@ -1,6 +1,6 @@
-//! The slow log: each request that runs longer than `slow_log_after` is noted once, with its PHP stack at that moment.
-//! The zygote reads the stack from the worker's memory, which the worker does not notice. A request without a report in
-//! time is noted without a stack.
+//! The slow log: each request that a tick of the supervisor finds running for longer than `slow_log_after` is noted
+//! once, with its PHP stack at that moment, as far as the rate limit allows. The zygote reads the stack from the
+//! worker's memory, which the worker does not notice. A request without a report in time is noted without a stack.
 
 use crate::lane::requests::InFlight;
 use crate::lane::{Lane, LaneKind};

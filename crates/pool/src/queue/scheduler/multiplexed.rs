@@ -25,7 +25,8 @@ pub(super) fn has_place_behind(lane: &Lane, now: Instant) -> bool {
 }
 
 impl Scheduler {
-    /// Sends the request to the lane with the fewest requests; returns the request if no lane has room.
+    /// Sends the request to a lane with room, if possible to the one with the fewest requests and none that computes;
+    /// returns the request if no lane may take it.
     pub(super) fn place_among_others(
         &mut self,
         mut pending: Box<Pending>,
@@ -122,8 +123,8 @@ pub(super) fn spread(
     (lane.check_stuck() || lane.holds_waiting_request()).then_some(POLL_INTERVAL)
 }
 
-/// Takes back the waiting requests of a worker that has taken none for longer than `patience`: one of its requests
-/// computes.
+/// Takes back requests behind another one from a worker that has taken none for longer than `patience`: one of its
+/// requests computes.
 fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Pending>, usize)>) {
     if lane.in_flight.len() > 1 && lane.untaken_for(now).is_some_and(|time| time > patience) {
         while let Some(pending) = lane.take_back_waiting() {
