@@ -28,8 +28,8 @@ impl Cells {
     }
 }
 
-/// Number of shards for cells as large as [`Cells`]: one per two processors, like the server's I/O threads, up to
-/// [`SHARDS`]. Always a power of two.
+/// Number of shards for cells as large as [`Cells`]: one per two processors, like the default number of I/O threads, up
+/// to [`SHARDS`]. Always a power of two.
 pub(crate) fn shards() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {

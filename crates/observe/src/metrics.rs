@@ -40,7 +40,7 @@ pub struct PoolMetrics {
     pub workers_busy: Gauge,
     /// Requests assigned to workers.
     pub in_flight: Gauge,
-    /// Total memory of the workers, in bytes.
+    /// Total memory of the workers and a snapshot's template, in bytes.
     pub memory: Gauge,
     /// Idle workers stopped because memory was short.
     pub workers_relieved: Counter,
@@ -94,7 +94,7 @@ pub struct Metrics {
     pub rejected: Labelled,
     pub connections_open: Gauge,
     pub connections_accepted: Counter,
-    /// Connections closed to make room for others.
+    /// Connections closed to make room for others, some after their next response.
     pub connections_displaced: Counter,
     /// Connections that have changed to another protocol.
     pub connections_upgraded: Gauge,
@@ -125,7 +125,7 @@ pub struct Metrics {
     pub spans_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
-    /// Passwords verified, verifications running in threads, and requests waiting for a verification.
+    /// Passwords to verify, verifications running in threads, and requests waiting for a verification.
     pub password_checks: Counter,
     pub password_checks_running: Gauge,
     pub password_checks_waiting: Gauge,

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 pub struct Request {
     /// Variables, script and meta data in wire form (see `howdah_transport::wire::RequestBuilder`).
     pub head: EncodedRequest,
-    /// The complete request body: fronts spool it before they submit the request, so that a slow client never holds a
+    /// The complete request body: fronts spool it before they submit the request, so that a slow upload holds no
     /// worker.
     pub body: RequestBody,
     /// `true` for a GET, which the server may repeat for its own purposes.
@@ -127,7 +127,7 @@ pub trait LogSink: std::fmt::Debug + Send + Sync {
 /// Receives a script's orders for its site's connections and channels, and questions about them. Called on a thread of
 /// the pool's choice; must not block.
 pub trait LiveSink: std::fmt::Debug + Send + Sync {
-    /// Carries out an order. Its lengths and numbers are valid, its texts are unchecked.
+    /// Carries out an order. Its kind and layout are valid, the values of its fields are unchecked.
     fn take(&self, order: LiveOrder);
 
     /// Answers a question (`LiveKind::is_question`).

@@ -20,8 +20,8 @@
 //! | eventfd that wakes the server | zygote, worker | waits for edges in epoll; neither reads nor writes it |
 //! | wake pipe of a worker in async mode | none: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
 //! | lane | zygote, worker | memory only; sealed, so that no page of it can vanish |
-//! | pidfd | zygote | waits in epoll, sends signals; neither waits |
-//! | stream to a script that holds a WebSocket connection | none: each end is a separate description | `O_NONBLOCK` on every call |
+//! | pidfd | zygote | polls it in epoll, sends signals; neither can block |
+//! | stream to a script that holds a WebSocket connection | none: each end is a separate description | reads and writes, `O_NONBLOCK` |
 //! | a body's file | the worker that runs the request | nothing, once it was handed over |
 //! | standard output and error of a zygote | none: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 

@@ -88,7 +88,7 @@ pub enum LiveField {
     Keep = 11,
 }
 
-/// An order whose lengths and numbers have been checked.
+/// An order whose kind, field names and lengths have been checked, but not the values of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveOrder {
     kind: LiveKind,

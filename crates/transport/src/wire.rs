@@ -146,7 +146,7 @@ pub const CANCEL_DEADLINE: u32 = 2;
 
 /// In `Head`: first byte of a line that is not a header. PHP sends no header that begins with it.
 pub const ROUTE_LINE: u8 = 0;
-/// On `Head` and `Live`: another part follows.
+/// On `Head`, `Interim` and `Live`: another part follows.
 pub const FLAG_MORE: u16 = 1;
 /// On `Body`: PHP asked that everything up to here reach the client now.
 pub const FLAG_FLUSH: u16 = 2;

@@ -32,7 +32,7 @@ pub enum ToZygote {
         /// The request's number on its lane.
         request: u64,
     },
-    /// Report the memory of each worker. The workers do not notice.
+    /// Report the memory of each worker, and of the template. They do not notice.
     Measure,
     /// Sample the PHP stacks of all workers at this rate per second, for this time. An order with the number of an
     /// earlier one replaces it; `rate` 0 ends it.
@@ -112,7 +112,7 @@ pub enum FromZygote {
         /// No more samples will follow.
         last: bool,
     },
-    /// Memory of workers.
+    /// Memory of the workers, and of the template.
     Sizes {
         /// Process ids and memory in bytes (PSS: shared pages count proportionally).
         sizes: Vec<(u32, u64)>,

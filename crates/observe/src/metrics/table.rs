@@ -65,15 +65,15 @@ metrics! {
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
-        "Connections closed at `http.max_connections` to accept new ones: idle ones, or slow to send a header.";
+        "Connections closed at `http.max_connections` to accept new ones: idle, slow to send a header, or else after a response.";
     ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
-        "Open connections that were upgraded (WebSocket).";
+        "Open connections that were upgraded (WebSocket); in HTTP/2 and HTTP/3 upgraded streams.";
     WebSocketMessages "howdah_websocket_messages_total" Counter ["direction"]
         "Messages of WebSocket connections with a `websocket` rule, received from clients and sent to them.";
     MercureSubscribers "howdah_mercure_subscribers" Gauge [] "Subscribers of Mercure hubs.";
     MercureUpdates "howdah_mercure_updates_total" Counter [] "Updates published to Mercure hubs.";
     TlsHandshakes "howdah_tls_handshakes_total" Counter ["result"]
-        "TLS handshakes by result: new, resumed, failed (no common version, cipher or certificate, or no TLS).";
+        "TLS handshakes by result: new, resumed, failed (such as no common version, cipher or certificate, or no TLS).";
     Processor "howdah_processor_seconds_total" Counter [] "Processor time of the server itself, without PHP.";
     Budget "howdah_budget_bytes" Gauge ["budget", "kind"]
         "Bytes of `http.memory` and `http.spool`, by kind: used, and the limit.";
@@ -103,17 +103,17 @@ metrics! {
     UpstreamFailures "howdah_upstream_failures_total" Counter ["proxy", "server", "kind"]
         "Failures of an upstream server, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
-    QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "Time that requests waited for a worker.";
+    QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "Time from the end of a request's header until a worker took it.";
     ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
         "Time that requests waited in an on-demand pool without a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers, busy or idle.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that are running a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests assigned to workers.";
     PoolMemory "howdah_pool_memory_bytes" Gauge ["pool"]
-        "Memory of all workers, shared memory counted proportionally (PSS); only with `max_pool_memory`.";
+        "Memory of all workers and a snapshot's template, shared memory counted proportionally (PSS); only with `max_pool_memory`.";
     WorkersRelieved "howdah_pool_workers_relieved_total" Counter ["pool"]
         "Idle workers stopped because memory was short.";
-    Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
+    Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers that ended, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
         "Requests moved to another worker, by reason: their worker died (worker_died: in their code, bystander: in another request's, not_begun: before it started them) or returned them.";

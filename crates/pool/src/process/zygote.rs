@@ -103,7 +103,7 @@ impl Zygote {
         self.send(&ToZygote::Stacks { order, pid, request }, &[])
     }
 
-    /// Asks for the workers' memory sizes.
+    /// Asks for the memory sizes of the workers and the template.
     pub(crate) fn measure(&self) -> io::Result<()> {
         self.send(&ToZygote::Measure, &[])
     }

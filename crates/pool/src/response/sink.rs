@@ -1,6 +1,6 @@
 //! Buffer of one response between a lane's reader and the front that takes it.
 //!
-//! The lane is emptied at once, so that a slow client never holds a PHP worker. Parts wait in memory, then in an
+//! The lane is emptied at once, so that a slow client does not hold a PHP worker. Parts wait in memory, then in an
 //! unnamed temporary file (`parts`), as long as there is budget. Only without budget or room on the disk, or when that
 //! file reaches `MAX_SPILL`, does the reader stop taking from the lane: a serial worker is slowed to its client's
 //! speed, while a multiplexed worker's response fails. The file is read back on the I/O thread: it was just written, so

@@ -1,5 +1,5 @@
-//! Keeps the memory of a pool's workers below `max_pool_memory`: measures them periodically, starts no more workers
-//! than have room, and retires the largest after their requests.
+//! Limits the memory of a pool's workers to `max_pool_memory`, as far as the minimum number of workers allows: measures
+//! them periodically, starts no more workers than have room, and retires the largest after their requests.
 
 use super::Supervisor;
 use crate::lane::Lane;
@@ -67,7 +67,7 @@ impl Supervisor {
         self.room.workers.map_or(most, |room| room.min(most))
     }
 
-    /// Handles a zygote's measurement of its workers.
+    /// Handles a zygote's measurement of its workers and template.
     pub(super) fn measured(&mut self, number: u64, sizes: &[(u32, u64)]) {
         let pool = self.pool.clone();
         let Some(limit) = pool.config().settings.max_pool_memory.map(ByteSize::bytes) else { return };
