@@ -47,7 +47,7 @@ pub enum FaultKind {
 #[error("{}{}", kind.label(), detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default())]
 pub struct Fault {
     pub kind: FaultKind,
-    /// Details for the log (never shown to clients).
+    /// Details for the log and for the error page of `howdah dev`; not shown to other clients.
     pub detail: Option<Box<str>>,
 }
 

@@ -21,7 +21,7 @@ pub enum ToZygote {
         /// The worker's number within the pool.
         worker: u32,
     },
-    /// Snapshot mode: files that the template's boot read have changed. The template ends, and the next worker boots.
+    /// Snapshot mode: the template's boot is outdated. The template ends, and the next worker boots.
     DropTemplate,
     /// Report a request's PHP stacks. The worker does not notice.
     Stacks {

@@ -174,8 +174,8 @@ impl LaneHandle {
         Ok(())
     }
 
-    /// Runs a request that every worker gives back in the fallback pool, or fails it if there is none. None of its code
-    /// has run.
+    /// Runs a request that every worker gives back in the fallback pool, or fails it if there is none. No part of a
+    /// response has been sent.
     fn give_up(&self, mut pending: Box<Pending>) {
         let Some(other) = self.shared.fallback_pool().filter(|_| !pending.sink.is_gone()) else {
             return pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gave the request back"));

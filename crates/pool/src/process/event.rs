@@ -23,7 +23,7 @@ pub(crate) enum Event {
     RequestsBegin,
     /// A request has to wait: the pool may have to grow.
     RequestsWait,
-    /// A worker is ending because files that its boot read have changed since.
+    /// A worker is ending because its boot is outdated: files that it read have changed, or PHP code has reported it.
     BootOutdated {
         generation: u64,
         boot_began_us: u64,
