@@ -32,7 +32,7 @@ pub enum FaultKind {
     CpuDeadline,
     /// The request's head does not fit into a lane.
     HeadTooLarge,
-    /// The client went away before the response was complete.
+    /// No client waits for a response, as with a request that was made only to be encoded for a warm-up.
     ClientGone,
     /// No budget has room for data that would have to wait, or the server is out of descriptors.
     OverBudget,

@@ -2,8 +2,7 @@
 //! deadlines, and stops the pool. `scaling` controls the number of workers, `reloading` does reloads, and `lost`
 //! handles processes that end unexpectedly.
 //!
-//! One task per pool, on the main thread's runtime: a zygote dies with the thread that started it, and the main thread
-//! lives as long as the server. It owns the generations; the scheduler owns the lanes.
+//! One task per pool, on the main thread's runtime. It owns the generations; the scheduler owns the lanes.
 
 use crate::fault::{Fault, FaultKind};
 use crate::generation_status::BootSource;
