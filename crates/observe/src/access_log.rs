@@ -1,6 +1,6 @@
-//! The access log: one line per request, in the combined format followed by Howdah's fields, as JSON, for a terminal,
-//! or in PHP-FPM's format. Lines are queued in memory, and a separate thread begins to write them within 200 ms if the
-//! destination keeps up. A slow disk costs lines, which are counted, but never delays a request.
+//! The access log: at most one line per request, in the combined format followed by Howdah's fields, as JSON, for a
+//! terminal, or in PHP-FPM's format. Lines are queued in memory, and a separate thread begins to write them within 200
+//! ms if the destination keeps up. A slow disk costs lines, which are counted, but never delays a request.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -81,7 +81,7 @@ pub struct AccessEntry<'a> {
     pub cut_off: bool,
     /// The request's trace; `None` if tracing is disabled.
     pub trace: Option<&'a str>,
-    /// Reason for a refusal before the request was parsed. `target` is then the received line; the other facts are
+    /// Reason for a refusal before the request was handled. `target` is then the received line; the other facts are
     /// unknown.
     pub refused: Option<&'a str>,
 }

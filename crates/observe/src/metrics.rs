@@ -90,7 +90,7 @@ pub struct Metrics {
     pub requests: Requests,
     /// Requests for hosts that no site serves.
     pub unknown_hosts: Counter,
-    /// Requests refused before they were parsed, by reason.
+    /// Malformed or premature requests that were refused, by reason.
     pub rejected: Labelled,
     pub connections_open: Gauge,
     pub connections_accepted: Counter,

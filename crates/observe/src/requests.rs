@@ -1,6 +1,6 @@
 //! The request cells, one set per route of each site: counts by source and status class, durations, and bytes sent.
-//! Each request is counted once; the server's totals are sums of these cells. The settings' routes determine the number
-//! of cells: clients cannot create any.
+//! Each request is counted at most once (not if it was refused before it was handled); the server's totals are sums of
+//! these cells. The settings' routes determine the number of cells: clients cannot create any.
 
 use crate::buckets::{BUCKETS, bucket_of};
 use crate::exemplar::Exemplar;
@@ -67,7 +67,8 @@ impl RequestMetrics {
         Self { site: site.into(), route: route.into(), shards, exemplars: Mutex::default() }
     }
 
-    /// Counts an answered request: its source, status and duration, and the bytes of its body.
+    /// Counts an ended request: its source, status (499 without a response) and duration, and the bytes of the
+    /// response's body.
     pub fn count(&self, front: Front, status: u16, took: Duration, bytes: u64) {
         let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
         let shard = own(&self.shards);

@@ -556,7 +556,7 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
     assert!(!worker.is_woken_within(0) || !worker.is_woken_within(0), "earlier wake-ups end one wait at most");
     worker.woken();
     for number in 51..=60 {
-        // Although never read, it still ends each wait.
+        // Although it was not read, it still ends each wait.
         assert!(worker.prepare_wait());
         server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         assert!(worker.is_woken_within(0));
