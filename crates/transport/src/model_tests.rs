@@ -1,6 +1,7 @@
-//! Runs `wake` and `request_state` in every order in which two processors may execute them, with the model checker
-//! loom. No side may sleep forever, and no request may run twice or not at all. The same models must fail if words
-//! lack their fence or an exchange is not atomic; otherwise the models would prove nothing.
+//! Runs `wake` and `request_state` in every order in which two processors may execute them, with up to three
+//! preemptions, by the model checker loom. No side may sleep forever, and no request may run twice or not at all. The
+//! same models must fail if words lack their fence or an exchange is not atomic; otherwise the models would prove
+//! nothing.
 
 use crate::request_state;
 use crate::wake::{self, WORKER_WAITS_EVENT, WORKER_WAITS_REQUEST, WORKER_WAITS_ROOM};

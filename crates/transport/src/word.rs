@@ -2,7 +2,8 @@
 //!
 //! Code that must never lose a wake-up or run a request twice (`wake`, `request_state`) is written against it. In the
 //! server and in workers a word is an atomic in the lane's memory, at no extra cost. In `model_tests` it is an atomic
-//! of the model checker loom, which runs the very same code in every order in which a processor may execute it.
+//! of the model checker loom, which runs the very same code in every order in which a processor may execute it, within
+//! a bound on preemptions.
 
 use rustix::thread::futex;
 use rustix::time::Timespec;

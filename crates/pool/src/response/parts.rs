@@ -1,6 +1,6 @@
 //! Waiting parts of a response's body: first those in memory, then those in an unnamed temporary file, then those for
-//! which neither budget had room. Parts of the first two kinds are charged (`howdah_budget`): short ones until the
-//! front takes them, others until they have been sent.
+//! which neither budget had room. Parts of the first two kinds are charged (`howdah_budget`), except a body in the
+//! worker's ring: short ones and whole bodies until the front takes them, others until they have been sent.
 
 use bytes::{Bytes, BytesMut};
 use howdah_budget::{Budget, Budgets, Charge};
