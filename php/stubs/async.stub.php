@@ -8,9 +8,9 @@
 namespace Howdah;
 
 /**
- * Starts a coroutine. It begins when the current one waits, and belongs to the current request: it has the same
- * superglobals, headers and output, and the request is complete when all its tasks have ended. While the worker script
- * starts, go() works like detach().
+ * Starts a coroutine. It begins when the current one waits, ends or has run for its time slice, and belongs to the
+ * current request: it has the same superglobals, headers and output, and the request is complete when all its tasks
+ * have ended. While the worker script starts, go() works like detach().
  */
 function go(callable $fn, mixed ...$args): Task {}
 
@@ -90,7 +90,10 @@ function current(): ?Task {}
 
 function in_coroutine(): bool {}
 
-/** This coroutine, or the awaited task, was cancelled. After a cancellation every further wait throws again. */
+/**
+ * This coroutine, or the awaited task, was cancelled. After a cancellation every further wait throws again, except in
+ * protect() and deferred functions.
+ */
 class CancelledException extends \Exception
 {
 }
@@ -224,7 +227,7 @@ final class Channel implements \IteratorAggregate, \Countable
 
 /**
  * Values that belong to a coroutine, such as request ids, users and locales. A task starts with a copy of its parent's
- * values; values that it sets are not visible to its parent.
+ * values, a detached one with none; values that it sets are not visible to its parent.
  */
 final class Context
 {
@@ -275,7 +278,7 @@ final class Pool implements \Countable
      * @param callable(): object           $factory     opens a connection
      * @param int                          $max         maximum number of open connections
      * @param int                          $minIdle     number of connections kept open although they are unused
-     * @param float                        $idleTimeout seconds after which an unused connection is closed
+     * @param float                        $idleTimeout seconds after which those beyond $minIdle are closed if unused
      * @param float                        $lifetime    seconds after which a connection is closed at its return
      * @param float|null                   $waitTimeout seconds that get() waits for a free connection by default; null: no limit
      * @param float                        $checkAfter  seconds after which an unused connection is checked before it is lent
@@ -309,7 +312,7 @@ final class Pool implements \Countable
 
     /**
      * Creates a pool of phpredis connections. At the return, an open multi() is discarded (see put()), watched keys are
-     * released, and database and options are restored.
+     * released, and the database and the options that affect commands are restored.
      *
      * @param string                    $host     or the path of a socket
      * @param string|array<string>|null $auth     password, or user and password
@@ -403,7 +406,7 @@ final class Semaphore
 
     public function release(): void {}
 
-    /** Calls the function with a permit, and releases it however the function ends. */
+    /** Calls the function with a permit, and releases it when the function returns, throws or calls exit(). */
     public function use(callable $fn, ?float $timeout = null): mixed {}
 
     /** Returns the number of free permits. */

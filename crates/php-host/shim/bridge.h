@@ -284,9 +284,10 @@ void howdah_rs_ready(void);
 // works before the first request (boot messages).
 void howdah_rs_log(int level, const char *message, size_t length);
 
-// Waits for the next request and marks it running. Returns NULL if the worker must end. The frame stays valid, in
-// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
-// `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits without limit.
+// Waits for the next request and marks it running. Returns NULL if the worker must end, also after an error. The frame
+// stays valid, in shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes,
+// inline body. `idle_ms`: after so many milliseconds without a request, returns NULL and sets `*idle`; 0: waits
+// without limit.
 const WireRequest *howdah_rs_next_request(unsigned int idle_ms, bool *idle);
 
 // Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Does not block:
@@ -306,15 +307,17 @@ void howdah_rs_head_line(const char *line, size_t length);
 // Finishes the head.
 void howdah_rs_head_end(void);
 
-// Appends to the response's body. May wait for room. Returns false if the client has gone: the caller must then inform
-// PHP (php_handle_aborted_connection).
+// Appends to the response's body. May wait for room. Returns false if the client has gone or the request was
+// cancelled: the caller must then stop the script or drop its output.
 bool howdah_rs_write(const char *data, size_t length);
 
-// Sends everything written so far to the client now. Returns false if the client has gone.
+// Sends everything written so far to the client now. Returns false if the client has gone or the request was
+// cancelled.
 bool howdah_rs_flush(void);
 
 // Marks the response as complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only
-// PHP's own cleanup is left before howdah_rs_done(); after a short request the server is then woken once for both.
+// PHP's own cleanup is left before howdah_rs_done(); after a short request, or one whose usage is reported, the server
+// is then woken once for both. In async mode the end reaches the server when output is published next.
 void howdah_rs_end_response(bool done_follows);
 
 // Ends the request: the script's resources are released and the worker is free. Ends the response if it is still open.
@@ -479,7 +482,7 @@ extern void howdah_c_refuse_warmup(void);
 // Snapshot mode: `true` if a worker forked from the boot that began at this time cannot get its connections.
 extern bool howdah_c_boot_is_outdated(uint64_t boot_began_us);
 
-// Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
+// Runs requests until the server sends no more or the worker must retire. Returns the process's exit
 // status; the caller calls howdah_c_shutdown() and then _exit().
 extern int howdah_c_worker_run(void);
 
@@ -491,8 +494,8 @@ extern void howdah_c_shutdown(void);
 extern size_t howdah_c_dump_stack(char *buffer, size_t size);
 
 // Reads the lines of execution of the worker whose memory this descriptor refers to, at most `most`; `all`: their
-// total number. Without a request there are none, unless `idle` is set. For the zygote, in which all PHP variables
-// have the same addresses as in its workers.
+// total number. Without a request or a coroutine there are none, unless `idle` is set. For the zygote, in which
+// all PHP variables have the same addresses as in its workers.
 extern size_t howdah_c_read_lines(int memory, bool idle, howdah_line *lines, size_t most, size_t *all);
 
 // Reads the frames from this one outwards. Returns the number of frames read.
@@ -501,8 +504,8 @@ extern size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *
 // Reads the name of a frame's function. `false`: the function no longer exists.
 extern bool howdah_c_read_function(int memory, uint64_t function, howdah_function_name *name);
 
-// Reads the first string among a frame's arguments or, with `of_statement`, the query of the PDO statement whose
-// method it is. Returns its length, at most `size`.
+// Reads the first string among a frame's first three arguments or, with `of_statement`, the query of the PDO
+// statement whose method it is. Returns its length, at most `size`.
 extern size_t howdah_c_read_query(int memory, uint64_t frame, bool of_statement, char *text, size_t size);
 
 // Reads the C string at this address. Returns its length, at most `size`.
