@@ -111,7 +111,7 @@ impl Front {
         tokio::time::timeout(longest, gone).await.is_ok()
     }
 
-    /// Stops accepting (and removes the files of its own Unix sockets), lets running requests end, closes idle
+    /// Stops accepting (and removes the Unix sockets that it has created), lets running requests end, closes idle
     /// connections once no request is likely to be on its way, and drops what is left after `grace`. The threads keep
     /// running the other tasks on their runtimes until `end`.
     pub async fn drain(&mut self, grace: Duration) -> Drained {

@@ -152,6 +152,11 @@ pub(super) struct Served<'a> {
 }
 
 impl Served<'_> {
+    /// The output of `howdah status`.
+    pub(super) fn status(&self) -> String {
+        self.project.command(&["status"])
+    }
+
     pub(super) fn send(&self, request: Request) -> Response {
         Conn::open(&self.target).exchange(&request.close())
     }

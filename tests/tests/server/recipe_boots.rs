@@ -134,14 +134,19 @@ fn have_their_own_connections(served: Served<'_>, page: &str) {
         connection
     };
     // A boot within the second in which the project was written is repeated.
+    let mut last = (BTreeSet::new(), Vec::new());
     let is_settled = || {
         let seen: BTreeSet<String> = std::thread::scope(|scope| {
             let asked: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
             asked.into_iter().map(|asked| asked.join().unwrap()).collect()
         });
-        seen.len() == 2 && (0..8).all(|_| seen.contains(&ask()))
+        let later: Vec<String> = (0..8).map(|_| ask()).collect();
+        let is_settled = seen.len() == 2 && later.iter().all(|connection| seen.contains(connection));
+        last = (seen, later);
+        is_settled
     };
-    assert!(eventually(PATIENCE, is_settled), "{}", served.log());
+    let has_settled = eventually(PATIENCE, is_settled);
+    assert!(has_settled, "{last:?}\n{}\n{}", served.status(), served.log());
     let log = served.finish();
     assert!(!log.contains(SEPARATE), "{log}");
 }
