@@ -49,7 +49,8 @@ void shim_loop_report_exception(void);
 void shim_loop_end_response(void);
 /* Ends a request for PHP without reporting that to the server. */
 void shim_loop_put_away(void);
-/* Ends the request and frees the worker. False when the worker must be replaced (wear.h): this was its last request. */
+/* Ends the request and frees the worker. False when the worker must be replaced (process/wear.h): this was its last
+ * request. */
 bool shim_loop_release(void);
 void shim_loop_leave(void);
 
