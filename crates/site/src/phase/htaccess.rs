@@ -210,7 +210,7 @@ fn declared_length(exchange: &Exchange) -> u64 {
     length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Whether the decision's file runs (`Some(true)`) or must not run as a script, and how it is looked up.
+/// The lookup of the decision's file, after `Some(true)` if it runs as a script or `Some(false)` if it must not.
 fn lookup_of<'a>(site: &'a Site, exchange: &Exchange, decision: &Decision) -> (Option<bool>, Lookup<'a>) {
     // A rule in the settings that forbids PHP here holds even if a `.htaccess` file, perhaps an upload, allows it.
     let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
